@@ -109,9 +109,11 @@ def job(address, folder, out, options):
 def running(peaks, name, command):
     """A program that is stopped at the end, watched with all that it starts."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    # A forked worker has the name of what it is forked from: only a spawned one can be told.
+    spawned = {"DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD": "spawn"}
     hidden = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
     streams = {"stdout": subprocess.PIPE, "text": True} if name == "client" else hidden
-    program = subprocess.Popen(command, env=os.environ | threads, **streams)
+    program = subprocess.Popen(command, env=os.environ | threads | spawned, **streams)
     peaks.watch(name, program.pid)
     try:
         yield program

@@ -341,8 +341,16 @@ def _completed(
 ) -> dict[str, str] | None:
     """A pair of values with one for every other dimension; None where nothing fits."""
     case = dict(start)
-    for name in rng.permutation([name for name in dimensions if name not in case]):
-        values = [v for v in dimensions[name] if not (allowed and refusals(case | {name: v}))]
+    order = rng.permutation([name for name in dimensions if name not in case])
+    if allowed and refusals(case):
+        return None
+    for name in map(str, order):
+        about = [refusal for refusal in REFUSALS if allowed and name in refusal.of]
+        values = [
+            value
+            for value in dimensions[name]
+            if not any(refusal.applies(case | {name: value}) for refusal in about)
+        ]
         if not values:
             return None
         gains = [
@@ -350,8 +358,8 @@ def _completed(
             for value in values
         ]
         best = np.flatnonzero(np.equal(gains, max(gains)))
-        case[str(name)] = values[int(rng.choice(best))]
-    return None if allowed and refusals(case) else case
+        case[name] = values[int(rng.choice(best))]
+    return case
 
 
 def triples() -> list[Case]:
@@ -438,7 +446,7 @@ def shrunk(monkeypatch: Any, size: str) -> None:
     monkeypatch.setattr(_automatic, "FULL_RANK_ROWS", 20)
     monkeypatch.setattr(_automatic, "LOW_RANK", 8)
     monkeypatch.setattr(_kpca, "_DENSE_ROWS", 10)
-    monkeypatch.setattr(_ridge_kpca, "_DENSE_ROWS", 10)
+    monkeypatch.setattr(_ridge_solution, "_DENSE_ROWS", 10)
     monkeypatch.setattr(_ridge_kpca, "ALL_ROWS", 20)
     monkeypatch.setattr(_base, "FEW", 20)
     if size == "single":

@@ -14,7 +14,7 @@ from kernelmetric.kernels import RBF, Delta, Polynomial, Rescaled, rbf_widths
 from kernelmetric.learners import LMNN
 from kernelmetric.selection import AlignedScales, AlignedSum, KernelAlignment
 from kernelmetric.selection._aligned_scales import aligned_scales, u_alignment, u_centred
-from kernelmetric.selection._ideal import ideal_kernel
+from kernelmetric.selection._alignment import ideal_kernel
 
 BASES = [*rbf_widths(), Delta()]
 

@@ -19,7 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric import DNE, NCA, cli, load
 from kernelmetric.cli import _application, _fit
-from kernelmetric.cli._options import build_metric, metric_name
+from kernelmetric.cli._options import Wanted, metric_name
 from kernelmetric.cli._study import MOST_CLASSES_FOR_SVM, open_study
 from kernelmetric.cli._talk import Talk
 from kernelmetric.evaluation import holdout, run_trials
@@ -232,10 +232,10 @@ def ctrl_c():
         "kernelmetric.DNE.fit",
         "kernelmetric.cli._fit.open_study",
         "kernelmetric.cli._fit.holdout",
-        "kernelmetric.cli._fit.report_page",
+        pytest.param("kernelmetric.cli._fit.report_page", marks=pytest.mark.slow),
         "kernelmetric.cli._fit.save_model",
-        "kernelmetric.cli._fit.write_atomically",
-        "kernelmetric.cli._fit._show",
+        pytest.param("kernelmetric.cli._fit.write_atomically", marks=pytest.mark.slow),
+        pytest.param("kernelmetric.cli._fit._show", marks=pytest.mark.slow),
         "kernelmetric.cli._fit._farewell",
     ],
 )
@@ -372,23 +372,23 @@ def test_as_many_rows_are_held_out_as_was_asked_for(run, table):
 
 
 def test_the_metric_is_the_one_that_the_options_describe():
-    metric = build_metric("nca", "rbf", 2, 7)
+    metric = Wanted(learner="nca", kernel="rbf", components=2, seed=7).metric()
     assert (metric.kernel, metric.random_state) == ("rbf", 7)
     assert (metric.learner.n_components, metric.learner.random_state) == (2, 7)
-    linear = build_metric("nca", "none", None, 7)
+    linear = Wanted(learner="nca", kernel="none", seed=7).metric()
     assert (type(linear), linear.n_components, linear.random_state) == (NCA, None, 7)
     assert metric_name(metric) == "Kernelized NCA"
     assert metric_name(linear) == "NCA"
     with pytest.raises(ValueError, match="Got --components 2, but itml has no such choice"):
-        build_metric("itml", "none", 2, 0)
+        Wanted(learner="itml", kernel="none", components=2).metric()
 
 
 def test_the_best_score_is_the_one_in_bold(table, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.delenv("NO_COLOR", raising=False)
     study = open_study(table, label="kind", **OPTIONS)
-    found = {"test": [0, 1], "notes": {"DNE": "a remark"}}
-    found["scores"] = {"Euclidean": [0.5], "DNE": [0.75]}
+    scores = {"Euclidean": [0.5], "DNE": [0.75]}
+    found = _fit.Found(scores, test=[0, 1], notes={"DNE": "a remark"})
     _fit._show(Talk(quiet=False, as_json=False), study, found)
     lines = capsys.readouterr().out.splitlines()
     assert "Accuracy on 2 rows held out:" in lines[0]

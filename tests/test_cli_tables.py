@@ -12,8 +12,10 @@ pytest.importorskip("rich", reason="rich comes with the extra `cli`")
 import pandas as pd
 
 from kernelmetric.cli import _fit
+from kernelmetric.cli._application import COMMANDS
+from kernelmetric.cli._models import unused_columns
 from kernelmetric.cli._neighbors import find_neighbors
-from kernelmetric.cli._options import build_metric, learner_classes, takes
+from kernelmetric.cli._options import LEARNERS, Wanted, takes
 from kernelmetric.cli._study import open_study
 from kernelmetric.cli._transform import coordinates
 from kernelmetric.tables import features_of
@@ -176,7 +178,8 @@ def test_a_query_that_is_in_the_table_finds_itself_at_no_distance(table, model):
 
 
 def test_coordinates_carry_the_columns_that_are_not_used(table, model):
-    result = coordinates(model, pd.read_csv(table))
+    frame = pd.read_csv(table)
+    result = coordinates(model, frame, frame[unused_columns(model, frame)])
     assert list(result.columns) == ["tree", "unit", "kind", "z0", "z1"]
     assert len(result) == 60
 
@@ -221,9 +224,7 @@ def test_what_cannot_be_learned_is_refused_in_a_sentence(run, table, arguments, 
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize(
-    "command", ["fit", "evaluate", "transform", "neighbors", "explain", "datasets"]
-)
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "demo"])
 def test_every_help_has_examples(run, command):
     result = run(command, "--help")
     assert result.exit_code == 0
@@ -231,11 +232,12 @@ def test_every_help_has_examples(run, command):
 
 
 def test_every_learner_can_be_named_and_built():
-    for name, kind in learner_classes().items():
-        metric = build_metric(name, "none", None, 0)
+    for name, kind in LEARNERS.items():
+        task = "regression" if vars(kind).get("learns_from") == "targets" else None
+        metric = Wanted(learner=name, kernel="none", task=task).metric()
         assert isinstance(metric, kind)
-    assert takes(learner_classes()["idealized"], "pairs")
-    assert not takes(learner_classes()["nca"], "pairs")
+    assert takes(LEARNERS["idealized"], "pairs")
+    assert not takes(LEARNERS["nca"], "pairs")
 
 
 def test_an_interruption_leaves_old_files_as_they_were(run, table, tmp_path, monkeypatch):

@@ -1,15 +1,19 @@
 """The command line learns from triplets and quadruplets, and refuses them in a sentence."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
 
+from half_of_product import half_of
 from kernelmetric import LSML, Quadruplets, Triplets, cross_validate_pairs
 
 pd = pytest.importorskip("pandas", reason="pandas comes with the extra `cli`")
 pytest.importorskip("click", reason="click comes with the extra `cli`")
 pytest.importorskip("rich", reason="rich comes with the extra `cli`")
+
+_study = pytest.importorskip("kernelmetric.cli._study")
 
 
 @pytest.fixture
@@ -34,9 +38,14 @@ def folder(tmp_path, points):
     return tmp_path
 
 
-@pytest.mark.parametrize("learner", [None, "lsml", "lmnn", "scml", "lmca"])
-@pytest.mark.parametrize(("option", "name"), [("triplets", "three"), ("quadruplets", "four")])
-def test_fit_learns_from_comparisons(run, folder, option, name, learner):
+@pytest.mark.parametrize(
+    ("learner", "kind"),
+    half_of(
+        [None, "lsml", "lmnn", "scml", "lmca"], [("quadruplets", "four"), ("triplets", "three")]
+    ),
+)
+def test_fit_learns_from_comparisons(run, folder, learner, kind):
+    option, name = kind
     chosen = ("--learner", learner) if learner else ()
     result = run(
         "fit", folder / "songs.csv", f"--{option}", folder / f"{name}.csv", "--kernel", "none",
@@ -47,6 +56,32 @@ def test_fit_learns_from_comparisons(run, folder, option, name, learner):
     plain, learned = (np.mean(values) for values in scores.values())
     assert plain < 0.8
     assert learned > plain + 0.1
+
+
+def test_a_fold_that_failed_is_told_of(run, folder, monkeypatch):
+    """A score of such folds is no number, and nothing else would say why."""
+
+    def failing(metric, *arguments, **options):
+        found = cross_validate_pairs(metric, *arguments, **options)
+        if hasattr(metric, "steps"):
+            found["test_score"][0] = np.nan
+            warnings.warn("1 folds failed out of a total of 3.", stacklevel=2)
+        return found
+
+    monkeypatch.setattr(_study, "cross_validate_pairs", failing)
+    page = folder / "page.html"
+    arguments = (
+        "fit",
+        folder / "songs.csv",
+        "--triplets",
+        folder / "three.csv",
+        "--learner",
+        "lsml",
+    )
+    result = run(*arguments, "--kernel", "none", "--report", page)
+    assert result.exit_code == 0, result.stderr
+    assert "LSML: 1 folds failed out of a total of 3." in result.stdout
+    assert "nan" not in page.read_text(encoding="utf-8").split('id="data"')[0]
 
 
 def test_a_model_and_a_page_of_comparisons_are_written(run, folder):

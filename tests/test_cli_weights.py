@@ -18,6 +18,7 @@ from kernelmetric.evaluation import baselines, holdout, run_trials, with_metric
 from kernelmetric.evaluation._baselines import name_of_weights
 from kernelmetric.tables import TableError, weights_of
 
+pytestmark = pytest.mark.usefixtures("untuned")
 FAST = ("--label", "kind", "--learner", "lda", "--kernel", "none")
 
 

@@ -158,7 +158,7 @@ def test_two_solvers_of_comparisons_agree(psd, nu, told):
     upper = np.full(len(triplets), 1e3 / len(triplets))
     problem = ComparisonDual(X, triplets.near, triplets.far, upper, nu * 1e3, psd=psd)
     exact = solve_pairs(problem, solver="interior")
-    other = solve_pairs(problem, solver="first-order")
+    other = solve_pairs(problem, solver="first-order", max_iter=500)
     assert exact.converged
     assert exact.certificate.gap < 1e-8
     low, high = other.certificate.dual, other.certificate.primal

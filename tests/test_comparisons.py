@@ -22,7 +22,7 @@ from kernelmetric import (
 )
 from kernelmetric.learners import _lsml_solvers
 from kernelmetric.learners._lsml_solvers import ComparedPairs
-from kernelmetric.learners._scml import WeighedHinge, compared_squares, local_directions
+from kernelmetric.learners._scml import WeightedHinge, compared_squares, local_directions
 from kernelmetric.solvers import sparse_precision
 
 
@@ -180,21 +180,6 @@ def test_newton_ends_where_lbfgs_does_after_fewer_steps(told, monkeypatch):
     assert 3 * found.n_iter_ < slow.n_iter_
 
 
-def test_many_comparisons_begin_with_a_part_and_end_at_the_optimum_of_all(told, monkeypatch):
-    X, _ = told
-    triplets = Triplets.from_labels(X[:, 0] > 0, per_point=80, random_state=0)
-    assert len(triplets) >= _lsml_solvers._MANY
-    part, parts = ComparedPairs.part, []
-    monkeypatch.setattr(ComparedPairs, "part", lambda *args: parts.append(part(*args)) or parts[-1])
-    again = LSML(tol=1e-10).fit(X, triplets=triplets)
-    assert [len(some.near) for some in parts] == [-(-len(triplets) // _lsml_solvers._PART)]
-    monkeypatch.setattr(_lsml_solvers, "_MANY", len(triplets) + 1)
-    found = LSML(tol=1e-10).fit(X, triplets=triplets)
-    assert len(parts) == 1
-    M = found.get_mahalanobis_matrix()
-    np.testing.assert_allclose(again.get_mahalanobis_matrix(), M, atol=1e-5 * np.abs(M).max())
-
-
 def test_a_start_that_is_drawn_in_is_lower_and_ends_at_the_same_optimum(told, monkeypatch):
     X, triplets = told
     found = LSML(tol=1e-10).fit(X, triplets=triplets)
@@ -243,7 +228,7 @@ def test_the_weights_of_scml_are_those_of_the_linear_program(told):
 
 def test_the_gradient_of_the_rounded_hinge_is_that_of_finite_differences():
     rng = np.random.RandomState(0)
-    problem = WeighedHinge(rng.standard_normal((50, 6)), 0.1, rng.uniform(0.5, 1.5, 50))
+    problem = WeightedHinge(rng.standard_normal((50, 6)), 0.1, rng.uniform(0.5, 1.5, 50))
     problem.width = 0.5
     w = rng.random_sample(6)
     error = check_grad(lambda w: problem.objective(w)[0], lambda w: problem.objective(w)[1], w)

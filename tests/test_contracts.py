@@ -7,6 +7,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
+from half_of_product import half_of
 from kernelmetric import (
     DLA,
     DNE,
@@ -56,7 +57,7 @@ def separated():
         DNE(2),
         DNE(reg=0.5),
         LMNN(solver="projected"),
-        LMNN(2, solver="projected", reg=2.0),
+        pytest.param(LMNN(2, solver="projected", reg=2.0), marks=pytest.mark.slow),
         DLA(2),
         LDA(),
         LDA(shrinkage=0.0),
@@ -146,7 +147,7 @@ def test_both_tricks_bring_nca_to_the_same_objective(learner, separated):
     assert relative(b.learner_.loss_, a.learner_.loss_) < 1e-6
 
 
-@pytest.mark.parametrize("gamma", [1.5, 10.0])
+@pytest.mark.parametrize("gamma", [pytest.param(1.5, marks=pytest.mark.slow), 10.0])
 def test_both_tricks_bring_lmnn_to_the_same_objective(gamma, separated):
     X, y, _ = separated
     learner = LMNN(reg=0.5, tol=1e-5, max_iter=2000)
@@ -208,7 +209,10 @@ def test_the_gradient_of_the_kernel_trick_is_that_of_the_kpca_trick_times_the_gr
         NCA(init="random", random_state=0),
         LMNN(init="random", random_state=0, tol=1e-5, max_iter=1000),
         LMCA(2, init="random", random_state=0, tol=1e-5, max_iter=1000),
-        LMNN(init="random", random_state=0, max_iter=1000, solver="projected"),
+        pytest.param(
+            LMNN(init="random", random_state=0, max_iter=1000, solver="projected"),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=repr,
 )
@@ -242,8 +246,9 @@ def test_in_dne_the_regularizer_only_shifts_eigenvalues(labelled):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:(DNE|DLA) found no negative eigenvalue:UserWarning")
-@pytest.mark.parametrize("singular", ["range", "ridge", "raw"])
-@pytest.mark.parametrize("kernel", [RBF(), Linear()], ids=repr)
+@pytest.mark.parametrize(
+    ("singular", "kernel"), half_of(["range", "ridge", "raw"], [RBF(), Linear()]), ids=repr
+)
 def test_repeated_points_never_crash_the_kernel_trick(
     learner_with_gram, singular, kernel, labelled
 ):

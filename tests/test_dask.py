@@ -579,7 +579,15 @@ def no_room(monkeypatch):
     monkeypatch.setattr(_driver, "least_memory", lambda client: 1000)
 
 
-@pytest.mark.parametrize("learner", [LDA(), LDA(1, shrinkage=0.3), RCA(), RCA(3)], ids=repr)
+@pytest.mark.parametrize(
+    "learner",
+    [
+        LDA(1, shrinkage=0.3),
+        RCA(3),
+        *(pytest.param(whole, marks=pytest.mark.slow) for whole in (LDA(), RCA())),
+    ],
+    ids=repr,
+)
 def test_scatter_is_added_up_where_the_rows_are(workers, no_room, learner):
     moved, labels = X @ np.diag(np.arange(1, 9)) + 50, Y + 3
     for units in (np.ones(8), 10.0 ** np.arange(-1, 3, 0.5)):
@@ -593,7 +601,10 @@ def test_scatter_is_added_up_where_the_rows_are(workers, no_room, learner):
         clone(learner).fit(chunked(np.c_[moved, moved[:, 0]], (UNEVEN[0], 9)), labels)
 
 
-@pytest.mark.parametrize("landmarks", ["kmeans", "uniform", "rpcholesky", "features"])
+@pytest.mark.parametrize(
+    "landmarks",
+    ["kmeans", pytest.param("uniform", marks=pytest.mark.slow), "rpcholesky", "features"],
+)
 def test_a_space_goes_through_the_rows_and_ends_as_one_that_has_them(workers, no_room, landmarks):
     space = Nystroem(25, landmarks=landmarks, random_state=0)
     if landmarks == "features":

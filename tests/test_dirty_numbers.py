@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
+from half_of_product import half_of
 from kernelmetric import (
     LDA,
     LFDA,
@@ -186,8 +187,9 @@ def is_as_good_or_refused(name, damage):
         assert not told
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("name", ["Kernelized(LDA)", "LeaveOneOutRidge"])
+@pytest.mark.parametrize(
+    ("name", "damage"), half_of(["Kernelized(LDA)", "LeaveOneOutRidge"], [*DAMAGES])
+)
 def test_a_dirty_table_is_as_good_as_a_clean_one_or_refused_by_column(name, damage):
     is_as_good_or_refused(name, damage)
 

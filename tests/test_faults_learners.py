@@ -17,7 +17,7 @@ from kernelmetric.graphs import rows_by_place
 from kernelmetric.learners import _idealized_choice as choice
 from kernelmetric.learners import _margin as margin
 from kernelmetric.learners._checks import check_elsewhere
-from kernelmetric.learners._pair_learner import SAMPLED_BYTES, all_or_random_pairs
+from kernelmetric.learners._tuple_learner import SAMPLED_BYTES, PairCounts, all_or_random_pairs
 from kernelmetric.solvers._lbfgs import Minimum
 
 # --- defaults -----------------------------------------------------------------------------------
@@ -355,7 +355,7 @@ def test_a_fold_has_a_thousand_pairs_of_either_kind_at_most():
 
 def test_without_two_kinds_of_pairs_in_any_fold_there_is_no_choice():
     pairs = Pairs([[0, 1]], [[2, 3]], n_samples=4)
-    C, scores = choice.choose_C(np.eye(4), pairs, None, clip=False, random_state=0)
+    C, scores = choice.choose_C(np.eye(4), pairs, None, clip=False, counts=len, random_state=0)
     assert (C, len(scores)) == (1000.0, 0)
 
 
@@ -368,14 +368,15 @@ def test_powers_of_ten_are_tried_until_the_margin_dwarfs_the_distances(monkeypat
         return SimpleNamespace(alpha=None, **found)
 
     monkeypatch.setattr(choice, "_solved", solved)
-    monkeypatch.setattr(choice, "roc_auc_score", lambda differ, q: 0.7)
+    monkeypatch.setattr(choice, "roc_auc_score", lambda differ, q, sample_weight: 0.7)
     Z = np.random.RandomState(0).standard_normal((40, 2))
     pairs = Pairs.from_labels(np.arange(40) % 2)
-    C, scores = choice.choose_C(Z, pairs, lambda Z, teach, C: C, clip=True, random_state=0)
+    how = {"clip": True, "counts": len, "random_state": 0}
+    C, scores = choice.choose_C(Z, pairs, lambda Z, teach, C: C, **how)
     assert tried == [10.0**k for k in range(1, 7) for _ in range(5)]  # a margin of 100 is not yet
     assert C == 1e6 and len(scores) == 6  # all are as good: the largest
     np.testing.assert_allclose(scores, 0.7)
-    C, scores = choice.choose_C(Z, pairs, lambda Z, teach, C: C / 1e9, clip=True, random_state=0)
+    C, scores = choice.choose_C(Z, pairs, lambda Z, teach, C: C / 1e9, **how)
     assert C == 1e8 and len(scores) == 8
 
 
@@ -385,7 +386,8 @@ def test_where_C_only_scales_the_metric_nothing_is_solved_for_a_larger_one(monke
     Z = rng.standard_normal((30, 2)) + 6.0 * y[:, None]
     pairs = Pairs.from_labels(y).take(np.arange(0, 435, 5))
     learner = IdealizedKernel()
-    problems = {C: learner._problem(Z, pairs, C, None, psd=False) for C in (1e4, 1e5, 1e6)}
+    counts = PairCounts(None, np.ones(30))
+    problems = {C: learner._problem(Z, pairs, C, None, counts, psd=False) for C in (1e4, 1e5, 1e6)}
     path, solve, options = [], choice.solve_pairs, []
 
     def counted(problem, **given):

@@ -26,10 +26,10 @@ from kernelmetric import (
     save,
 )
 from kernelmetric.shipping import SavedFileError, _compress, _container, _tree
+from kernelmetric.shipping._attributes import Attributes, is_count
 from kernelmetric.shipping._checks import check_fitted
 from kernelmetric.shipping._container import npy_bytes, read_npy
 from kernelmetric.shipping._maps import anchors_of, metric_map, refuse_signed
-from kernelmetric.shipping._require import check_array, is_count, require
 from kernelmetric.shipping._save import _warn_of_versions
 from kernelmetric.shipping._tree import TreeReader, TreeWriter
 
@@ -301,23 +301,43 @@ def _tree_version():
 # --- attributes ---------------------------------------------------------------------------------
 
 
+def attributes(**state):
+    metric = DNE()
+    vars(metric).update(state)
+    return Attributes(metric)
+
+
 @pytest.mark.parametrize(
     ("kind", "good", "bad"),
     [
         ("finite", [0.0, -1e300], [np.nan, np.inf, -np.inf]),
         ("number", [0.0, np.nan], [np.inf, -np.inf]),
         ("scale", [1e-300, np.nan], [0.0, -1.0, np.inf]),
+        ("variance", [1.0, 0.0], [-1e-9, np.nan, np.inf]),
+        ("ascending", [0.0, 0.0], [-1.0, np.nan, np.inf]),
+        ("quantile", [0.0, np.nan], [-1.0, np.inf]),
         ("count", [0, 5], [-1]),
+        ("count<c", [0, 2], [-1, 3]),
         ("code", [-1, 0], [-2]),
+        ("code<c", [-1, 2], [-2, 3]),
         ("sign", [1, -1], [0, 2, -2]),
     ],
 )
 def test_every_kind_of_numbers_has_its_limits(kind, good, bad):
-    check_array("DNE.a_", np.array(good), f"{kind} n", {})
-    for number in bad:
-        spoilt = np.array([good[0], number])
+    for number in [*good, *bad]:
+        found = attributes(a_=np.array([good[0], number]))
+        found.sides["c"] = 3
+        if number in good:
+            found.array("a_", f"{kind} n")
+            continue
         with pytest.raises(ValueError, match=r"^Got DNE\.a_ with other values, but expected"):
-            check_array("DNE.a_", spoilt, f"{kind} n", {})
+            found.array("a_", f"{kind} n")
+
+
+def test_numbers_below_a_side_that_is_not_known_are_none():
+    attributes(a_=np.array([], dtype=int)).array("a_", "count<c n")
+    with pytest.raises(ValueError, match="integers from 0 on below 0"):
+        attributes(a_=np.array([0])).array("a_", "count<c n")
 
 
 @pytest.mark.parametrize(
@@ -332,20 +352,21 @@ def test_every_kind_of_numbers_has_its_limits(kind, good, bad):
 )
 def test_every_kind_of_numbers_has_its_dtypes(kind, good, bad):
     for dtype in good.split():
-        check_array("DNE.a_", np.ones(2).astype(dtype), f"{kind} n", {})
+        attributes(a_=np.ones(2).astype(dtype)).array("a_", f"{kind} n")
     for dtype in bad.split():
         with pytest.raises(ValueError, match=rf"^Got DNE\.a_ of {dtype}, but expected"):
-            check_array("DNE.a_", np.ones(2).astype(dtype), f"{kind} n", {})
+            attributes(a_=np.ones(2).astype(dtype)).array("a_", f"{kind} n")
     with pytest.raises(ValueError, match=r"^Got DNE\.a_ of list, but expected an array"):
-        check_array("DNE.a_", [1.0], f"{kind} n", {})
+        attributes(a_=[1.0]).array("a_", f"{kind} n")
 
 
 def test_sides_are_learned_and_then_hold():
-    sides = {"d": 3}
-    check_array("A.a_", np.zeros((2, 3)), "finite r d", sides)
-    assert sides == {"d": 3, "r": 2}
-    check_array("A.b_", np.zeros((1, 2)), "finite 1 r", sides)
-    check_array("A.c_", np.zeros(9), "finite *", sides)
+    found = attributes(a_=np.zeros((2, 3)), b_=np.zeros((1, 2)), c_=np.zeros(9))
+    found.sides["d"] = 3
+    found.array("a_", "finite r d")
+    assert found.sides == {"d": 3, "r": 2}
+    found.array("b_", "finite 1 r")
+    found.array("c_", "finite *")
     for shape, wanted in (
         ((3, 3), "finite r d"),
         ((2, 2), "finite r d"),
@@ -355,7 +376,7 @@ def test_sides_are_learned_and_then_hold():
         ((2, 3), "finite n n"),
     ):
         with pytest.raises(ValueError, match="the sides of its other attributes"):
-            check_array("A.a_", np.zeros(shape), wanted, dict(sides))
+            found.array("a_", wanted, np.zeros(shape))
 
 
 @pytest.mark.parametrize(
@@ -376,8 +397,8 @@ def test_a_count_is_a_whole_number_from_zero_on(value, good):
 
 def test_of_a_long_attribute_eighty_letters_are_shown():
     with pytest.raises(ValueError, match="expected less") as caught:
-        require(False, RBF(), "a_", "x\n  " * 100, "less")
-    assert str(caught.value) == f"Got RBF.a_={('x ' * 40)}, but expected less."
+        attributes(a_="x\n  " * 100).require(False, "a_", "less")
+    assert str(caught.value) == f"Got DNE.a_={('x ' * 40)}, but expected less."
 
 
 def encoder():

@@ -187,9 +187,9 @@ def test_the_command_counts_and_writes(fault, tmp_path, capsys, monkeypatch):
         (NCA(n_components="auto"), r"Got n_components='auto', but NCA expected an integer"),
         (NCA(max_iter=10**400), r"Got max_iter=10+, but NCA expected an integer"),
         (SCML(warm_start=np.zeros(2)), r"Got warm_start=array.*expected True or False"),
-        (IdealizedKernel(nu=10**400), r"Got nu=10+, but expected 0 < nu <= 1"),
-        (IdealizedKernel(C=10**400), r"Got C=10+, but expected 'auto' or a positive number"),
-        (LFDA(shrinkage=10**400), r"Got shrinkage=10+, but expected 'auto' or a number"),
+        (IdealizedKernel(nu=10**400), r"Got nu=10+, but IdealizedKernel expected a number > 0"),
+        (IdealizedKernel(C=10**400), r"Got C=10+, but IdealizedKernel expected 'auto' or a number"),
+        (LFDA(shrinkage=10**400), r"Got shrinkage=10+, but LFDA expected 'auto' or a number"),
     ],
     ids=repr,
 )

@@ -122,6 +122,7 @@ def surroundings(tmp_path, monkeypatch):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_programs_for_many_machines_run(tmp_path, monkeypatch, forked_workers):
     pytest.importorskip("distributed", reason="distributed comes with the extra `dask`")

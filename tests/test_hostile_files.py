@@ -631,7 +631,7 @@ def assert_refused_or_right(case, times, tmp_path):
 
 @pytest.mark.parametrize("case", ALTERED)
 def test_an_altered_file_is_refused_or_its_model_answers(case, tmp_path, silent_canary):
-    assert_refused_or_right(case, 25, tmp_path)
+    assert_refused_or_right(case, 12, tmp_path)
 
 
 @pytest.mark.slow

@@ -139,6 +139,7 @@ def test_pairs_on_a_cluster_are_judged_as_they_are_here(by, client, points, sent
 # --- the papers' tables -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_cells_of_a_table_are_the_same_on_a_cluster(client, tmp_path, invoke, sent):
     pytest.importorskip("click", reason="click comes with the extra `cli`")
     from reproduction.command import reproduce

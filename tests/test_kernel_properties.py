@@ -24,7 +24,7 @@ from kernelmetric.kernels import (
 N_FEATURES = 3
 numbers = st.floats(0.05, 3.0)
 scales = st.lists(st.floats(0.0, 2.0), min_size=N_FEATURES, max_size=N_FEATURES)
-settled = settings(max_examples=60, deadline=None, derandomize=True)
+settled = settings(max_examples=25, deadline=None, derandomize=True)
 
 
 def products(A, B):

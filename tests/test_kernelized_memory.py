@@ -21,6 +21,7 @@ from kernelmetric import (
     memory_budget,
 )
 from kernelmetric.compute import _budget
+from kernelmetric.kernelized import Recipe
 from kernelmetric.kernelized._memory import coordinates_rank, search_bytes
 from kernelmetric.selection import LeaveOneOutRidge
 
@@ -127,9 +128,9 @@ def test_a_part_that_takes_more_makes_the_whole_take_more():
 def test_distances_count_where_they_are_held():
     shape = 200, 10, 100
     with memory_budget("100MB"):
-        held = search_bytes([RBF()], KPCA(), Greedy(50), *shape)
+        held = search_bytes(Recipe(RBF(), KPCA(), Greedy(50)), *shape)
     with memory_budget("100KB"):
-        computed_anew = search_bytes([RBF()], KPCA(), Greedy(50), *shape)
+        computed_anew = search_bytes(Recipe(RBF(), KPCA(), Greedy(50)), *shape)
     assert held - computed_anew == 8 * 200 * (200 + 100)
 
 

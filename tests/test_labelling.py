@@ -6,8 +6,12 @@ from importlib.metadata import version
 import numpy as np
 import pytest
 
+pytest.importorskip("click", reason="click comes with the extra `cli`")
+pytest.importorskip("rich", reason="rich comes with the extra `cli`")
+
 from kernelmetric import PairVerifier, cli
-from kernelmetric.cli import _label
+from kernelmetric.cli._answers import AnswerFile
+from kernelmetric.cli._records import Side
 from kernelmetric.datasets import make_records
 from kernelmetric.evaluation import pairs_to_label
 from kernelmetric.learners import IdealizedKernel
@@ -248,7 +252,8 @@ def store_of(path, n=40, *, ids=True, two=True):
     """A file of answers as a session has it."""
     frame = pd.DataFrame({"name": [f"Ann {k}" for k in range(n)]})
     names = [f"r{k}" for k in range(n)] if ids else None
-    return _label._Store(path, [names] * (1 + two), [frame] * (1 + two))
+    left = Side(frame, names)
+    return AnswerFile(path, left, Side(frame, names) if two else left)
 
 
 @pytest.mark.parametrize("ids", [True, False], ids=["ids", "rows"])
@@ -326,7 +331,7 @@ def test_answers_about_one_of_two_equal_records_that_moved_are_refused(tmp_path)
     store.save([(0, 1, True)])
     twice = pd.DataFrame({"name": ["Eve", "Ann 1", "Ann 0", "Ann 0"]})
     with pytest.raises(ValueError, match=r"row 0, .* more than one in the table"):
-        _label.read_answers(out, [None], [twice])
+        AnswerFile(out, Side(twice), Side(twice)).read()
 
 
 def test_a_file_that_does_not_say_what_its_rows_held_is_read_and_that_is_said(label):

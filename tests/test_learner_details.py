@@ -43,7 +43,6 @@ from kernelmetric.learners._itml import _is_ascending
 from kernelmetric.learners._lmnn import _check_targets
 from kernelmetric.learners._margin import MarginProblem
 from kernelmetric.learners._nca_solvers import NCAProblem, descend_batches
-from kernelmetric.learners._spectral import check_shrinkage
 from kernelmetric.solvers import Minimum
 from kernelmetric.spaces import orthonormal
 
@@ -196,11 +195,12 @@ def test_bounds_of_learners_may_be_taken_and_not_passed(cls, name, good, bad):
     ],
 )
 def test_shrinkage_is_a_share(shrinkage, good):
+    learner = LFDA(shrinkage=shrinkage)
     if good:
-        check_shrinkage(shrinkage)
+        learner._check_parameters()
     else:
-        with pytest.raises(ValueError, match=r"Got shrinkage=.*, but expected 'auto' or a number"):
-            check_shrinkage(shrinkage)
+        with pytest.raises(ValueError, match=r"Got shrinkage=.*expected 'auto' or a number"):
+            learner._check_parameters()
 
 
 @pytest.mark.parametrize(

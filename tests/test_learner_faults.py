@@ -9,11 +9,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric import ITML, LDA, LFDA, MMC, NCA, IdealizedKernel
-from kernelmetric.learners._checks import check_choice, check_number, check_reach, check_spread
+from kernelmetric.learners._checks import Numbers, check_choice, check_reach, check_spread
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._lfda import _local_scatter, local_scatters
-from kernelmetric.learners._pair_learner import differences, span
 from kernelmetric.learners._spectral import about_centres, shrunk
+from kernelmetric.learners._tuple_learner import differences, span
 from kernelmetric.spaces import orthonormal
 
 
@@ -103,10 +103,10 @@ def test_a_warning_names_the_line_that_called_fit(learner, labelled):
 def test_numbers_are_checked_against_both_bounds(value, kind, options, good):
     estimator = SimpleNamespace(tol=value)
     if good:
-        check_number(estimator, "tol", kind, **options)
+        Numbers(kind, **options).check(estimator, "tol")
     else:
         with pytest.raises(ValueError, match=r"Got tol=.*, but SimpleNamespace expected a"):
-            check_number(estimator, "tol", kind, **options)
+            Numbers(kind, **options).check(estimator, "tol")
 
 
 def test_a_map_may_reach_as_far_as_squares_are_numbers():

@@ -48,9 +48,9 @@ SMALL, WIDE = (1000, 20), (400, 120)
         (ITML(max_iter=1), SMALL),
         (MMC(max_iter=1), SMALL),
         (MMC(max_iter=1, max_pairs=20_000), WIDE),
-        (IdealizedKernel(C=10.0, max_iter=10), (700, 25)),
-        (IdealizedKernel(C=10.0, max_iter=20), WIDE),
-        (IdealizedKernel("rbf", C=10.0, max_iter=10), (200, 5)),
+        (IdealizedKernel(C=10.0, max_iter=2), (700, 25)),
+        (IdealizedKernel(C=10.0, max_iter=2), WIDE),
+        (IdealizedKernel("rbf", C=10.0, max_iter=2), (200, 5)),
     ],
     ids=repr,
 )

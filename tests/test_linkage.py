@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from half_of_product import half_of
 from kernelmetric import load, save
 from kernelmetric.compute import memory_budget
 from kernelmetric.datasets import make_records
@@ -20,10 +21,9 @@ from kernelmetric.linkage import (
     candidate_pairs,
     score_candidates,
 )
-from kernelmetric.linkage._correlation import correlation_clusters
 from kernelmetric.linkage._evidence import frequencies, learn, levels_of
 from kernelmetric.linkage._linker import found_candidates
-from kernelmetric.linkage._links import link, one_to_one_choice
+from kernelmetric.linkage._links import correlation_clusters, link, one_to_one_choice
 
 pd = pytest.importorskip("pandas", reason="pandas comes with the extra `linkage`")
 
@@ -497,8 +497,10 @@ def test_no_more_pairs_are_drawn_than_there_are():
     assert len(listed(pairs)) == len(pairs) == n_all == 6
 
 
-@pytest.mark.parametrize("by_kind", [True, False])
-@pytest.mark.parametrize("n_labelled", [20, 60])  # without and with the kernel expansion
+@pytest.mark.parametrize(
+    ("by_kind", "n_labelled"),
+    half_of([True, False], [20, 60]),  # without and with the kernel expansion
+)
 def test_no_label_moves_the_probability_held_out_for_its_own_pair(
     fuzzy, register, n_labelled, by_kind
 ):

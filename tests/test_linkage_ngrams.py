@@ -109,7 +109,7 @@ def test_of_equal_records_the_first_are_the_nearest():
     right = pd.DataFrame({"name": ["Eve Hill", *["Anna Berg"] * 50, "Anna Burg"]})
     left = pd.DataFrame({"name": ["anna  berg", "Paul", None]})
     three = NearestText(n_neighbors=3)
-    assert _ngrams.most_alike(*three._weights(left, right), 3, one=False).tolist() == [
+    assert _ngrams.most_alike(*three._points(left, right), 3, one=False).tolist() == [
         [0, 1],
         [0, 2],
         [0, 3],

@@ -9,6 +9,7 @@ import pytest
 PAGE = Path(__file__).parents[1] / "docs" / "guide" / "linkage.md"
 
 
+@pytest.mark.slow  # the documentation is built with its examples, too
 def test_the_examples_of_the_page_run():
     pytest.importorskip("pandas", reason="pandas comes with the extra `linkage`")
     pytest.importorskip("rapidfuzz", reason="rapidfuzz comes with the extra `linkage`")

@@ -117,9 +117,28 @@ def test_any_two_options_meet(number, monkeypatch, tmp_path):
     names_rows_that_count(case, first)
     keeps_its_own(case, first)
     is_restored(case, first, tmp_path)
-    for check, when in FURTHER:
-        if when(case):
-            check(case, first)
+    for check in further(number)[0]:
+        check(case, first)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "number",
+    [i for i, case in enumerate(CASES) if not refusals(case.values)],
+    ids=lambda i: f"{i}: {CASES[i]}",
+)
+def test_any_two_options_keep_the_rest_of_what_is_promised(number, monkeypatch):
+    case = CASES[number]
+    shrunk(monkeypatch, case["size"])
+    first = fitted(case)
+    for check in further(number)[1]:
+        check(case, first)
+
+
+def further(number):
+    """What else a case is to keep: half in every run, and the rest in slow ones."""
+    checks = [check for check, when in FURTHER if when(CASES[number])]
+    return checks[number % 2 :: 2], checks[1 - number % 2 :: 2]
 
 
 def names_rows_that_count(case, first):

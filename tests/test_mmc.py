@@ -112,6 +112,7 @@ def test_pairs_without_meaning_are_refused(labelled):
         MMC().fit(X, pairs=Pairs([[2, 3]], [[0, 1]], len(X)))
 
 
+@pytest.mark.slow  # another variant passes them in test_estimator_checks.py
 @parametrize_with_checks([MMC(), MMC(diagonal=True)], expected_failed_checks=not_repeated_rows)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learns_checks_pass(estimator, check):

@@ -283,7 +283,7 @@ def test_single_precision_of_points_far_from_zero_is_told(hostile):
     [
         NCA(2),
         DNE(2),
-        IdealizedKernel(),
+        IdealizedKernel(C=10.0),
         PCA(2),
         LinearDiscriminantAnalysis(),
         Kernelized(DNE(2), Polynomial(degree=2)),

@@ -46,7 +46,12 @@ def more_spaces():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "order"), [(np.float64, "C"), (np.float64, "F"), (np.float32, "C")]
+    ("dtype", "order"),
+    [
+        pytest.param(np.float64, "C", marks=pytest.mark.slow),
+        (np.float64, "F"),
+        (np.float32, "C"),
+    ],
 )
 def test_a_change_of_the_training_points_changes_no_output(registry, labelled, fresh, dtype, order):
     _, y = labelled

@@ -1,14 +1,21 @@
 """Rows of the training table: where a metric keeps them, and how many neighbours vote there."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernelmetric import KPCA, LMNN, Kernelized, KernelizedCV
+from kernelmetric import KPCA, LDA, LMNN, MLKR, RBF, Kernelized, KernelizedCV
 from kernelmetric.compute import Weights
-from kernelmetric.kernelized._places import chosen_voters, fingerprint
+from kernelmetric.kernelized._places import (
+    NotBetterWarning,
+    chosen_voters,
+    fingerprint,
+    kernel_neighbors,
+)
 from kernelmetric.metric import places_of
 
 
@@ -104,3 +111,60 @@ def test_weights_of_rows_count_in_the_choice():
 def test_two_rows_have_one_neighbour():
     assert chosen_voters(np.array([[0.0], [1.0]]), [0, 1]) == 1
     assert chosen_voters(np.array([[0.0]]), [0]) is None
+
+
+def ring(n: int = 160, classes: int = 8, seed: int = 0):
+    """Classes around a circle: no direction alone can tell them apart."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % classes
+    angle = 2 * np.pi * y / classes
+    X = np.stack([np.cos(angle), np.sin(angle)], axis=1) + 0.08 * rng.normal(size=(n, 2))
+    return X, y
+
+
+@pytest.mark.parametrize(
+    "kernel", ["rbf", "linear", lambda a, b: float(np.exp(-((a - b) @ (a - b))))]
+)
+def test_a_metric_that_loses_what_its_kernel_had_says_so(kernel):
+    X, y = ring()
+    with pytest.warns(NotBetterWarning, match="not better than its kernel: share of wrong classes"):
+        Kernelized(LDA(n_components=1), kernel=kernel).fit(X, y)
+
+
+def test_a_gram_matrix_is_judged_by_its_own_distances():
+    X, y = ring()
+    with pytest.warns(NotBetterWarning, match="not better than its kernel"):
+        Kernelized(LDA(n_components=1), kernel="precomputed").fit(X @ X.T, y)
+
+
+def test_numbers_are_judged_by_their_squared_errors():
+    X, _ = ring()
+    with pytest.warns(NotBetterWarning, match="not better than its kernel: mean squared error"):
+        Kernelized(MLKR(n_components=1), kernel="rbf").fit(X, X)
+
+
+@pytest.mark.parametrize("kernel", ["auto", "rbf", "linear"])
+def test_a_metric_as_good_as_its_kernel_says_nothing(kernel):
+    X, y = ring()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Kernelized(LMNN(), kernel=kernel).fit(X, y)
+
+
+def test_neighbours_by_a_kernel_are_those_of_its_feature_space():
+    X, _ = ring(40)
+    kernel = RBF(2.0).bind(X)
+    K = kernel(X)
+    D2 = np.diag(K)[:, None] + np.diag(K) - 2 * K
+    np.fill_diagonal(D2, np.inf)
+    rows = np.array([3, 17, 39])
+    found = kernel_neighbors(kernel, X, rows, 5)
+    assert np.array_equal(found, np.argsort(D2[rows], axis=1)[:, :5])
+
+
+def test_of_the_candidates_of_a_search_only_the_best_says_so():
+    X, y = ring(96)
+    search = KernelizedCV(LDA(n_components=1), kernels=["rbf", "linear"], cv=2)
+    with pytest.warns(NotBetterWarning) as said:
+        search.fit(X, y)
+    assert len([one for one in said if one.category is NotBetterWarning]) == 1

@@ -35,9 +35,7 @@ from kernelmetric import (
     save,
 )
 from kernelmetric.prediction._classifier import _stacked
-from kernelmetric.prediction._combined import log_odds, sum_of_numbers
 from kernelmetric.prediction._cross_fit import Fold, parts_of, settled, splits_of
-from kernelmetric.prediction._linear import own_scores
 from kernelmetric.prediction._neighbors import (
     FaissIndex,
     Neighbors,
@@ -48,6 +46,7 @@ from kernelmetric.prediction._neighbors import (
     weighted_moments,
 )
 from kernelmetric.prediction._regressor import _HeldOut
+from kernelmetric.prediction._scores import Combination, log_odds, own_scores, sum_of_numbers
 from tested_learners import not_repeated_rows
 
 
@@ -58,7 +57,7 @@ from tested_learners import not_repeated_rows
     [
         MetricClassifier(Kernelized(DNE(), RBF(gamma=0.3)), cv=2),
         MetricClassifier(LDA(), cv=2),
-        MetricRegressor(MLKR(max_iter=5), cv=2),
+        MetricRegressor(MLKR(max_iter=2), cv=2),
     ],
     expected_failed_checks=not_repeated_rows,
 )
@@ -232,19 +231,26 @@ def test_a_kernel_chosen_by_its_points_expects_no_less_of_noise(n, draws):
 def test_what_judges_a_point_was_not_chosen_on_it(n_folds):
     rng = np.random.RandomState(0)
     truth = rng.standard_normal(40)
-    votes = {(k, t): np.abs(rng.standard_normal((2, 40))) for k in (5, 10) for t in (0.1, 1.0)}
-    lines = {ridge: truth + rng.standard_normal(40) for ridge in (0.1, 1.0)}
+    votes = {(k, t): np.abs(rng.standard_normal((40, 2))) for k in (5, 10) for t in (0.1, 1.0)}
+    lines = {ridge: (truth + rng.standard_normal(40))[:, None] for ridge in (0.1, 1.0)}
+
+    def ratios(truth):
+        gains = {vote: -((said[:, 0] - truth) ** 2) for vote, said in votes.items()}
+        usual = Combination(np.array([0.5, 0.5]), np.zeros(1), np.nan)
+        held_out = _HeldOut(truth, votes.__getitem__, gains, lines, None, usual)
+        return held_out.ratios(parts)
+
     rows = np.arange(40)
     folds = [Fold(rows, rows, rows, test) for test in np.split(rows, n_folds)]
     parts = parts_of(folds)
     assert sorted(np.concatenate([own for _, own in parts])) == list(rows)
-    before = _HeldOut(truth, votes, lines, None).ratios(parts)
+    before = ratios(truth)
     others, own = parts[-1]
     assert not set(others) & set(own)
     assert len(others) + len(own) == 40
     moved = truth.copy()
     moved[own[0]] += 100.0
-    after = _HeldOut(moved, votes, lines, None).ratios(parts)
+    after = ratios(moved)
     np.testing.assert_array_equal(after[own[1:]], before[own[1:]])
     assert after[own[0]] > before[own[0]]
     assert not np.allclose(after[others], before[others])  # for them it did choose

@@ -132,7 +132,9 @@ def test_of_learners_of_others_only_early_stopping_is_meant(curved):
 # --- one meaning ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("learner", [NCA(tol=1e-2), LDA()], ids=["NCA", "LDA"])
+@pytest.mark.parametrize(
+    "learner", [pytest.param(NCA(tol=1e-2), marks=pytest.mark.slow), LDA()], ids=["NCA", "LDA"]
+)
 def test_auto_means_the_same_in_a_search(curved, learner):
     kernels = ["auto", RBF(gamma=0.5) + 0.1 * Delta(), RBF(gamma=0.5)]
     folds = StratifiedKFold(3)

@@ -135,6 +135,7 @@ def test_a_table_goes_on_where_it_stopped(tmp_path):
     assert min(c.megabytes for c in first) > 0
 
 
+@pytest.mark.slow
 def test_processes_share_the_cells_of_a_table(tmp_path):
     alone, shared = tmp_path / "alone", tmp_path / "shared"
     for folder, n_jobs in ((alone, 1), (shared, 2)):
@@ -598,12 +599,13 @@ def reproduce(invoke):
     return partial(invoke, command)
 
 
-def test_the_command_is_run_by_python(tmp_path):
+def test_the_command_is_run_by_python(monkeypatch, capsys):
     pytest.importorskip("rich", reason="rich comes with the extra `cli`")
-    result = subprocess.run(
-        [sys.executable, "-m", "reproduction"], cwd=ROOT, capture_output=True, check=True
-    )
-    assert b"Try: python -m reproduction 000-table1 --smoke" in result.stdout
+    monkeypatch.setattr(sys, "argv", ["reproduction"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("reproduction", run_name="__main__")
+    assert not ended.value.code
+    assert "Try: python -m reproduction 000-table1 --smoke" in capsys.readouterr().out
 
 
 def test_errors_of_the_command_steer_no_terminal(reproduce, tmp_path):

@@ -32,7 +32,7 @@ X = np.random.RandomState(0).standard_normal((24, 3))
 Y = np.arange(24) % 2
 PAIRS = Pairs([[0, 2]], [[0, 1]], n_samples=24)
 TRIPLETS, QUADRUPLETS = Triplets([[0, 2, 1]], 24), Quadruplets([[0, 2, 1, 3]], 24)
-WEAK = [ITML(), MMC(), SDML(), LSML(), SCML(), RCA(), IdealizedKernel()]
+WEAK = [ITML(), MMC(), SDML(), LSML(), SCML(), RCA(), IdealizedKernel(C=10.0)]
 
 
 # --- priors and starts --------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def test_a_note_has_no_traceback():
 
 @pytest.mark.parametrize(
     ("seed", "optimum"),  # certified by solver='projected', and by ever smaller tolerances
-    [(0, 258.64535), (6, 169.76980), (9, 82.36684)],
+    [(0, 258.64535), pytest.param(6, 169.76980, marks=pytest.mark.slow), (9, 82.36684)],
 )
 def test_lmnn_with_a_small_tolerance_ends_at_the_optimum(seed, optimum):
     # The corner of the hinge stops short steps; a map of almost lower rank has almost no slope.

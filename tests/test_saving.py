@@ -426,7 +426,11 @@ def test_what_a_file_could_not_give_back_is_refused_when_saving(labelled, tmp_pa
     metric = NCA(2).fit(*labelled)
     for name, value, message in [
         ("components_", np.full((2, 4), np.nan), r"NCA\.components_ with other values.*finite"),
-        ("components_", np.ones((2, 5)), r"NCA\.components_=5, but expected 4 columns"),
+        (
+            "components_",
+            np.ones((2, 5)),
+            r"NCA\.components_=array of shape \(2, 5\), but expected 4 columns",
+        ),
         ("note_", 10**30, r"metric\.note_=100000000\.\.\., but expected integers of at most 20"),
         ("note_", -(10**20), r"metric\.note_=-10000000\.\.\., but expected integers"),
         ("note_", {(1, 2): 3}, r"the key \(1, 2\), but expected text or a number"),

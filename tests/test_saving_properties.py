@@ -110,7 +110,7 @@ def same(a, b):
     return a == b
 
 
-@settings(QUICK, max_examples=150)
+@settings(QUICK, max_examples=60)
 @given(tree=TREES)
 def test_any_tree_of_things_comes_back(tree, tmp_path):
     writer = TreeWriter()
@@ -132,7 +132,7 @@ def test_any_array_comes_back_in_its_order(array, turned):
     assert again.flags.f_contiguous == array.flags.f_contiguous
 
 
-@settings(QUICK, max_examples=200)
+@settings(QUICK, max_examples=100)
 @given(data=st.binary(max_size=300), place=st.floats(0, 1))
 def test_any_bytes_in_an_array_are_refused_or_read(data, place):
     honest = npy_bytes(np.arange(6.0))

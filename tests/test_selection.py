@@ -28,7 +28,7 @@ from kernelmetric.selection import (
 )
 from kernelmetric.selection._learned_map import Judged, learned_map
 from kernelmetric.selection._leave_one_out import FAMILIES
-from kernelmetric.selection._relevance import relevance_loss, relevances
+from kernelmetric.selection._relevance import Sample, relevance_loss, relevances
 from kernelmetric.solvers import RIDGES, Grid, few_columns, left_out
 
 
@@ -586,7 +586,7 @@ def test_a_map_begins_where_scales_end():
     Z = X[:, :2] @ np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2.0)
     Y = np.where((Z[:, 0] > 0) ^ (Z[:, 1] > 0), 1.0, -1.0)[:, None] * [1.0, -1.0]
     scales = np.array([1.0, 1.0, 1e-9, 1e-9, 1e-9, 1e-9])  # of features that say nothing
-    found = learned_map(X, Y, FAMILIES[0], (4, 3), [scales] * 2)
+    found = learned_map(Sample(X, Y), FAMILIES[0], (4, 3), [scales] * 2)
     assert found.is_better
     np.testing.assert_allclose(found.L[:, 2:], 0.0, atol=1e-6)
 
@@ -621,13 +621,15 @@ def test_where_all_points_are_right_no_map_is_looked_for():
     assert "mapped" not in LeaveOneOutRidge().bind(X, y).candidates_
 
 
-@pytest.mark.parametrize(("n", "judges"), [(4000, []), (6000, [750])])
+@pytest.mark.parametrize(
+    ("n", "judges"), [pytest.param(4000, [], marks=pytest.mark.slow), (6000, [750])]
+)
 def test_of_many_points_an_eighth_judges_width_and_ridge(n, judges, monkeypatch):
     seen, again = [], _leave_one_out.choose_again
 
-    def watched(choice, X, *others):
-        seen.append(len(X))
-        return again(choice, X, *others)
+    def watched(choice, sample):
+        seen.append(len(sample.X))
+        return again(choice, sample)
 
     monkeypatch.setattr(_leave_one_out, "choose_again", watched)
     X, y = make_checkerboard(n, n_noise=1, random_state=0)

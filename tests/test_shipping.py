@@ -40,6 +40,9 @@ from kernelmetric.kernels import FunctionKernel, Jaccard, polynomial_degrees
 from kernelmetric.metric import places_of
 from kernelmetric.shipping import MissingExtraError, metric_map
 
+# Few directions or a kernel of no particular width: some metrics are worse than their kernel.
+pytestmark = pytest.mark.filterwarnings("ignore::kernelmetric.kernelized._places.NotBetterWarning")
+
 
 @pytest.fixture(scope="module")
 def digits():

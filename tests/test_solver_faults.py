@@ -429,9 +429,13 @@ def test_the_matrix_and_the_forms_of_pairs_are_their_sums():
     np.testing.assert_allclose(problem.forms(M), [d @ M @ d for d in delta])
     np.testing.assert_allclose(problem.d2, np.sum(delta**2, axis=1))
     P = positive_part(M)
-    np.testing.assert_allclose(problem.learned_forms(M), [d @ P @ d for d in delta], atol=1e-12)
+    np.testing.assert_allclose(
+        problem.forms(problem.metric(M)), [d @ P @ d for d in delta], atol=1e-12
+    )
     unconstrained = problem_of_pairs(psd=False)
-    np.testing.assert_allclose(unconstrained.learned_forms(M), [d @ M @ d for d in delta])
+    np.testing.assert_allclose(
+        unconstrained.forms(unconstrained.metric(M)), [d @ M @ d for d in delta]
+    )
 
 
 def test_a_prior_measures_what_pairs_were_apart():

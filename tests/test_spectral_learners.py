@@ -310,7 +310,7 @@ def test_neighbours_may_come_from_other_coordinates(learner, labelled):
 @pytest.mark.parametrize("learner", RATIOS, ids=repr)
 @pytest.mark.parametrize("shrinkage", [-0.1, 1.5, "much", None, True])
 def test_a_share_beyond_one_is_refused(learner, shrinkage, labelled):
-    with pytest.raises(ValueError, match=r"Got shrinkage=.*'auto' or a number between 0 and 1"):
+    with pytest.raises(ValueError, match=r"Got shrinkage=.*'auto' or a number >= 0 and <= 1"):
         clone(learner).set_params(shrinkage=shrinkage).fit(*labelled)
 
 

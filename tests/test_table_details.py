@@ -310,8 +310,8 @@ def encoder():
 def test_three_names_that_were_never_seen_are_shown(encoder):
     frame = pd.DataFrame({"kg": 1.0, "kind": list("pqrsa")})
     assert encoder.remarks(frame) == [
-        "kind: 4 of 5 values were never seen in training, such as 'p', 'q', 'r': all its features "
-        "are zero there."
+        "kind: 4 of 5 values were never seen in training, such as 'p', 'q', 'r', ...: all its "
+        "features are zero there."
     ]
     gap = pd.DataFrame({"kg": 1.0, "kind": ["a", None]})
     assert "such as '(missing)':" in encoder.remarks(gap)[0]
@@ -346,7 +346,7 @@ def test_three_words_for_what_is_missing_are_offered(commas, mark):
         encoder.read(pd.DataFrame({"kg": ["1", "d", "?"]}))
     assert str(caught.value).startswith(
         "Got '?' in column 'kg', row 2, from 0, of the table, but expected a number with a decimal "
-        f"{mark} or 'a', 'b', 'c', as in"
+        f"{mark} or 'a', 'b', 'c', ..., as in"
     )
 
 

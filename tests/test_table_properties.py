@@ -18,7 +18,7 @@ from kernelmetric.tables._cells import MISSING, are_plain_numbers, is_plain_numb
 quick = settings(
     deadline=None,
     derandomize=True,
-    max_examples=60,
+    max_examples=25,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

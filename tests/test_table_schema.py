@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from half_of_product import half_of
 from kernelmetric import DNE, load, save
 from kernelmetric.cli import _study
 from kernelmetric.cli._models import load_model, save_model
@@ -172,8 +173,10 @@ def test_quoted_tables_of_r_are_read(run, table, tmp_path):
 # --- what does not fit --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["transform", "neighbors", "query", "evaluate"])
-@pytest.mark.parametrize("cell", ["1,5", "n/k", "1.5 m", "inf", "1_0"])
+@pytest.mark.parametrize(
+    ("command", "cell"),
+    half_of(["transform", "neighbors", "query", "evaluate"], ["1,5", "n/k", "1.5 m", "inf", "1_0"]),
+)
 def test_a_number_that_is_none_is_refused_with_its_line(run, model, table, tmp_path, command, cell):
     rows = rows_of()
     rows[6]["a"] = cell

@@ -455,7 +455,7 @@ def test_a_process_forked_by_a_tile_works_alone():
     assert share(lambda item: in_a_child(threads_used), range(2)) == [1, 1]
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
 def test_joblib_gives_what_a_loop_gives(backend):
     expected = [small_fit(number) for number in range(3)]
     found = Parallel(n_jobs=2, backend=backend)(delayed(small_fit)(number) for number in range(6))

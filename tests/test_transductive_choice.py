@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from kernelmetric import TransductiveDistance, load, save
 from kernelmetric.graphs import gaussian_graph, neighbor_graph
 from kernelmetric.transductive import Geometry
-from kernelmetric.transductive._geometry import (
+from kernelmetric.transductive._choice import (
     DIMENSIONS,
     Graph,
     candidate_graphs,

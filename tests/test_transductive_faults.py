@@ -22,8 +22,8 @@ from kernelmetric.transductive import (
     _transductive,
 )
 from kernelmetric.transductive._choice import GRID, choose_lam, hidden_folds
-from kernelmetric.transductive._extension import interpolate
-from kernelmetric.transductive._parameters import neighbors_among
+from kernelmetric.transductive._given import neighbors_among
+from kernelmetric.transductive._prior import interpolate
 
 LAM = 1e5  # beyond the floor of every penalty here
 PENALTIES = ["laplacian", "normalized", "lle", "isomap", "kernel", "warped"]
@@ -341,9 +341,10 @@ def fits_or_says_why(X, y, **parameters):
 
 
 @pytest.mark.parametrize("name", list(TransductiveDistance().get_params()))
-def test_any_parameter_fits_or_is_refused_in_a_sentence(cloud, name):
+@pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_any_parameter_fits_or_is_refused_in_a_sentence(cloud, name, half):
     X, y, _ = cloud
-    for value in JUNK:
+    for value in JUNK[(half + len(name)) % 2 :: 2]:
         fits_or_says_why(X[:30], y[:30], **{name: value})
 
 
@@ -361,9 +362,10 @@ def test_any_parameter_fits_or_is_refused_in_a_sentence(cloud, name):
         ("penalty", WarpedPenalty, "space"),
     ],
 )
-def test_any_parameter_of_a_part_fits_or_is_refused_in_a_sentence(cloud, part, make, name):
+@pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_any_parameter_of_a_part_fits_or_is_refused_in_a_sentence(cloud, part, make, name, half):
     X, y, _ = cloud
-    for value in JUNK:
+    for value in JUNK[(half + len(name)) % 2 :: 2]:
         fits_or_says_why(X[:30], y[:30], **{part: make(**{name: value})})
 
 
@@ -383,7 +385,7 @@ def test_priors_that_return_no_points_are_refused(cloud):
     ("n", "options"),
     [
         (700, {}),
-        (2000, {}),
+        pytest.param(2000, {}, marks=pytest.mark.slow),
         pytest.param(5000, {}, marks=pytest.mark.slow),
         (1100, {"graph": "gaussian"}),
         (700, {"penalty": "kernel"}),

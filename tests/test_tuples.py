@@ -19,7 +19,7 @@ from kernelmetric import (
     Quadruplets,
     Triplets,
 )
-from kernelmetric.graphs import _point_tuples, count_triplets, points_of_tuples
+from kernelmetric.graphs import count_triplets, points_of_tuples
 
 KINDS = [Triplets, Quadruplets]
 
@@ -220,23 +220,19 @@ def test_a_pair_of_points_listed_twice_counts_once(points):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64], ids=lambda t: t.__name__)
-def test_points_of_tuples_are_told_apart_as_unique_rows(dtype, monkeypatch):
+def test_points_of_tuples_are_told_apart_as_unique_rows(dtype):
     rng = np.random.RandomState(0)
     T = rng.randint(-2, 3, size=(200, 3, 2)).astype(dtype)
     T[T == 0] *= -1  # -0.0 is 0.0
     X, rows = np.unique(T.reshape(-1, 2), axis=0, return_inverse=True)
-    for _ in range(2):
-        Y, numbers = points_of_tuples(T)
-        np.testing.assert_array_equal(Y, X)
-        np.testing.assert_array_equal(numbers, rows.reshape(200, 3))
-        # Where all rows have the same number, that is noticed.
-        monkeypatch.setattr(_point_tuples, "_odd_numbers", lambda n: np.zeros(n, dtype=np.uint64))
+    Y, numbers = points_of_tuples(T)
+    np.testing.assert_array_equal(Y, X)
+    np.testing.assert_array_equal(numbers, rows.reshape(200, 3))
 
 
 @pytest.mark.parametrize("first", [0, 1], ids=["by the last entries", "by the first entries"])
-def test_points_of_tuples_in_blocks_have_the_order_of_unique_rows(first, monkeypatch):
-    monkeypatch.setattr(_point_tuples, "_CACHED", 50)
-    T = np.random.RandomState(0).randint(4, size=(100, 4, 6)) / 4.0
+def test_points_of_tuples_have_the_order_of_unique_rows(first):
+    T = np.random.RandomState(0).randint(-2, 2, size=(100, 4, 6)) / 4.0
     T[..., :5] *= first
     X, rows = np.unique(T.reshape(-1, 6), axis=0, return_inverse=True)
     Y, numbers = points_of_tuples(T)
@@ -245,12 +241,9 @@ def test_points_of_tuples_in_blocks_have_the_order_of_unique_rows(first, monkeyp
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_tuples_of_many_points_are_drawn_and_checked_as_those_of_few(kind, monkeypatch):
-    y = np.arange(30) % 3
-    few = kind.from_labels(y, per_point=4, random_state=0)
-    rows = np.vstack([few.rows, few.rows[:1]])
-    faults = kind._faults(rows, 30)
-    monkeypatch.setattr("kernelmetric.graphs._tuples._FEW_POINTS", 0)
-    np.testing.assert_array_equal(kind.from_labels(y, per_point=4, random_state=0).rows, few.rows)
-    assert kind._faults(rows, 30)[0] == faults[0] != []
-    np.testing.assert_array_equal(kind._faults(rows, 30)[1], faults[1])
+def test_faults_of_tuples_are_found_among_any_number_of_points(kind):
+    last = 10**9  # four such numbers make no integer of 64 bits
+    row = [0, last - 1, 1, last][: kind.width]
+    with pytest.raises(ValueError, match="listed before"):
+        kind([row, row], n_samples=last + 1)
+    assert len(kind([row], n_samples=last + 1)) == 1

@@ -290,7 +290,7 @@ def test_a_stop_of_a_learner_from_pairs_is_final_and_says_how_far_it_got(
 
 def test_a_stop_of_an_idealized_kernel_is_final(labelled, monkeypatch):
     stopped_after(3, monkeypatch)
-    with pytest.warns(ConvergenceWarning, match="IdealizedKernel stopped after 2 steps"):
+    with pytest.warns(ConvergenceWarning, match="IdealizedKernel stopped after 2 iterations"):
         metric = IdealizedKernel(C=3.0, nu=0.8).fit(*labelled)
     assert len(metric.loss_curve_) == 3
 

@@ -152,19 +152,19 @@ FAULTS = [
     ),
     Fault(
         "table x recipe",
-        "kernelized/_tables.py",
+        "kernelized/_parts.py",
         "schema = None if metric.recipe is None else metric.recipe.schema",
         "schema = None",
     ),
     Fault(
         "table x kernel of columns",
-        "kernelized/_tables.py",
+        "kernelized/_parts.py",
         "return clone(kernel) if schema is None else with_schema(kernel, schema)",
         "return clone(kernel)",
     ),
     Fault(
         "table x new rows",
-        "kernelized/_tables.py",
+        "kernelized/_delegation.py",
         "return there(schema.transform(X if is_frame(X) else np.asarray(X)))",
         "return there(TableSchema().fit(X).transform(X))",
     ),

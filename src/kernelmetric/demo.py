@@ -34,8 +34,7 @@ class Split(NamedTuple):
     y_test: np.ndarray
 
 
-@dataclass(frozen=True)
-class Dataset:
+class Dataset(NamedTuple):
     """A data set, its ``split(seed)``, and the kernel of all kernelized methods."""
 
     name: str
@@ -112,9 +111,6 @@ class Demo:
 
 def run_cells(demo: Demo) -> Iterator[Cell]:
     """Run a comparison, one finished cell at a time, in the order split, data set, method.
-
-    Whoever stops early has all data sets and methods, on fewer splits. Warnings of a fit end up in
-    the note of its cell.
 
     >>> from kernelmetric.demo import DATASETS, Demo, run_cells
     >>> cells = list(run_cells(Demo(datasets=DATASETS[:1], n_splits=1)))

@@ -1,8 +1,4 @@
-"""The one thing every fitted object here is: a metric.
-
-Whatever was learned, from labels or from pairs, linear or through a kernel, ends in a map to
-coordinates in which the Euclidean distance *is* the learned distance. Everything else follows
-from ``transform``: distances, scores, the learned kernel, a function for other people's code.
+"""What every fitted object here is: a metric, a map to coordinates of Euclidean distance.
 
 Where the matrix of a metric has negative eigenvalues, some coordinates count against the others:
 ``signature_`` has a sign, +1 or -1, for every row of ``components_``, and squared distances and
@@ -53,8 +49,7 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin):
         Returns
         -------
         array of shape (n_samples, n_components)
-            What ``transform`` gives. :class:`~kernelmetric.Kernelized` has other places for the
-            rows of the table that it was fitted to.
+            What ``transform`` gives; :class:`~kernelmetric.Kernelized` differs for its own rows.
         """
         return self.transform(X)
 
@@ -108,8 +103,7 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin):
         pairs : array-like of shape (n_pairs, 2, n_features) or (n_pairs, 2)
             The two points of every pair; or, when X is given, their row numbers in X.
         X : array-like of shape (n_samples, n_features), default=None
-            The points that ``pairs`` counts; each is embedded once, however often it occurs, and
-            one block of differences is in memory.
+            The points that ``pairs`` counts; each is embedded once.
 
         Returns
         -------
@@ -148,8 +142,8 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin):
         -------
         callable
             ``metric(u, v, squared=False) -> float`` for scikit-learn's ``metric=`` and SciPy's
-            ``cdist``, of points of shape (n_features,) or (1, n_features). It embeds both points at
-            every call: for many points, transform first. A later fit does not change it.
+            ``cdist``. It embeds both points at every call: for many points, transform first. A
+            later fit does not change it.
         """
         check_is_fitted(self)
         fitted = deepcopy(self)
@@ -167,9 +161,8 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin):
         Returns
         -------
         array of shape (d, d)
-            In the coordinates the learner saw: the features for a linear learner, the
-            coordinates of the kernel's space for a kernelized one. With a ``signature_`` s it is
-            ``Lᵀ diag(s) L``, which has negative eigenvalues.
+            In the coordinates the learner saw: features, or those of the kernel's space. With a
+            ``signature_`` s it is ``Lᵀ diag(s) L``, which has negative eigenvalues.
         """
         check_is_fitted(self)
         L, signature = self.components_, getattr(self, "signature_", None)
@@ -213,10 +206,16 @@ def places_of(metric: Any, X: Any) -> Any:
     return getattr(metric, "places", metric.transform)(X)
 
 
-def refuse_signed(metric: Any) -> None:
-    """Refuse a metric whose squared distances may be negative: coordinates cannot hold them."""
+def innermost(metric: Any) -> Any:
+    """The last step of a pipeline, or what a search found best, down to the metric itself."""
     while isinstance(metric, Pipeline) or hasattr(metric, "best_estimator_"):
         metric = metric[-1] if isinstance(metric, Pipeline) else metric.best_estimator_
+    return metric
+
+
+def refuse_signed(metric: Any) -> None:
+    """Refuse a metric whose squared distances may be negative: coordinates cannot hold them."""
+    metric = innermost(metric)
     if _is_signed(metric) or _is_signed(getattr(metric, "learner_", None)):
         raise ValueError(
             f"Got {metric!r}, whose squared distances may be negative, but expected a metric that "

@@ -1,4 +1,4 @@
-"""The group of commands."""
+"""The group of commands, and ``main``, which names a missing extra in a sentence."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kernelmetric.cli._talk import INTERRUPTED, sentences, spoken
-
 if TYPE_CHECKING:
     import click
 
-# In the order of ``kernelmetric --help``; each is a file of this folder.
+# In the order of ``kernelmetric --help``; each is a function in the file of its name.
 COMMANDS = (
     "demo", "fit", "evaluate", "transform", "neighbors", "explain", "label", "link", "check",
     "datasets",
@@ -25,7 +23,7 @@ def main() -> None:
     try:
         application = build_application()
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        sys.exit(130)
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"click", "rich"}:
             raise
@@ -49,12 +47,13 @@ def build_application() -> click.Group:
     import rich  # noqa: F401 (the commands use it: better to miss it now)
 
     from kernelmetric import __version__
+    from kernelmetric.cli._talk import Refused, sentences, spoken
 
     class InOrder(click.Group):
         """Lists the commands in the order in which a user meets them; all fail alike."""
 
         def invoke(self, ctx: click.Context) -> Any:
-            with spoken():
+            with spoken(), sentences():
                 return super().invoke(ctx)
 
         def list_commands(self, ctx: click.Context) -> list[str]:
@@ -76,12 +75,13 @@ def build_application() -> click.Group:
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
     def reproduce(arguments: tuple[str, ...]) -> None:
         """Say where the papers' tables are."""
-        with sentences(2):
-            raise ValueError(
-                "The papers' tables and figures are not part of the installed library: try "
-                "python -m reproduction in a checkout of the repository."
-            )
+        raise Refused(
+            "The papers' tables and figures are not part of the installed library: try "
+            "python -m reproduction in a checkout of the repository.",
+            exit_code=2,
+        )
 
     for name in COMMANDS:
-        application.add_command(import_module(f"kernelmetric.cli._{name}").command())
+        module = import_module(f"kernelmetric.cli._{name}")
+        application.add_command(getattr(module, name))
     return application

@@ -7,70 +7,66 @@ import importlib
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import click
 
 from kernelmetric.cli._talk import json_text, sentences, visible
 from kernelmetric.tables import TableError, read_table
 
-if TYPE_CHECKING:
-    import click
-
 YES, NO, ERROR = 0, 1, 2
 
 
-def command() -> click.Command:
-    """The command ``check``: exit code 0 if kernelizable, 1 if not, 2 if that is unknown."""
-    import click
+@click.command()
+@click.argument("path", metavar="ESTIMATOR")
+@click.option(
+    "--param",
+    "params",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set a parameter of the estimator. Repeat it for several.",
+)
+@click.option(
+    "--data",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Try it on this table of numbers. The last column is the label.",
+)
+@click.option(
+    "--tol",
+    type=click.FloatRange(0),
+    default=0.01,
+    show_default=True,
+    help="The largest change that counts as no change.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def check(path: str, params: tuple[str, ...], data: Path | None, tol: float, as_json: bool) -> None:
+    """Find out whether an ESTIMATOR becomes its kernel version on kernel coordinates.
 
-    @click.command(name="check")
-    @click.argument("path", metavar="ESTIMATOR")
-    @click.option(
-        "--param",
-        "params",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="Set a parameter of the estimator. Repeat it for several.",
-    )
-    @click.option(
-        "--data",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="Try it on this table of numbers. The last column is the label.",
-    )
-    @click.option(
-        "--tol",
-        type=click.FloatRange(0),
-        default=0.01,
-        show_default=True,
-        help="The largest change that counts as no change.",
-    )
-    @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-    def check(
-        path: str, params: tuple[str, ...], data: Path | None, tol: float, as_json: bool
-    ) -> None:
-        """Find out whether an ESTIMATOR becomes its kernel version on kernel coordinates.
+    ESTIMATOR is a dotted path such as sklearn.cluster.KMeans. The command moves the points,
+    turns them, and puts them into more dimensions. It fits the estimator each time and
+    compares the answers.
 
-        ESTIMATOR is a dotted path such as sklearn.cluster.KMeans. The command moves the points,
-        turns them, and puts them into more dimensions. It fits the estimator each time and
-        compares the answers.
+    The exit code is 0 for yes, 1 for no (or if the data cannot tell), and 2 for an error.
 
-        The exit code is 0 for yes, 1 for no (or if the data cannot tell), and 2 for an error.
-
-        \b
-        Examples:
-          kernelmetric check sklearn.cluster.KMeans --param n_clusters=3
-          kernelmetric check sklearn.linear_model.Lasso --data points.csv --json
-        """
-        if math.isnan(tol):  # no change is as small as that: the answer would always be no
-            raise click.BadParameter("Got --tol nan, but expected a number from 0 on.")
-        estimator = _estimator(path, params)
-        with sentences(ERROR):
-            X, y = (None, None) if data is None else _read(data)
-            report = _report(estimator, X, y, tol)
-        said = json_text(_as_json(report)) if as_json else visible(report, keep="\n")
-        click.echo(said)
-        raise SystemExit(YES if report.kernelizable else NO)
-
-    return check
+    \b
+    Examples:
+      kernelmetric check sklearn.cluster.KMeans --param n_clusters=3
+      kernelmetric check sklearn.linear_model.Lasso --data points.csv --json
+    """
+    if math.isnan(tol):  # no change is as small as that: the answer would always be no
+        raise click.BadParameter("Got --tol nan, but expected a number from 0 on.")
+    estimator = _estimator(path, params)
+    with sentences(ERROR):
+        X, y = (None, None) if data is None else _read(data)
+        report = _report(estimator, X, y, tol)
+    found = {
+        "estimator": " ".join(repr(report.estimator).split()),
+        "kernelizable": report.kernelizable,
+        "verdict": report.verdict,
+        "conditions": [asdict(condition) for condition in report.conditions],
+    }
+    click.echo(json_text(found) if as_json else visible(report, keep="\n"))
+    raise SystemExit(YES if report.kernelizable else NO)
 
 
 def _report(estimator: Any, X: Any, y: Any, tol: float) -> Any:
@@ -88,8 +84,6 @@ def _report(estimator: Any, X: Any, y: Any, tol: float) -> Any:
 
 def _estimator(path: str, params: tuple[str, ...]) -> Any:
     """The estimator named on the command line, or a sentence why there is none."""
-    import click
-
     module, _, name = path.replace(":", ".").rpartition(".")
     try:
         kind = getattr(importlib.import_module(module), name)
@@ -115,8 +109,6 @@ def _estimator(path: str, params: tuple[str, ...]) -> Any:
 
 
 def _parameter(text: str) -> tuple[str, Any]:
-    import click
-
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise click.BadParameter(f"Got {text!r}, but expected NAME=VALUE, such as n_clusters=3.")
@@ -146,12 +138,3 @@ def _read(path: Path) -> tuple[Any, Any]:
         return X, pd.to_numeric(y).to_numpy()
     except (ValueError, TypeError):  # names of classes
         return X, y.astype(str).to_numpy(dtype=str)
-
-
-def _as_json(report: Any) -> dict[str, Any]:
-    return {
-        "estimator": " ".join(repr(report.estimator).split()),
-        "kernelizable": report.kernelizable,
-        "verdict": report.verdict,
-        "conditions": [asdict(condition) for condition in report.conditions],
-    }

@@ -9,29 +9,33 @@ from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
+import click
 
-def cluster_options(function: Callable) -> Callable:
-    """Who does the work."""
-    import click
+from kernelmetric.cli._options import together
 
-    function = click.option(
-        "--workers",
-        type=click.IntRange(1),
-        metavar="N",
-        help="Share the work among so many processes of this machine. It needs dask.",
-    )(function)
-    return click.option(
+cluster_options = together(
+    click.option(
         "--dask",
         "address",
         metavar="ADDRESS",
         help="Share the work among the workers of this Dask scheduler, such as tcp://host:8786. "
         "They must see the files under the same names.",
-    )(function)
+    ),
+    click.option(
+        "--workers",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Share the work among so many processes of this machine. It needs dask.",
+    ),
+)
 
 
 @contextmanager
 def cluster(address: str | None, workers: int | None) -> Iterator[Any]:
-    """A Dask client of a scheduler's address, or of new processes, which end with the block."""
+    """A Dask client of an address or of new processes, which end with the block; else None."""
+    if address is None and workers is None:
+        yield None
+        return
     if address is not None and workers is not None:
         raise ValueError(f"Got --dask {address} and --workers {workers}, but expected one of them.")
     try:
@@ -88,10 +92,7 @@ def _connected(client: Any, address: str) -> Any:
 def over_parts(
     client: Any, work: Callable[..., Any], parts: Iterable[Any], *shared: Any
 ) -> Iterator[tuple[int, Any]]:
-    """Number and result of ``work(part, number, *shared)`` for every part, as they are finished.
-
-    Without a client, one after the other in this process. ``work`` is a pure function.
-    """
+    """Number and result of ``work(part, number, *shared)`` of every part; here without a client."""
     parts = list(parts)
     if client is None:
         for number, part in enumerate(parts):

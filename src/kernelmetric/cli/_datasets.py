@@ -2,80 +2,72 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import click
 
 from kernelmetric.cli._options import output_options
-from kernelmetric.cli._talk import Talk, sentences
+from kernelmetric.cli._talk import Talk
 from kernelmetric.datasets import describe, load
 from kernelmetric.datasets._sources import folder_of
 
-if TYPE_CHECKING:
-    import click
+
+@click.group()
+def datasets() -> None:
+    """List and describe the data sets of the papers.
+
+    \b
+    Examples:
+      kernelmetric datasets list
+      kernelmetric datasets describe wine
+      kernelmetric datasets path
+    """
 
 
-def command() -> click.Command:
-    """The command."""
-    import click
+@datasets.command(name="list")
+@output_options
+def list_all(talk: Talk) -> None:
+    """List names, sizes and where each set would come from."""
+    rows = describe()
+    columns = [(name, "right") for name in ("rows", "features", "classes")]
+    sizes = [f"n_{what}" for what in ("samples", "features", "classes")]
+    talk.table(
+        None,
+        [("name", "left"), *columns, ("source", "left")],
+        [[row["name"], *(f"{row[size]:,}" for size in sizes), row["source"]] for row in rows],
+    )
+    talk.answer({"datasets": rows})
 
-    @click.group()
-    def datasets() -> None:
-        """List and describe the data sets of the papers.
 
-        \b
-        Examples:
-          kernelmetric datasets list
-          kernelmetric datasets describe wine
-          kernelmetric datasets path
-        """
+@datasets.command(name="describe")
+@click.argument("name")
+@output_options
+def describe_one(talk: Talk, name: str) -> None:
+    """Load a set and describe it: classes, missing values, origin."""
+    found: Any = load(name)
+    for line in found.DESCR.splitlines():
+        talk.say(line)
+    talk.answer(
+        {
+            "name": found.name,
+            "shape": list(found.data.shape),
+            "classes": [str(target) for target in found.target_names],
+            "n_missing": found.n_missing,
+            "source": found.source,
+            "description": found.DESCR,
+        }
+    )
 
-    @datasets.command(name="list")
-    @output_options
-    def list_all(quiet: bool, as_json: bool) -> None:
-        """List names, sizes and where each set would come from."""
-        talk = Talk(quiet=quiet, as_json=as_json)
-        rows = describe()
-        columns = [(name, "right") for name in ("rows", "features", "classes")]
-        sizes = [f"n_{what}" for what in ("samples", "features", "classes")]
-        talk.table(
-            None,
-            [("name", "left"), *columns, ("source", "left")],
-            [[row["name"], *(f"{row[size]:,}" for size in sizes), row["source"]] for row in rows],
+
+@datasets.command(name="path")
+@output_options
+def path(talk: Talk) -> None:
+    """Print the folder of data files: the environment variable KERNELMETRIC_DATA."""
+    folder = folder_of(None)
+    if folder is None:
+        raise click.ClickException(
+            "KERNELMETRIC_DATA is not set: set it to the folder with the data files. Sets "
+            "that scikit-learn or OpenML have need no folder."
         )
-        talk.answer({"datasets": rows})
-
-    @datasets.command(name="describe")
-    @click.argument("name")
-    @output_options
-    def describe_one(name: str, quiet: bool, as_json: bool) -> None:
-        """Load a set and describe it: classes, missing values, origin."""
-        talk = Talk(quiet=quiet, as_json=as_json)
-        with sentences():
-            found: Any = load(name)
-        for line in found.DESCR.splitlines():
-            talk.say(line)
-        talk.answer(
-            {
-                "name": found.name,
-                "shape": list(found.data.shape),
-                "classes": [str(target) for target in found.target_names],
-                "n_missing": found.n_missing,
-                "source": found.source,
-                "description": found.DESCR,
-            }
-        )
-
-    @datasets.command(name="path")
-    @output_options
-    def path(quiet: bool, as_json: bool) -> None:
-        """Print the folder of data files: the environment variable KERNELMETRIC_DATA."""
-        folder = folder_of(None)
-        if folder is None:
-            raise click.ClickException(
-                "KERNELMETRIC_DATA is not set: set it to the folder with the data files. Sets "
-                "that scikit-learn or OpenML have need no folder."
-            )
-        talk = Talk(quiet=quiet, as_json=as_json)
-        talk.say(str(folder))
-        talk.answer({"path": str(folder)})
-
-    return datasets
+    talk.say(str(folder))
+    talk.answer({"path": str(folder)})

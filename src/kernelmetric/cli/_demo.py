@@ -5,74 +5,71 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import click
+
+from kernelmetric import __version__
+from kernelmetric import demo as comparison
 from kernelmetric.cli._options import seed_option
 from kernelmetric.cli._outputs import require_folder
 from kernelmetric.cli._talk import INTERRUPTED, Talk
-
-if TYPE_CHECKING:
-    import click
-
-    from kernelmetric.demo import Demo
-    from kernelmetric.report import Cell
-
-
-def command() -> click.Command:
-    """The command."""
-    import click
-
-    @click.command()
-    @click.option(
-        "--out",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=Path("demo-output"),
-        show_default=True,
-        help="Folder for the table and the pictures.",
-    )
-    @click.option("--quick", is_flag=True, help="Use fewer data sets and splits. Takes seconds.")
-    @click.option("--quiet", is_flag=True, help="Write the files and print nothing.")
-    @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
-    @seed_option
-    def demo(out: Path, quick: bool, quiet: bool, as_json: bool, seed: int) -> None:
-        """Watch linear learners and their kernel versions compete.
-
-        Euclidean distance, NCA, LMNN and DNE, and the kernel versions KNCA, KLMNN and KDNE, are
-        compared by the accuracy of the nearest neighbours, on generated data and on data that
-        come with scikit-learn.
-        """
-        from kernelmetric.demo import Demo
-
-        require_folder(out)
-        chosen = Demo.quick(seed) if quick else Demo(seed=seed)
-        try:
-            code = _run_demo(chosen, out, quiet=quiet, as_json=as_json)
-        except OSError as error:
-            raise click.ClickException(f"cannot write to {out}: {error}") from error
-        sys.exit(code)
-
-    return demo
+from kernelmetric.demo import Demo
+from kernelmetric.report import (
+    Cell,
+    MissingExtraError,
+    csv_text,
+    plot_accuracies,
+    plot_fig2,
+    png_bytes,
+    rich_table,
+    summarize,
+    write_atomically,
+)
 
 
-def _run_demo(demo: Demo, out: Path, *, quiet: bool, as_json: bool) -> int:
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("demo-output"),
+    show_default=True,
+    help="Folder for the table and the pictures.",
+)
+@click.option("--quick", is_flag=True, help="Use fewer data sets and splits. Takes seconds.")
+@click.option("--quiet", is_flag=True, help="Write the files and print nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@seed_option
+def demo(out: Path, quick: bool, quiet: bool, as_json: bool, seed: int) -> None:
+    """Watch linear learners and their kernel versions compete.
+
+    Euclidean distance, NCA, LMNN and DNE, and the kernel versions KNCA, KLMNN and KDNE, are
+    compared by the accuracy of the nearest neighbours, on generated data and on data that
+    come with scikit-learn.
+    """
+    require_folder(out)
+    chosen = Demo.quick(seed) if quick else Demo(seed=seed)
+    try:
+        code = _run_demo(chosen, out, Talk(quiet=quiet, as_json=as_json))
+    except OSError as error:
+        raise click.ClickException(f"cannot write to {out}: {error}") from error
+    sys.exit(code)
+
+
+def _run_demo(chosen: Demo, out: Path, talk: Talk) -> int:
     """Run, show and save; return the exit code."""
-    import click
-
-    from kernelmetric.report import csv_text, rich_table, write_atomically
-
-    talk = Talk(quiet=quiet, as_json=as_json)
-    cells, finished = _collect(demo, talk)
+    cells, finished = _collect(chosen, talk)
     files = {}
     if cells:
         files["accuracies.csv"] = write_atomically(out / "accuracies.csv", csv_text(cells))
     problem = None
     if finished:
         try:
-            pictures, problem = _draw(demo, cells, out)
+            pictures, problem = _draw(chosen, cells, out)
             files |= pictures
         except KeyboardInterrupt:
             finished = False
-    talk.answer(_result(demo, cells, files, finished))
+    talk.answer(_result(chosen, cells, files, finished))
     if cells:
         n_splits = max(cell.split for cell in cells) + 1
         title = f"Accuracy of neighbours in %, mean±std over {n_splits} splits"
@@ -86,48 +83,37 @@ def _run_demo(demo: Demo, out: Path, *, quiet: bool, as_json: bool) -> int:
     if problem is not None:
         click.echo(problem, err=True)
     if not finished:
-        click.echo(f"Interrupted: {len(cells)} of {demo.n_cells} fits were done.", err=True)
+        click.echo(f"Interrupted: {len(cells)} of {chosen.n_cells} fits were done.", err=True)
         return INTERRUPTED
     talk.suggest(
         {
-            f"kernelmetric demo --seed {demo.seed + 1}": "other draws, the same story?",
+            f"kernelmetric demo --seed {chosen.seed + 1}": "other draws, the same story?",
             "python -m pydoc kernelmetric.Kernelized": "the class behind it",
         }
     )
     return 0
 
 
-def _collect(demo: Demo, talk: Talk) -> tuple[list[Cell], bool]:
+def _collect(chosen: Demo, talk: Talk) -> tuple[list[Cell], bool]:
     """All cells under a progress bar, and whether Ctrl-C left them complete."""
-    from kernelmetric.demo import run_cells
-
     cells: list[Cell] = []
     try:
-        with talk.progress(demo.n_cells) as begin:
+        with talk.progress(chosen.n_cells) as begin:
             begin("starting")
-            for cell in run_cells(demo):
+            for cell in comparison.run_cells(chosen):
                 cells.append(cell)
-                begin(f"{cell.dataset}, split {cell.split + 1} of {demo.n_splits}")
+                begin(f"{cell.dataset}, split {cell.split + 1} of {chosen.n_splits}")
     except KeyboardInterrupt:
         return cells, False
     return cells, True
 
 
-def _draw(demo: Demo, cells: list[Cell], out: Path) -> tuple[dict[str, Path], str | None]:
+def _draw(chosen: Demo, cells: list[Cell], out: Path) -> tuple[dict[str, Path], str | None]:
     """Write the pictures; without matplotlib, none and a sentence."""
-    from kernelmetric.demo import fig2_panels
-    from kernelmetric.report import (
-        MissingExtraError,
-        plot_accuracies,
-        plot_fig2,
-        png_bytes,
-        write_atomically,
-    )
-
     os.environ.setdefault("MPLBACKEND", "Agg")  # files only: no window, no display
     try:
         pictures = {
-            "fig2.png": png_bytes(plot_fig2(fig2_panels(demo.seed))),
+            "fig2.png": png_bytes(plot_fig2(comparison.fig2_panels(chosen.seed))),
             "accuracies.png": png_bytes(plot_accuracies(cells)),
         }
     except MissingExtraError as error:
@@ -136,12 +122,9 @@ def _draw(demo: Demo, cells: list[Cell], out: Path) -> tuple[dict[str, Path], st
 
 
 def _result(
-    demo: Demo, cells: list[Cell], files: dict[str, Path], finished: bool
+    chosen: Demo, cells: list[Cell], files: dict[str, Path], finished: bool
 ) -> dict[str, Any]:
     """What ``--json`` prints."""
-    from kernelmetric import __version__
-    from kernelmetric.report import summarize
-
     summary = [
         {"dataset": dataset, "method": method, **row._asdict()}
         for dataset, of_dataset in summarize(cells).items()
@@ -149,7 +132,7 @@ def _result(
     ]
     return {
         "version": __version__,
-        "seed": demo.seed,
+        "seed": chosen.seed,
         "finished": finished,
         "summary": summary,
         "cells": [cell._asdict() for cell in cells],

@@ -3,98 +3,76 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import click
 import numpy as np
 
-from kernelmetric.cli._options import data_argument, metric_options, output_options
-from kernelmetric.cli._study import Study, open_study
-from kernelmetric.cli._talk import Talk, count, sentences, visible
+from kernelmetric.cli._options import FILE, data_argument, metric_options, output_options
+from kernelmetric.cli._study import Study, judged_on_pairs, open_study
+from kernelmetric.cli._talk import Talk, count, visible
 from kernelmetric.cli._uneven import tell_uneven, trial_notes, uneven_summary
-from kernelmetric.evaluation import Trial, cross_validate_pairs, is_uneven, run_trials
+from kernelmetric.evaluation import Trial, is_uneven, run_trials
 from kernelmetric.report import Cell, rich_table
 from kernelmetric.tables import TableError, features_of, labels_of, open_table, weights_of
 
-if TYPE_CHECKING:
-    import click
 
+@click.command()
+@data_argument
+@metric_options
+@click.option("--test", type=FILE, help="Judge on this table instead of on folds of DATA.")
+@click.option(
+    "--folds", type=click.IntRange(2), default=5, show_default=True, help="Number of folds."
+)
+@output_options
+def evaluate(talk: Talk, data: Path, test: Path | None, folds: int, **options: Any) -> None:
+    """Compare a metric with k-NN and SVM on held-out rows.
 
-def command() -> click.Command:
-    """The command."""
-    import click
+    The command judges Euclidean distance, the metric, tuned k-NN and a tuned SVM by
+    cross-validation on the rows of DATA. With --test it learns from DATA and judges on another
+    table. Everything learns from training rows only, also the filling of missing values.
 
-    @click.command()
-    @data_argument
-    @metric_options
-    @click.option(
-        "--test",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Judge on this table instead of on folds of DATA.",
+    \b
+    Examples:
+      kernelmetric evaluate flowers.csv --label species
+      kernelmetric evaluate train.csv --label species --test test.csv --learner lmnn
+      kernelmetric evaluate faces.npz --pairs pairs.csv --json
+    """
+    study = open_study(data, **options)
+    talk.say(f"Read {data}: {count(len(study.rows), 'row')}.")
+    talk.listed(study.notes)
+    trials: list[Trial] = []
+    said: list[str] = []
+    if study.pairs is not None:
+        with talk.progress(2) as begin:
+            scores, _, notes = judged_on_pairs(study, folds, begin)
+        what = f"{study.pair_score} in %, mean±std over {folds} folds"
+    else:
+        trials, said = _trials(study, talk, test, folds)
+        scores, notes = _by_method(trials, "accuracy"), trial_notes(trials)
+        how = f"mean±std over {folds} folds" if test is None else f"on {test.name}"
+        what = f"Accuracy in %, {how}"
+    cells = [
+        Cell(visible(data.stem, most=40), name, split, value, 0.0)
+        for name, values in scores.items()
+        for split, value in enumerate(values)
+    ]
+    talk.show(rich_table(cells, title=visible(what)))
+    judged, seconds = _by_method(trials, "scores"), _by_method(trials, "seconds")
+    if trials and is_uneven(study.y):
+        tell_uneven(talk, judged, study.name)
+    talk.listed(f"{name}: {note}" for name, note in notes.items())
+    talk.answer(
+        {
+            "metric": study.name,
+            "score": what,
+            "scores": scores,
+            **uneven_summary(judged, study.name),
+            "seconds": {name: round(sum(seconds.get(name, [])), 3) for name in scores},
+            "warnings": notes,
+            "notes": [*study.notes, *said],
+        }
     )
-    @click.option(
-        "--folds", type=click.IntRange(2), default=5, show_default=True, help="Number of folds."
-    )
-    @output_options
-    def evaluate(
-        data: Path, test: Path | None, folds: int, quiet: bool, as_json: bool, **options: Any
-    ) -> None:
-        """Compare a metric with k-NN and SVM on held-out rows.
-
-        The command judges Euclidean distance, the metric, tuned k-NN and a tuned SVM by
-        cross-validation on the rows of DATA. With --test it learns from DATA and judges on another
-        table. Everything learns from training rows only, also the filling of missing values.
-
-        \b
-        Examples:
-          kernelmetric evaluate flowers.csv --label species
-          kernelmetric evaluate train.csv --label species --test test.csv --learner lmnn
-          kernelmetric evaluate faces.npz --pairs pairs.csv --json
-        """
-        talk = Talk(quiet=quiet, as_json=as_json)
-        with sentences():
-            study = open_study(data, **options)
-            talk.say(f"Read {data}: {count(len(study.rows), 'row')}.")
-            talk.listed(study.notes)
-            trials: list[Trial] = []
-            said: list[str] = []
-            if study.pairs is not None:
-                scores = _pair_scores(study, talk, folds)
-                what = f"{study.pair_score} in %, mean±std over {folds} folds"
-            else:
-                trials, said = _trials(study, talk, test, folds)
-                scores = _by_method(trials)
-                how = f"mean±std over {folds} folds" if test is None else f"on {test.name}"
-                what = f"Accuracy in %, {how}"
-        cells = [
-            Cell(visible(data.stem, most=40), name, split, value, 0.0)
-            for name, values in scores.items()
-            for split, value in enumerate(values)
-        ]
-        talk.show(rich_table(cells, title=visible(what)))
-        judged: dict[str, list[Any]] = {}
-        for trial in trials:
-            judged.setdefault(trial.method, []).append(trial.scores)
-        if trials and is_uneven(study.y):
-            tell_uneven(talk, judged, study.name)
-        notes = trial_notes(trials)
-        talk.listed(f"{name}: {note}" for name, note in notes.items())
-        talk.answer(
-            {
-                "metric": study.name,
-                "score": what,
-                "scores": scores,
-                **uneven_summary(judged, study.name),
-                "seconds": {
-                    name: round(sum(t.seconds for t in trials if t.method == name), 3)
-                    for name in scores
-                },
-                "warnings": notes,
-                "notes": [*study.notes, *said],
-            }
-        )
-
-    return evaluate
 
 
 def _trials(
@@ -109,9 +87,9 @@ def _trials(
         import pandas as pd
 
         other = open_table(test)
-        y_other, rows, said = labels_of(other.frame, str(study.label))
+        y_other, rows, said = labels_of(other.frame, str(study.wanted.label))
         if weights is not None:
-            of_other = weights_of(other.frame, str(study.weight_column))[rows]
+            of_other = weights_of(other.frame, str(study.wanted.weights))[rows]
             weights = np.concatenate([weights, of_other])
         encoder = study.encoder().fit(X)
         X_other = features_of(other, encoder)[rows]
@@ -135,21 +113,8 @@ def _trials(
     return trials, notes
 
 
-def _by_method(trials: list[Trial]) -> dict[str, list[float]]:
-    scores: dict[str, list[float]] = {}
+def _by_method(trials: list[Trial], what: str) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
     for trial in trials:
-        scores.setdefault(trial.method, []).append(trial.accuracy)
-    return scores
-
-
-def _pair_scores(study: Study, talk: Talk, n_folds: int) -> dict[str, list[float]]:
-    methods = {"Euclidean": study.encoder(), study.name: study.model()}
-    scores = {}
-    with talk.progress(len(methods)) as begin:
-        for name, method in methods.items():
-            begin(name)
-            found = cross_validate_pairs(
-                method, study.X, study.pairs, cv=n_folds, by="pair", random_state=study.seed
-            )
-            scores[name] = found["test_score"].tolist()
-    return scores
+        found.setdefault(trial.method, []).append(getattr(trial, what))
+    return found

@@ -4,67 +4,55 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from kernelmetric.cli._models import load_model
-from kernelmetric.cli._options import data_argument, output_options
-from kernelmetric.cli._talk import Talk, count, sentences
+import click
+
+from kernelmetric.cli._models import load_model, remarks_on
+from kernelmetric.cli._options import data_argument, model_argument, output_options
+from kernelmetric.cli._talk import Talk, count, percent, short
 from kernelmetric.inspection import explain_pair, feature_importance
 from kernelmetric.tables import TableError, features_of, open_table
-
-if TYPE_CHECKING:
-    import click
 
 _LISTED = 12  # columns; --json prints all
 _BAR = 24  # characters of the longest bar
 _RIDGE_TOLD = 0.01  # of the squared distance
 
 
-def command() -> click.Command:
-    """The command."""
-    import click
+@click.command()
+@model_argument
+@data_argument
+@click.option(
+    "--rows",
+    nargs=2,
+    type=click.IntRange(0),
+    metavar="I J",
+    help="Explain the distance of these two rows of DATA, counted from 0.",
+)
+@output_options
+def explain(talk: Talk, model: Path, data: Path, rows: tuple[int, int] | None) -> None:
+    """Say which columns shape a metric, or make two rows near or far.
 
-    @click.command()
-    @click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
-    @data_argument
-    @click.option(
-        "--rows",
-        nargs=2,
-        type=click.IntRange(0),
-        metavar="I J",
-        help="Explain the distance of these two rows of DATA, counted from 0.",
-    )
-    @output_options
-    def explain(
-        model: Path, data: Path, rows: tuple[int, int] | None, quiet: bool, as_json: bool
-    ) -> None:
-        """Say which columns shape a metric, or make two rows near or far.
+    Without --rows, columns are listed by how far their usual changes move a row of DATA. With
+    it, the squared distance of the two rows is split into shares of the columns, which add up
+    to it; a negative share brings the rows nearer.
 
-        Without --rows, columns are listed by how far their usual changes move a row of DATA. With
-        it, the squared distance of the two rows is split into shares of the columns, which add up
-        to it; a negative share brings the rows nearer.
-
-        \b
-        Examples:
-          kernelmetric explain model.km flowers.csv
-          kernelmetric explain model.km flowers.csv --rows 3 17
-          kernelmetric explain model.km flowers.csv --rows 3 17 --json
-        """
-        talk = Talk(quiet=quiet, as_json=as_json)
-        with sentences():
-            fitted, table = load_model(model), open_table(data)
-            notes = [*table.notes, *fitted["table"].remarks(table)]
-            talk.aside(notes)
-            X = features_of(table, fitted["table"])
-            answer = _columns(talk, fitted, X) if rows is None else _pair(talk, fitted, X, rows)
-        talk.answer({"model": str(model), "data": str(data), "notes": notes, **answer})
-
-    return explain
+    \b
+    Examples:
+      kernelmetric explain model.km flowers.csv
+      kernelmetric explain model.km flowers.csv --rows 3 17
+      kernelmetric explain model.km flowers.csv --rows 3 17 --json
+    """
+    fitted, table = load_model(model), open_table(data)
+    notes = remarks_on(table, fitted)
+    talk.aside(notes)
+    X = features_of(table, fitted["table"])
+    answer = _columns(talk, fitted, X) if rows is None else _pair(talk, fitted, X, rows)
+    talk.answer({"model": str(model), "data": str(data), "notes": notes, **answer})
 
 
 def _columns(talk: Talk, model: Any, X: Any) -> dict[str, Any]:
-    found = feature_importance(model, X)
-    ranked = found.ranked()
+    ranked = feature_importance(model, X).ranked()
     _bars(talk, "How much each column counts", [], [([name], share) for name, share in ranked])
     return {"columns": [{"column": name, "share": share} for name, share in ranked]}
 
@@ -74,7 +62,7 @@ def _pair(talk: Talk, model: Any, X: Any, rows: tuple[int, int]) -> dict[str, An
         raise TableError(f"Got --rows {rows[0]} {rows[1]}, but expected at most {len(X) - 1}.")
     why = explain_pair(model, X.iloc[[rows[0]]], X.iloc[[rows[1]]])
     square = why.squared_distance
-    cells = {name: [_short(X[name].iloc[row]) for row in rows] for name in why.names}
+    cells = {name: [short(X[name].iloc[row]) for row in rows] for name in why.names}
     _bars(
         talk,
         f"Rows {rows[0]} and {rows[1]}: distance {why.distance:.4g}, squared {square:.4g}",
@@ -105,10 +93,10 @@ def _bars(talk: Talk, title: str, columns: list[str], rows: list[tuple[list[str]
     """A table whose last column is a bar list; of very many rows, the rest in one line."""
     shown, rest = rows[:_LISTED], rows[_LISTED:]
     largest = max((abs(share) for _, share in rows), default=0.0) or 1.0
-    lines = [[*cells, _percent(s), _bar(s / largest)] for cells, s in shown]
+    lines = [[*cells, percent(s), _bar(s / largest)] for cells, s in shown]
     if rest:
-        others = f"{count(len(rest), 'other column')}"
-        lines.append([others, *[""] * len(columns), _percent(sum(s for _, s in rest)), ""])
+        others = count(len(rest), "other column")
+        lines.append([others, *[""] * len(columns), percent(sum(s for _, s in rest)), ""])
     head: list[tuple[str, Any]] = [("column", "left"), *((name, "right") for name in columns)]
     talk.table(title, [*head, ("share", "right"), ("", "left")], lines)
 
@@ -120,13 +108,3 @@ def _bar(part: float) -> str:
     except UnicodeEncodeError:
         mark = "#" if part > 0 else "-"
     return mark * round(_BAR * abs(part))
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, float):
-        return "" if value != value else f"{value:.4g}"
-    return str(value)

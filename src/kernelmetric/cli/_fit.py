@@ -5,119 +5,106 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import click
 import numpy as np
 
 from kernelmetric.cli._cluster import cluster, cluster_options
 from kernelmetric.cli._models import save_model
-from kernelmetric.cli._options import KNOWN, metric_options, output_options, several_data
+from kernelmetric.cli._options import FILE, KNOWN, metric_options, output_options, several_data
 from kernelmetric.cli._outputs import require_outputs
-from kernelmetric.cli._parts_study import PartsStudy, open_parts_study
-from kernelmetric.cli._study import Study, open_study, telling_columns
-from kernelmetric.cli._talk import Talk, count, sentences
+from kernelmetric.cli._parts_study import open_parts_study
+from kernelmetric.cli._study import Study, judged_on_pairs, open_study, varying_columns
+from kernelmetric.cli._talk import Talk, count
 from kernelmetric.cli._uneven import tell_uneven, trial_notes, uneven_summary
-from kernelmetric.evaluation import cross_validate_pairs, holdout, is_uneven
+from kernelmetric.evaluation import holdout, is_uneven, run_trials
 from kernelmetric.inspection import feature_columns
 from kernelmetric.kernelized._recipe import described
 from kernelmetric.report import report_page, write_atomically
-
-if TYPE_CHECKING:
-    import click
 
 _PAIR_FOLDS = 3
 _SHOWN_COLUMNS = 4
 
 
-def command() -> click.Command:
-    """The command."""
-    import click
+@click.command()
+@several_data
+@metric_options
+@click.option("--out", type=FILE, help="Write the model to this file.")
+@click.option(
+    "--report", type=FILE, metavar="FILE.html", help="Write a report page for the browser."
+)
+@click.option(
+    "--test-size",
+    type=click.FloatRange(0.05, 0.9),
+    default=0.25,
+    show_default=True,
+    help="Share of the rows to hold out for the comparison.",
+)
+@click.option(
+    "--task",
+    type=click.Choice(["classification", "regression"]),
+    help="What the column of --label holds: classes, which is the default, or numbers.",
+)
+@cluster_options
+@output_options
+def fit(
+    talk: Talk,
+    data: tuple[Path, ...],
+    out: Path | None,
+    report: Path | None,
+    test_size: float,
+    address: str | None,
+    workers: int | None,
+    **options: Any,
+) -> None:
+    """Learn a metric from a table (CSV, Parquet or npz).
 
-    file = click.Path(dir_okay=False, path_type=Path)
+    The command holds out some rows and compares the metric on them with Euclidean distance,
+    tuned k-NN and a tuned SVM. Then it learns again from all rows and saves the model. With
+    --task regression, the label is a number, and the score is R², the share of its variance
+    that is predicted.
 
-    @click.command()
-    @several_data
-    @metric_options
-    @click.option("--out", type=file, metavar="FILE", help="Write the model to this file.")
-    @click.option(
-        "--report", type=file, metavar="FILE.html", help="Write a report page for the browser."
-    )
-    @click.option(
-        "--test-size",
-        type=click.FloatRange(0.05, 0.9),
-        default=0.25,
-        show_default=True,
-        help="Share of the rows to hold out for the comparison.",
-    )
-    @click.option(
-        "--task",
-        type=click.Choice(["classification", "regression"]),
-        help="What the column of --label holds: classes, which is the default, or numbers.",
-    )
-    @cluster_options
-    @output_options
-    def fit(
-        data: tuple[Path, ...],
-        out: Path | None,
-        report: Path | None,
-        test_size: float,
-        address: str | None,
-        workers: int | None,
-        quiet: bool,
-        as_json: bool,
-        **options: Any,
-    ) -> None:
-        """Learn a metric from a table (CSV, Parquet or npz).
+    Columns of names become zeros and ones. Missing values are filled. Columns that are constant
+    or identify the row are left out. The command says what it does with each column.
 
-        The command holds out some rows and compares the metric on them with Euclidean distance,
-        tuned k-NN and a tuned SVM. Then it learns again from all rows and saves the model. With
-        --task regression, the label is a number, and the score is R², the share of its variance
-        that is predicted.
+    \b
+    Examples:
+      kernelmetric fit flowers.csv --label species --report page.html
+      kernelmetric fit flowers.csv --label species --learner lmnn --out model.km
+      kernelmetric fit houses.csv --label price --task regression --report page.html
+      kernelmetric fit flowers.csv --label species --recipe model.km --out again.km
+      kernelmetric fit faces.npz --pairs pairs.csv --out model.km
+      kernelmetric fit songs.csv --triplets heard.csv --out model.km
 
-        Columns of names become zeros and ones. Missing values are filled. Columns that are constant
-        or identify the row are left out. The command says what it does with each column.
+    A table too large for one machine lies in several Parquet files. With --workers or --dask it
+    is read part by part. A sample of its rows decides about the columns and is compared. The
+    saved model learns from all rows.
 
-        \b
-        Examples:
-          kernelmetric fit flowers.csv --label species --report page.html
-          kernelmetric fit flowers.csv --label species --learner lmnn --out model.km
-          kernelmetric fit houses.csv --label price --task regression --report page.html
-          kernelmetric fit flowers.csv --label species --recipe model.km --out again.km
-          kernelmetric fit faces.npz --pairs pairs.csv --out model.km
-          kernelmetric fit songs.csv --triplets heard.csv --out model.km
-
-        A table too large for one machine lies in several Parquet files. With --workers or --dask it
-        is read part by part. A sample of its rows decides about the columns and is compared. The
-        saved model learns from all rows.
-
-        \b
-          kernelmetric fit data/*.parquet --label kind --workers 4 --out model.km
-        """
-        talk = Talk(quiet=quiet, as_json=as_json)
-        with sentences():
-            inputs = {f"DATA {path}": path for path in data}
-            inputs |= {f"--{name}": options[f"{name}_file"] for name in (*KNOWN, "recipe")}
-            require_outputs({"--out": out, "--report": report}, inputs)
-            wanted: Any = {"keep": out is not None, "page": report is not None}
-            if address is None and workers is None:
-                study = open_study(_only(data), **options)
-                shape = f"{count(len(study.rows), 'row')}, {count(study.frame.shape[1], 'column')}"
-                talk.say(f"Read {study.path}: {shape}.")
-                talk.listed(study.notes)
-                found = _learn(study, talk, test_size, **wanted)
-            else:
-                with cluster(address, workers) as client:
-                    study = open_parts_study(client, talk, data, **options)
-                    talk.listed(study.notes)
-                    found = _learn(study, talk, test_size, **wanted)
-            _show(talk, study, found)
-            files = _write(study, found, out, report)
-        talk.answer(_summary(study, found, files))
-        _farewell(talk, files, study)
-
-    return fit
+    \b
+      kernelmetric fit data/*.parquet --label kind --workers 4 --out model.km
+    """
+    inputs = {f"DATA {path}": path for path in data}
+    inputs |= {f"--{name}": options[f"{name}_file"] for name in (*KNOWN, "recipe")}
+    require_outputs({"--out": out, "--report": report}, inputs)
+    with cluster(address, workers) as client:
+        if client is None:
+            study = open_study(_only(data), **options)
+            shape = f"{count(len(study.rows), 'row')}, {count(study.frame.shape[1], 'column')}"
+            talk.say(f"Read {study.path}: {shape}.")
+        else:
+            study = open_parts_study(client, talk, data, **options)
+        talk.listed(study.notes)
+        found = _learn(study, talk, test_size, keep=out is not None, page=report is not None)
+    _show(talk, study, found)
+    files = _write(study, found, out, report)
+    talk.answer(_summary(study, found, files))
+    _farewell(talk, files, study)
 
 
 def _only(data: tuple[Path, ...]) -> Path:
@@ -129,71 +116,98 @@ def _only(data: tuple[Path, ...]) -> Path:
     return data[0]
 
 
-def _learn(study: Study, talk: Talk, test_size: float, *, keep: bool, page: bool) -> dict[str, Any]:
-    """Scores of all methods, the model of the comparison, and the model of all rows."""
-    found: dict[str, Any] = {"begin": time.perf_counter(), "notes": {}}
+@dataclass
+class Found:
+    """Scores of all methods, the model that was judged, and the model of all rows to keep."""
+
+    scores: Mapping[str, Any]
+    seconds: float = 0.0  # of a fit
+    total: float = 0.0
+    train: Any = None
+    test: Any = None
+    judged: Any = None
+    model: Any = None
+    class_scores: dict[str, Any] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def chosen(self) -> dict[str, tuple[str, str]]:
+        """The parts of the model of all rows, or else of the one that was judged, and why."""
+        model = self.model or self.judged
+        recipe = None if model is None else getattr(model["metric"], "recipe_", None)
+        return {} if recipe is None else described(recipe)
+
+
+def _learn(study: Study, talk: Talk, test_size: float, *, keep: bool, page: bool) -> Found:
+    """Compare the metric with its alternatives, and learn it from all rows where it is needed."""
+    begun = time.perf_counter()
     if study.pairs is None:
-        train, test = holdout(study.y, test_size, study.seed, regression=study.regression)
-        found |= {"train": train, "test": test}
-        names = list(study.methods)
-        with talk.progress(len(names) + keep) as begin:
-            begin(names[0])
-            trials = []
-            for trial in study.trials([(train, test)]):
-                trials.append(trial)
-                begin(names[len(trials)] if len(trials) < len(names) else "all rows")
-            found["judged"] = trials[1].estimator
-            found["scores"] = {trial.method: [trial.accuracy] for trial in trials}
-            found["notes"] = trial_notes(trials)
-            if not study.regression:
-                found["class_scores"] = {trial.method: trial.scores for trial in trials}
-            found["seconds"] = trials[1].seconds
-            if keep:
-                with study.watched(lambda what: begin(f"all rows: {what}", further=True)):
-                    found["model"] = _quietly(study.fitted)
+        found = _judged_on_rows(study, talk, test_size, keep=keep)
     else:
-        pairs: Any = {"pairs": study.pairs, "by": "pair", "cv": _PAIR_FOLDS}
-        pairs["random_state"] = study.seed
-        with talk.progress(3) as begin:
-            begin("Euclidean")
-            plain = cross_validate_pairs(study.encoder(), study.X, **pairs)
-            begin(study.name)
-            learned = _quietly(lambda: cross_validate_pairs(study.model(), study.X, **pairs))
-            begin(f"all {study.known}")
-            found["model"] = _quietly(study.fitted) if keep or page else None
-        found["scores"] = {"Euclidean": plain["test_score"], study.name: learned["test_score"]}
-        found["seconds"] = float(learned["fit_time"].mean())
-    found["total"] = time.perf_counter() - found["begin"]
+        found = _judged_on_pairs(study, talk, keep=keep or page)
+    found.total = time.perf_counter() - begun
     return found
 
 
-def _quietly(work: Any) -> Any:
-    """Warnings of the second fit were those of the first."""
-    import warnings
+def _judged_on_rows(study: Study, talk: Talk, test_size: float, *, keep: bool) -> Found:
+    wanted, methods = study.wanted, study.methods
+    train, test = holdout(study.y, test_size, wanted.seed, regression=wanted.regression)
+    names = [*methods, "all rows"]
+    trials = []
+    with talk.progress(len(methods) + keep) as begin:
+        begin(names[0])
+        for trial in run_trials(
+            methods, study.X, study.y, [(train, test)], sample_weight=study.weights
+        ):
+            trials.append(trial)
+            begin(names[len(trials)])
+        model = None
+        if keep:
+            with study.watched(lambda what: begin(f"all rows: {what}", further=True)):
+                model = _quietly(study.fitted)
+    return Found(
+        {trial.method: [trial.accuracy] for trial in trials},
+        trials[1].seconds,
+        train=train,
+        test=test,
+        judged=trials[1].estimator,
+        model=model,
+        class_scores={} if wanted.regression else {t.method: t.scores for t in trials},
+        notes=trial_notes(trials),
+    )
 
+
+def _judged_on_pairs(study: Study, talk: Talk, *, keep: bool) -> Found:
+    with talk.progress(3) as begin:
+        scores, seconds, notes = judged_on_pairs(study, _PAIR_FOLDS, begin)
+        begin(f"all {study.wanted.known}")
+        model = _quietly(study.fitted) if keep else None
+    return Found(scores, seconds, model=model, notes=notes)
+
+
+def _quietly(work: Callable[[], Any]) -> Any:
+    """Warnings of the second fit were those of the first."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return work()
 
 
-def _show(talk: Talk, study: Study, found: dict[str, Any]) -> None:
-    score = "R²" if study.regression else "Accuracy"
-    what = (
-        f"{score} on {count(len(found['test']), 'row')} {_held_out(study)}"
-        if study.pairs is None
-        else f"{study.pair_score}, {_PAIR_FOLDS} folds"
-    )
-    talk.say(f"{what}:")
-    width = max(map(len, found["scores"]))
-    best = max(np.mean(values) for values in found["scores"].values())
-    for name, values in found["scores"].items():
-        mean = float(np.mean(values))
-        talk.say(f"  {name:<{width}}  {100 * mean:5.1f} %", style="bold" if mean == best else None)
-    if study.pairs is None and not study.regression and is_uneven(study.y):
-        tell_uneven(talk, {name: [s] for name, s in found["class_scores"].items()}, study.name)
-    for name, note in found["notes"].items():
+def _show(talk: Talk, study: Study, found: Found) -> None:
+    if study.pairs is None:
+        score = "R²" if study.wanted.regression else "Accuracy"
+        where = "of the sample, held out" if study.sampled else "held out"
+        talk.say(f"{score} on {count(len(found.test), 'row')} {where}:")
+    else:
+        talk.say(f"{study.pair_score}, {_PAIR_FOLDS} folds:")
+    width = max(map(len, found.scores))
+    means = {name: float(np.mean(values)) for name, values in found.scores.items()}
+    for name, mean in means.items():
+        best = mean == max(means.values())
+        talk.say(f"  {name:<{width}}  {100 * mean:5.1f} %", style="bold" if best else None)
+    if found.class_scores and is_uneven(study.y):
+        tell_uneven(talk, _by_split(found), study.name)
+    for name, note in found.notes.items():
         talk.say(f"  {name}: {note}", style="dim")
-    if chosen := _chosen(found):
+    if chosen := found.chosen():
         talk.say("What was chosen:")
     for name, (part, why) in chosen.items():
         talk.say(f"  {name:<8}{part}")
@@ -201,68 +215,57 @@ def _show(talk: Talk, study: Study, found: dict[str, Any]) -> None:
             talk.say(f"          {why}", style="dim")
 
 
-def _chosen(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    """The parts of the model of all rows, or else of the one that was judged, and why."""
-    model = found.get("model") or found.get("judged")
-    recipe = None if model is None else getattr(model["metric"], "recipe_", None)
-    return {} if recipe is None else described(recipe)
+def _by_split(found: Found) -> dict[str, Any]:
+    return {name: [scores] for name, scores in found.class_scores.items()}
 
 
-def _held_out(study: Study) -> str:
-    return "of the sample, held out" if isinstance(study, PartsStudy) else "held out"
-
-
-def _write(
-    study: Study, found: dict[str, Any], out: Path | None, report: Path | None
-) -> dict[str, Path]:
-    page = None if report is None else _page(study, found)  # first: it may be refused
+def _write(study: Study, found: Found, out: Path | None, report: Path | None) -> dict[str, Path]:
+    page = "" if report is None else _page(study, found)  # first: it may be refused
     files = {}
     if out is not None:
-        files["model"] = save_model(found["model"], out)
-    if report is not None and page is not None:
+        files["model"] = save_model(found.model, out)
+    if report is not None:
         files["report"] = write_atomically(report, page)
     return files
 
 
-def _page(study: Study, found: dict[str, Any]) -> str:
+def _page(study: Study, found: Found) -> str:
     """The page; with labels it shows the model that has not seen the held-out rows."""
     X, y = study.X, study.y
     if study.pairs is None:
-        encoder = study.table or found["judged"]["table"]
-        metric = found["judged"]["metric"]
-        order = np.concatenate([found["train"], found["test"]])
-        parts: dict[str, Any] = {
-            "y": y[found["train"]],
-            "X_test": encoder.transform(X.iloc[found["test"]]),
-            "y_test": y[found["test"]],
-        }
-        if study.regression:
+        encoder = study.table or found.judged["table"]
+        metric = found.judged["metric"]
+        order = np.concatenate([found.train, found.test])
+        X_test = encoder.transform(X.iloc[found.test])
+        parts: dict[str, Any] = {"y": y[found.train], "X_test": X_test, "y_test": y[found.test]}
+        if study.wanted.regression:
             parts |= {"regression": True, "score_name": "R²"}
-        X = encoder.transform(X.iloc[found["train"]])
+        X = encoder.transform(X.iloc[found.train])
     else:
-        encoder, metric = found["model"]["table"], found["model"]["metric"]
+        encoder, metric = found.model["table"], found.model["metric"]
         order = np.arange(len(study.rows))
-        pairs = study.pairs if study.known == "pairs" else None
+        pairs = study.pairs if study.wanted.known == "pairs" else None
         parts = {"y": y, "pairs": pairs, "score_name": study.pair_score}
         X = encoder.transform(X)
     columns = [*study.plan.left_out, *study.plan.categories, *study.plan.numbers]
-    shown = telling_columns(study.frame, columns, _SHOWN_COLUMNS)
+    shown = varying_columns(study.frame, columns, _SHOWN_COLUMNS)
+    sample = f" of {study.n_rows:,}" if study.sampled else ""
     return report_page(
         metric,
         X,
         **parts,
-        scores=found["scores"],
-        class_scores=found.get("class_scores"),
+        scores=found.scores,
+        class_scores=found.class_scores,
         learned=study.name,
         title=f"{study.name} on {study.path.name}",
-        label=study.label or "class",
+        label=study.wanted.label or "class",
         feature_names=feature_columns(encoder),
         rows=study.rows[order],
         shown={name: study.frame[name].to_numpy()[order] for name in shown},
         facts={
-            "rows": f"{_rows(study)}, {X.shape[1]:,} features",
-            "time to learn": f"{found['seconds']:.1f} s",
-            "time in all": f"{found['total']:.1f} s",
+            "rows": f"{len(study.rows):,}{sample}, {X.shape[1]:,} features",
+            "time to learn": f"{found.seconds:.1f} s",
+            "time in all": f"{found.total:.1f} s",
             "made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         },
         notes=study.notes,
@@ -270,26 +273,21 @@ def _page(study: Study, found: dict[str, Any]) -> str:
     )
 
 
-def _rows(study: Study) -> str:
-    sample = f" of {study.n_rows:,}" if isinstance(study, PartsStudy) else ""
-    return f"{len(study.rows):,}{sample}"
-
-
-def _summary(study: Study, found: dict[str, Any], files: dict[str, Path]) -> dict[str, Any]:
+def _summary(study: Study, found: Found, files: dict[str, Path]) -> dict[str, Any]:
     return {
         "metric": study.name,
         "rows": study.n_rows,
-        **({"sample": len(study.rows)} if isinstance(study, PartsStudy) else {}),
-        "label": study.label,
-        "numbers": list(study.plan.numbers),
-        "categories": list(study.plan.categories),
-        "left_out": list(study.plan.left_out),
-        "notes": list(study.notes),
-        "scores": {name: [float(v) for v in values] for name, values in found["scores"].items()},
-        **uneven_summary({n: [s] for n, s in found.get("class_scores", {}).items()}, study.name),
-        "warnings": found["notes"],
-        "chosen": {name: {"is": is_, "why": why} for name, (is_, why) in _chosen(found).items()},
-        "seconds": round(found["total"], 3),
+        **({"sample": len(study.rows)} if study.sampled else {}),
+        "label": study.wanted.label,
+        "numbers": study.plan.numbers,
+        "categories": study.plan.categories,
+        "left_out": study.plan.left_out,
+        "notes": study.notes,
+        "scores": {name: list(values) for name, values in found.scores.items()},
+        **uneven_summary(_by_split(found), study.name),
+        "warnings": found.notes,
+        "chosen": {name: {"is": is_, "why": why} for name, (is_, why) in found.chosen().items()},
+        "seconds": round(found.total, 3),
         "files": {name: str(path) for name, path in files.items()},
     }
 
@@ -301,6 +299,5 @@ def _farewell(talk: Talk, files: dict[str, Path], study: Study) -> None:
     else:
         talk.say("Nothing was saved: add --out model.km to keep the metric, --report for a page.")
     if "model" in files:
-        model = shlex.quote(str(files["model"]))
-        table = shlex.quote(str(study.path))
+        model, table = shlex.quote(str(files["model"])), shlex.quote(str(study.path))
         talk.suggest({f"kernelmetric neighbors {model} {table} --row 0": "who resembles row 0?"})

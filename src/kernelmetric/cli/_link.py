@@ -3,141 +3,135 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import click
 import numpy as np
 
-from kernelmetric.cli._label import read_answers
-from kernelmetric.cli._options import output_options
+from kernelmetric.cli._answers import AnswerFile
+from kernelmetric.cli._options import FILE, output_options
 from kernelmetric.cli._outputs import require_outputs
-from kernelmetric.cli._records import open_records, record_options, rows_named
-from kernelmetric.cli._talk import Talk, count, sentences
-from kernelmetric.evaluation import Threshold, threshold_for
+from kernelmetric.cli._records import Records, open_records, record_options
+from kernelmetric.cli._talk import Talk, count
+from kernelmetric.evaluation import threshold_for
 from kernelmetric.graphs import read_pairs
 from kernelmetric.report import write_atomically
 from kernelmetric.tables import TableError, open_table, table_bytes
 
-if TYPE_CHECKING:
-    import click
-
 _WORDS = {"1": True, "true": True, "yes": True} | dict.fromkeys(("0", "-1", "false", "no"), False)
+_PART = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
-def command() -> click.Command:
-    """The command."""
-    import click
+@click.command()
+@click.option(
+    "--pairs",
+    "pairs_file",
+    type=FILE,
+    help="Known pairs: lines 'left,right,sign' of row numbers from 0, or of ids with --id; "
+    "sign 1 for a match, 0 or -1 for none. A line of names may come first.",
+)
+@click.option("--answers", type=FILE, help="What kernelmetric label has saved.")
+@record_options
+@click.option("--threshold", type=_PART, help="The least probability of a link.  [default: 0.5]")
+@click.option("--precision", type=_PART, help="Choose the threshold for this part of right links.")
+@click.option("--one-to-one", is_flag=True, help="A record has at most one partner.")
+@click.option(
+    "--clusters",
+    "method",
+    type=click.Choice(["components", "correlation"]),
+    default="components",
+    show_default=True,
+    help="Whatever links connect, or the clusters that agree best with all compared pairs.",
+)
+@click.option("--out", type=FILE, required=True, help="Where the links go.")
+@output_options
+def link(
+    talk: Talk,
+    left: Path,
+    right: Path | None,
+    pairs_file: Path | None,
+    answers: Path | None,
+    threshold: float | None,
+    precision: float | None,
+    one_to_one: bool,
+    method: str,
+    out: Path,
+    **compared: Any,
+) -> None:
+    """Find the records of two tables that mean the same; of one table, its copies.
 
-    file = click.Path(dir_okay=False, path_type=Path)
-    part = click.FloatRange(0, 1, min_open=True, max_open=True)
+    Candidates are the records whose letters are most alike. They are compared field by field,
+    and what agreement is worth is learned: without labels from the candidates alone, with
+    --pairs or --answers from known pairs as well. The links are written with their
+    probabilities, and with the cluster of records that they connect.
 
-    @click.command()
-    @click.option(
-        "--pairs", "pairs_file", type=file, metavar="FILE",
-        help="Known pairs: lines 'left,right,sign' of row numbers from 0, or of ids with --id; "
-        "sign 1 for a match, 0 or -1 for none. A line of names may come first.",
-    )  # fmt: skip
-    @click.option("--answers", type=file, metavar="FILE", help="What kernelmetric label has saved.")
-    @record_options
-    @click.option("--threshold", type=part, help="The least probability of a link.  [default: 0.5]")
-    @click.option(
-        "--precision", type=part, help="Choose the threshold for this part of right links."
+    \b
+    Examples:
+      kernelmetric link a.csv b.csv --out links.csv
+      kernelmetric link a.csv b.csv --pairs known.csv --precision 0.99 --out links.csv
+      kernelmetric link people.csv --id number --out copies.csv
+    """
+    if threshold is not None and precision is not None:
+        raise ValueError("Got --threshold beside --precision, but expected one of them.")
+    if answers is not None and pairs_file is not None:
+        raise ValueError("Got --answers beside --pairs, but expected one of them.")
+    inputs = {"LEFT": left, "RIGHT": right, "--pairs": pairs_file, "--answers": answers}
+    require_outputs({"--out": out}, inputs)
+    records = open_records(left, right, **compared)
+    notes, known, same = records.notes, None, None
+    if pairs_file is not None:
+        known, same = _known(pairs_file, records)
+    if answers is not None:
+        known, same, said = _answered(answers, records)
+        notes += said
+    linker = records.linker.fit(*records.compared, known, same, by_kind=answers is None)
+    least, chosen = threshold or 0.5, None
+    if precision is not None:
+        if linker.labelled_probability_ is None:
+            raise ValueError(
+                "Got --precision, but expected --pairs with at least five matches and five others, "
+                "which share few records: the threshold is found on them."
+            )
+        labelled = (linker.labelled_probability_, linker.labelled_same_, linker.labelled_pairs_)
+        share, two = linker.match_share_, right is not None
+        chosen = threshold_for(*labelled, precision=precision, match_share=share, two_tables=two)
+        least = chosen.threshold.value
+    found = linker.links(threshold=least, one_to_one=one_to_one)
+    clusters = found.clusters(method)
+    others = None if right is None else records.right.ids
+    write_atomically(out, table_bytes(found.to_frame(records.left.ids, others, clusters), out))
+    talk.aside(notes)
+    kinds = linker.comparison_.kinds_
+    talk.say("Compared " + ", ".join(f"{name} ({kind})" for name, kind in kinds.items()) + ".")
+    known_ones = "no pairs" if same is None else count(len(same), "pair")
+    talk.say(
+        f"{count(len(linker.candidates_), 'candidate')}, of which about "
+        f"{linker.match_share_:.2g} match; {known_ones} known."
     )
-    @click.option("--one-to-one", is_flag=True, help="A record has at most one partner.")
-    @click.option(
-        "--clusters", "method", type=click.Choice(["components", "correlation"]),
-        default="components", show_default=True,
-        help="Whatever links connect, or the clusters that agree best with all compared pairs.",
+    if chosen is not None:
+        talk.say(f"Chosen: {chosen}.")
+    n_links = len(found) - len(clusters.cut)
+    talk.say(f"Saved {out}: {count(n_links, 'link')} of probability {least:.3g} or more.")
+    if len(clusters.cut):
+        cut = count(len(clusters.cut), "link")
+        talk.say(f"{cut} between clusters left out: other pairs contradict them.")
+    if len(clusters.violations):
+        doubts = count(len(clusters.violations), "pair")
+        talk.say(f"{doubts} inside clusters were compared and not linked: look at those.")
+    talk.answer(
+        {
+            "out": str(out), "links": n_links, "candidates": len(linker.candidates_),
+            "match_share": linker.match_share_, "threshold": least, "fields": kinds,
+            "precision": None if chosen is None else list(chosen.precision),
+            "recall": None if chosen is None else list(chosen.recall),
+            "violations": len(clusters.violations), "cut": len(clusters.cut), "notes": notes,
+        }
     )  # fmt: skip
-    @click.option("--out", type=file, metavar="FILE", required=True, help="Where the links go.")
-    @output_options
-    def link(
-        left: Path,
-        right: Path | None,
-        pairs_file: Path | None,
-        answers: Path | None,
-        threshold: float | None,
-        precision: float | None,
-        one_to_one: bool,
-        method: str,
-        out: Path,
-        quiet: bool,
-        as_json: bool,
-        **compared: Any,
-    ) -> None:
-        """Find the records of two tables that mean the same; of one table, its copies.
-
-        Candidates are the records whose letters are most alike. They are compared field by field,
-        and what agreement is worth is learned: without labels from the candidates alone, with
-        --pairs or --answers from known pairs as well. The links are written with their
-        probabilities, and with the cluster of records that they connect.
-
-        \b
-        Examples:
-          kernelmetric link a.csv b.csv --out links.csv
-          kernelmetric link a.csv b.csv --pairs known.csv --precision 0.99 --out links.csv
-          kernelmetric link people.csv --id number --out copies.csv
-        """
-        talk = Talk(quiet=quiet, as_json=as_json)
-        with sentences():
-            if threshold is not None and precision is not None:
-                raise ValueError("Got --threshold beside --precision, but expected one of them.")
-            if answers is not None and pairs_file is not None:
-                raise ValueError("Got --answers beside --pairs, but expected one of them.")
-            inputs = {
-                "LEFT": left, "RIGHT": right, "--pairs": pairs_file, "--answers": answers,
-            }  # fmt: skip
-            require_outputs({"--out": out}, inputs)
-            records = open_records(left, right, **compared)
-            ids, notes = records.ids, records.notes
-            known, same = _known(pairs_file, ids)
-            if answers is not None:
-                known, same, said = _answered(answers, ids, records.frames)
-                notes += said
-            linker = records.linker.fit(*records.compared, known, same, by_kind=answers is None)
-            chosen = None
-            if precision is not None:
-                chosen = _threshold(linker, precision, two=right is not None)
-            least = threshold or (0.5 if chosen is None else chosen.threshold.value)
-            found = linker.links(threshold=least, one_to_one=one_to_one)
-            clusters = found.clusters(method)
-            others = ids[1] if right else None
-            write_atomically(out, table_bytes(found.to_frame(ids[0], others, clusters), out))
-        talk.aside(notes)
-        kinds = linker.comparison_.kinds_
-        talk.say("Compared " + ", ".join(f"{name} ({kind})" for name, kind in kinds.items()) + ".")
-        known_ones = "no pairs" if same is None else count(len(same), "pair")
-        talk.say(
-            f"{count(len(linker.candidates_), 'candidate')}, of which about "
-            f"{linker.match_share_:.2g} match; {known_ones} known."
-        )
-        if chosen is not None:
-            talk.say(f"Chosen: {chosen}.")
-        n_links = len(found) - len(clusters.cut)
-        talk.say(f"Saved {out}: {count(n_links, 'link')} of probability {least:.3g} or more.")
-        if len(clusters.cut):
-            cut = count(len(clusters.cut), "link")
-            talk.say(f"{cut} between clusters left out: other pairs contradict them.")
-        if len(clusters.violations):
-            doubts = count(len(clusters.violations), "pair")
-            talk.say(f"{doubts} inside clusters were compared and not linked: look at those.")
-        talk.answer(
-            {
-                "out": str(out), "links": n_links, "candidates": len(linker.candidates_),
-                "match_share": linker.match_share_, "threshold": least, "fields": kinds,
-                "precision": None if chosen is None else list(chosen.precision),
-                "recall": None if chosen is None else list(chosen.recall),
-                "violations": len(clusters.violations), "cut": len(clusters.cut), "notes": notes,
-            }
-        )  # fmt: skip
-
-    return link
 
 
-def _known(path: Path | None, ids: list[Any]) -> tuple[Any, Any]:
-    """Row numbers of known pairs, and which are matches; None without a file."""
-    if path is None:
-        return None, None
-    if ids[0] is None:
+def _known(path: Path, records: Records) -> tuple[Any, Any]:
+    """Row numbers of known pairs, and which are matches."""
+    if records.left.ids is None:
         matches, others = read_pairs(path)
         same = np.arange(len(matches) + len(others)) < len(matches)
         return np.concatenate([matches, others]), same
@@ -147,8 +141,8 @@ def _known(path: Path | None, ids: list[Any]) -> tuple[Any, Any]:
             f"Got {path} with {count(table.shape[1], 'column')}, but expected three: the two ids "
             "and 1 for a match, 0 for none, below a line of names."
         )
-    sides = ((0, ids[0]), (1, ids[-1]))
-    rows = [rows_named(table.iloc[:, side].astype(str), named, path) for side, named in sides]
+    sides = enumerate((records.left, records.right))
+    rows = [side.rows_named(table.iloc[:, k].astype(str), path) for k, side in sides]
     signs = table.iloc[:, 2].astype(str).str.lower()
     wrong = signs[~signs.isin(_WORDS)]
     if len(wrong):
@@ -158,22 +152,10 @@ def _known(path: Path | None, ids: list[Any]) -> tuple[Any, Any]:
     return np.column_stack(rows), signs.map(_WORDS).to_numpy(bool)
 
 
-def _answered(path: Path, ids: list[Any], frames: list[Any]) -> tuple[Any, Any, list[str]]:
+def _answered(path: Path, records: Records) -> tuple[Any, Any, list[str]]:
     """Row numbers of answered pairs and which match, None where none is sure; what to say."""
-    answers, notes = read_answers(path, ids, frames)
+    answers, notes = AnswerFile(path, records.left, records.right).read()
     sure = [answer for answer in answers if answer[2] is not None]
     if not sure:
         return None, None, notes
     return np.array([each[:2] for each in sure]), np.array([each[2] for each in sure]), notes
-
-
-def _threshold(linker: Any, precision: float, *, two: bool) -> Threshold:
-    if linker.labelled_probability_ is None:
-        raise ValueError(
-            "Got --precision, but expected --pairs with at least five matches and five others, "
-            "which share few records: the threshold is found on them."
-        )
-    return threshold_for(
-        linker.labelled_probability_, linker.labelled_same_, linker.labelled_pairs_,
-        precision=precision, match_share=linker.match_share_, two_tables=two,
-    )  # fmt: skip

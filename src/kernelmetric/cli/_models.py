@@ -9,7 +9,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
 from kernelmetric.shipping import load, save
-from kernelmetric.tables import TableEncoder
+from kernelmetric.tables import Table, TableEncoder
 
 
 def save_model(model: Pipeline, path: Path) -> Path:
@@ -19,6 +19,18 @@ def save_model(model: Pipeline, path: Path) -> Path:
     except TypeError as error:  # what it says of objects that no file can hold safely
         raise ValueError(str(error)) from error
     return path
+
+
+def remarks_on(table: Table, model: Pipeline) -> list[str]:
+    """What there is to say of a table, and of what in it the model has to make do with."""
+    return [*table.notes, *model["table"].remarks(table)]
+
+
+def unused_columns(model: Pipeline, frame: Any) -> list[str]:
+    """The columns of a table that a model does not use."""
+    encoder = model["table"]
+    used = {*encoder.numbers, *encoder.categories}
+    return [name for name in frame.columns if name not in used]
 
 
 def load_recipe(path: Path) -> tuple[Any, TableEncoder]:

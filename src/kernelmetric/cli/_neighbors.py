@@ -3,96 +3,91 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import click
 import numpy as np
 
-from kernelmetric.cli._models import load_model
-from kernelmetric.cli._options import data_argument, device_option, output_options
-from kernelmetric.cli._study import telling_columns
-from kernelmetric.cli._talk import Talk, sentences
+from kernelmetric.cli._models import load_model, remarks_on, unused_columns
+from kernelmetric.cli._options import (
+    FILE,
+    data_argument,
+    device_option,
+    model_argument,
+    output_options,
+)
+from kernelmetric.cli._study import varying_columns
+from kernelmetric.cli._talk import Talk, short
 from kernelmetric.compute import nearest_neighbors
 from kernelmetric.metric import places_of, refuse_signed
 from kernelmetric.tables import Table, TableError, features_of, open_table, require_columns, typed
 from kernelmetric.tables._cells import is_gap
 
-if TYPE_CHECKING:
-    import click
-
 _SHOWN_COLUMNS = 5
 
 
-def command() -> click.Command:
-    """The command."""
-    import click
+@click.command()
+@model_argument
+@data_argument
+@device_option
+@click.option("--query", type=FILE, help="Find neighbours of the rows of this table.")
+@click.option(
+    "--row",
+    "rows",
+    multiple=True,
+    type=click.IntRange(0),
+    help="Ask for this row only. Repeat it for several.",
+)
+@click.option(
+    "-k",
+    "--neighbors",
+    "k",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="How many neighbours to find.",
+)
+@click.option(
+    "--show", multiple=True, metavar="COL", help="Show this column. Repeat it for several."
+)
+@output_options
+def neighbors(
+    talk: Talk,
+    model: Path,
+    data: Path,
+    query: Path | None,
+    rows: tuple[int, ...],
+    k: int,
+    show: tuple[str, ...],
+) -> None:
+    """Find the nearest rows under a learned metric.
 
-    file = click.Path(dir_okay=False, path_type=Path)
+    With --query the queries are the rows of another table, and --row chooses some of them.
+    Without it the queries are the first five rows of DATA, or those of --row. A row does not
+    find itself.
 
-    @click.command()
-    @click.argument("model", type=file)
-    @data_argument
-    @device_option
-    @click.option(
-        "--query", type=file, metavar="FILE", help="Find neighbours of the rows of this table."
-    )
-    @click.option(
-        "--row",
-        "rows",
-        multiple=True,
-        type=click.IntRange(0),
-        help="Ask for this row only. Repeat it for several.",
-    )
-    @click.option(
-        "-k", "--neighbors", "k", type=click.IntRange(1), default=5, show_default=True,
-        help="How many neighbours to find.",
-    )  # fmt: skip
-    @click.option(
-        "--show", multiple=True, metavar="COL", help="Show this column. Repeat it for several."
-    )
-    @output_options
-    def neighbors(
-        model: Path,
-        data: Path,
-        query: Path | None,
-        rows: tuple[int, ...],
-        k: int,
-        show: tuple[str, ...],
-        quiet: bool,
-        as_json: bool,
-    ) -> None:
-        """Find the nearest rows under a learned metric.
+    The output shows the columns that the model does not use, such as labels, with each
+    neighbour. In JSON they are under "columns".
 
-        With --query the queries are the rows of another table, and --row chooses some of them.
-        Without it the queries are the first five rows of DATA, or those of --row. A row does not
-        find itself.
-
-        The output shows the columns that the model does not use, such as labels, with each
-        neighbour. In JSON they are under "columns".
-
-        \b
-        Examples:
-          kernelmetric neighbors model.km flowers.csv --query new.csv
-          kernelmetric neighbors model.km flowers.csv --row 7 -k 3 --show species
-          kernelmetric neighbors model.km flowers.csv --query new.csv --json
-        """
-        talk = Talk(quiet=quiet, as_json=as_json)
-        with sentences():
-            fitted = load_model(model)
-            table = open_table(data)
-            queries = None if query is None else open_table(query)
-            asked = table if queries is None else queries
-            chosen = _chosen(rows, asked.frame, own=queries is None)
-            answers = find_neighbors(fitted, table, queries, chosen, k, show)
-            notes = [*table.notes, *fitted["table"].remarks(table)]
-            if queries is not None:
-                remarks = [*queries.notes, *fitted["table"].remarks(queries)]
-                notes += [f"{queries.name}: {remark}" for remark in remarks]
-            talk.aside(notes)
-        for answer in answers:
-            _tell(talk, answer, "row" if query is None else f"{query.name} row")
-        talk.answer({"model": str(model), "data": str(data), "notes": notes, "queries": answers})
-
-    return neighbors
+    \b
+    Examples:
+      kernelmetric neighbors model.km flowers.csv --query new.csv
+      kernelmetric neighbors model.km flowers.csv --row 7 -k 3 --show species
+      kernelmetric neighbors model.km flowers.csv --query new.csv --json
+    """
+    fitted = load_model(model)
+    table = open_table(data)
+    queries = None if query is None else open_table(query)
+    asked = table if queries is None else queries
+    chosen = _chosen(rows, asked.frame, own=queries is None)
+    answers = find_neighbors(fitted, table, queries, chosen, k, show)
+    notes = remarks_on(table, fitted)
+    if queries is not None:
+        notes += [f"{queries.name}: {remark}" for remark in remarks_on(queries, fitted)]
+    talk.aside(notes)
+    for answer in answers:
+        _tell(talk, answer, "row" if query is None else f"{query.name} row")
+    talk.answer({"model": str(model), "data": str(data), "notes": notes, "queries": answers})
 
 
 def find_neighbors(
@@ -103,8 +98,7 @@ def find_neighbors(
     frame = table.frame if isinstance(table, Table) else table
     require_columns(frame, show)
     X = features_of(table, model["table"])
-    unused = [name for name in frame.columns if name not in X.columns]
-    shown = list(show) or telling_columns(frame, unused, _SHOWN_COLUMNS)
+    shown = list(show) or varying_columns(frame, unused_columns(model, frame), _SHOWN_COLUMNS)
     frame = typed(frame[shown])
     if queries is None:
         # one more, since the query itself is among them
@@ -114,34 +108,28 @@ def find_neighbors(
     else:
         Z, Q = _embed_together(model, X, features_of(queries, model["table"]).iloc[rows])
         indices, _ = nearest_neighbors(Z, min(k, len(Z)), queries=Q)
+
+    def described(i: int, query: np.ndarray) -> dict[str, Any]:
+        columns = {name: _plain(frame[name].iloc[i]) for name in shown}
+        # by the difference: equal points are at no distance, to the last bit
+        return {"row": i, "distance": float(np.linalg.norm(Z[i] - query)), "columns": columns}
+
     answers = []
     for row, query, found in zip(rows.tolist(), Q, indices.tolist(), strict=True):
         others = [i for i in found if i >= 0 and (queries is not None or i != row)][:k]
-        listed = [
-            {
-                "row": i,
-                # by the difference: equal points are at no distance, to the last bit
-                "distance": float(np.linalg.norm(Z[i] - query)),
-                "columns": {name: _plain(frame[name].iloc[i]) for name in shown},
-            }
-            for i in others
-        ]
-        answers.append({"query": row, "neighbors": listed})
+        answers.append({"query": row, "neighbors": [described(i, query) for i in others]})
     return answers
 
 
 def _embed_together(model: Any, X: Any, queries: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates of a table and of queries, in which equal rows are equal to the last bit.
-
-    A product may round the same row differently in another batch, so a query that is in the table
-    takes the coordinates that it has there.
-    """
+    """Coordinates of a table and of queries, in which equal rows are equal to the last bit."""
     import pandas as pd
 
     both = pd.concat([X, queries], ignore_index=True)
     columns = [both.iloc[:, i] for i in range(both.shape[1])]
     alike = both.groupby(columns, dropna=False, sort=False, observed=True).ngroup().to_numpy()
     first = np.unique(alike, return_index=True)[1][alike]  # the first row with these values
+    # a product may round the same row differently in another batch
     E = np.concatenate([places_of(model, X), model.transform(queries)])[first]
     return E[: len(X)], E[len(X) :]
 
@@ -169,11 +157,7 @@ def _tell(talk: Talk, answer: dict[str, Any], what: str) -> None:
         f"Nearest to {what} {answer['query']}",
         [("row", "right"), ("distance", "right"), *((name, "left") for name in shown)],
         [
-            [_short(value) for value in (n["row"], n["distance"], *n["columns"].values())]
+            [short(value) for value in (n["row"], n["distance"], *n["columns"].values())]
             for n in found
         ],
     )
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

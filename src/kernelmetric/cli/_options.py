@@ -4,66 +4,31 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from kernelmetric import learners
-from kernelmetric.cli._talk import sentences
+import click
+
+from kernelmetric.cli._talk import Talk
 from kernelmetric.compute import use_device
 from kernelmetric.graphs import Pairs, Quadruplets, Triplets
 from kernelmetric.kernelized import Kernelized
+from kernelmetric.learners import _registry
 
 KERNELS = ("auto", "aligned", "none", "rbf", "laplacian", "poly", "linear", "cosine")
 KNOWN = {"pairs": Pairs, "triplets": Triplets, "quadruplets": Quadruplets}  # beside labels
 LARGEST_SEED = 4_000_000
-_LEFT_OUT = ("Learner", "GradientLearner", "SpectralLearner")  # abstract
+FILE: Any = click.Path(dir_okay=False, path_type=Path)
+LEARNERS = {  # nca, lmnn, idealized, ...
+    kind.__name__.lower().removesuffix("kernel"): kind
+    for kind in vars(_registry).values()
+    if isinstance(kind, type)
+}
 _OF_NUMBERS = ("mlkr", "rfm")  # what predicts them, the default first
 
-
-def learner_classes() -> dict[str, type]:
-    """The learners by the names of the command line: ``nca``, ``lmnn``, ``idealized``, ..."""
-    classes = {
-        name.lower().removesuffix("kernel"): getattr(learners, name)
-        for name in learners.__all__
-        if name not in _LEFT_OUT
-    }
-    return {
-        name: kind
-        for name, kind in sorted(classes.items())
-        if isinstance(kind, type) and issubclass(kind, learners.Learner)
-    }
-
-
-def chosen_learner(learner: str | None, *, known: str | None, regression: bool) -> str:
-    """The learner asked for, or the default; refused where it learns from another thing."""
-    kinds = learner_classes()
-    if known is not None:
-        able = [name for name, kind in kinds.items() if takes(kind, known)]
-        if learner is not None and learner not in able:
-            what = "learns from labels"
-            if any(takes(kinds[learner], name) for name in KNOWN):
-                what = f"takes no {known}"
-            raise ValueError(
-                f"Got --{known} with --learner {learner}, which {what}: try --learner "
-                f"{' or '.join(able)}."
-            )
-        return learner or "idealized"
-    if regression and learner not in (None, *_OF_NUMBERS):
-        raise ValueError(
-            f"Got --task regression with --learner {learner}, which learns from classes: try "
-            f"--learner {' or '.join(_OF_NUMBERS)}."
-        )
-    if (
-        not regression
-        and learner is not None
-        and vars(kinds[learner]).get("learns_from") == "targets"
-    ):
-        raise ValueError(
-            f"Got --learner {learner}, which learns from numbers: add --task regression, or try "
-            "--learner nca."
-        )
-    return learner or (_OF_NUMBERS[0] if regression else "nca")
+Decorator = Callable[[Callable], Callable]
 
 
 def takes(kind: type, known: str) -> bool:
@@ -71,32 +36,93 @@ def takes(kind: type, known: str) -> bool:
     return known in inspect.signature(kind.fit).parameters  # type: ignore[attr-defined]
 
 
-def build_metric(
-    learner: str,
-    kernel: str,
-    components: int | None,
-    seed: int,
-    class_weight: str | None = None,
-    recipe: Any = None,
-) -> Any:
-    """The metric that the options describe, not fitted."""
-    kind = learner_classes()[learner]
-    known = inspect.signature(kind).parameters
-    wanted = {"n_components": components, "random_state": seed, "class_weight": class_weight}
-    if components is not None and "n_components" not in known:
-        raise ValueError(f"Got --components {components}, but {learner} has no such choice.")
-    if class_weight is not None and "class_weight" not in known:
-        raise ValueError(
-            f"Got --class-weight {class_weight}, but {learner} has no weights of classes: try "
-            "--weights with a column of weights, or --learner nca."
-        )
-    given = {name: value for name, value in wanted.items() if name in known and value is not None}
-    metric = kind(**given)
-    if kernel != "none":
-        return Kernelized(metric, kernel, recipe=recipe, random_state=seed)
-    if recipe is not None:
-        raise ValueError("Got --recipe with --kernel none, but expected a kernel: leave one out.")
-    return metric
+@dataclass(frozen=True)
+class Wanted:
+    """What the options of a command ask for: what to learn, from what, and how."""
+
+    label: str | None = None
+    learner: str | None = None
+    kernel: str = "auto"
+    components: int | None = None
+    use: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    seed: int = 0
+    pairs_file: Path | None = None
+    triplets_file: Path | None = None
+    quadruplets_file: Path | None = None
+    task: str | None = None
+    weights: str | None = None
+    class_weight: str | None = None
+    recipe_file: Path | None = None
+
+    @property
+    def regression(self) -> bool:
+        """Whether the label is a number to predict."""
+        return self.task == "regression"
+
+    @property
+    def known(self) -> str | None:
+        """What is known instead of labels: pairs, triplets or quadruplets; refused if several."""
+        given = [name for name in KNOWN if getattr(self, f"{name}_file") is not None]
+        if len(given) > 1:
+            names = " and ".join(f"--{name}" for name in given)
+            raise ValueError(f"Got {names}, but expected one of them.")
+        return given[0] if given else None
+
+    @property
+    def learner_name(self) -> str:
+        """The learner asked for, or the default; refused where it learns from another thing."""
+        learner, known = self.learner, self.known
+        if learner is None:
+            return "idealized" if known else _OF_NUMBERS[0] if self.regression else "nca"
+        if known is not None:
+            able = [name for name, kind in LEARNERS.items() if takes(kind, known)]
+            if learner not in able:
+                others = any(takes(LEARNERS[learner], name) for name in KNOWN)
+                what = f"takes no {known}" if others else "learns from labels"
+                raise ValueError(
+                    f"Got --{known} with --learner {learner}, which {what}: try --learner "
+                    f"{' or '.join(able)}."
+                )
+        elif self.regression and learner not in _OF_NUMBERS:
+            raise ValueError(
+                f"Got --task regression with --learner {learner}, which learns from classes: try "
+                f"--learner {' or '.join(_OF_NUMBERS)}."
+            )
+        elif not self.regression and vars(LEARNERS[learner]).get("learns_from") == "targets":
+            raise ValueError(
+                f"Got --learner {learner}, which learns from numbers: add --task regression, or "
+                "try --learner nca."
+            )
+        return learner
+
+    def metric(self, recipe: Any = None) -> Any:
+        """The metric, not fitted."""
+        learner = self.learner_name
+        kind = LEARNERS[learner]
+        known = inspect.signature(kind).parameters
+        if self.components is not None and "n_components" not in known:
+            raise ValueError(
+                f"Got --components {self.components}, but {learner} has no such choice."
+            )
+        if self.class_weight is not None and "class_weight" not in known:
+            raise ValueError(
+                f"Got --class-weight {self.class_weight}, but {learner} has no weights of classes: "
+                "try --weights with a column of weights, or --learner nca."
+            )
+        wanted = {
+            "n_components": self.components,
+            "random_state": self.seed,
+            "class_weight": self.class_weight,
+        }
+        given = {name: v for name, v in wanted.items() if name in known and v is not None}
+        if self.kernel != "none":
+            return Kernelized(kind(**given), self.kernel, recipe=recipe, random_state=self.seed)
+        if recipe is not None:
+            raise ValueError(
+                "Got --recipe with --kernel none, but expected a kernel: leave one out."
+            )
+        return kind(**given)
 
 
 def metric_name(metric: Any) -> str:
@@ -106,53 +132,50 @@ def metric_name(metric: Any) -> str:
     return type(metric).__name__
 
 
-def data_argument(function: Callable) -> Callable:
-    """The table to read."""
-    import click
+def together(*options: Decorator) -> Decorator:
+    """Several options as one decorator, in the order of the help."""
 
-    return click.argument("data", type=click.Path(dir_okay=False, path_type=Path))(function)
+    def decorate(function: Callable) -> Callable:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
 
 
-def several_data(function: Callable) -> Callable:
-    """The table to read, or the files of one that are read part by part."""
-    import click
-
-    file = click.Path(dir_okay=False, path_type=Path)
-    return click.argument("data", type=file, nargs=-1, required=True)(function)
+model_argument = click.argument("model", type=FILE)
+data_argument = click.argument("data", type=FILE)
+several_data = click.argument("data", type=FILE, nargs=-1, required=True)
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(0, LARGEST_SEED),
+    default=0,
+    show_default=True,
+    help="Seed for everything random.",
+)
 
 
 def output_options(function: Callable) -> Callable:
-    """Quiet, or JSON."""
-    import click
+    """Quiet, or JSON: the command gets a ``talk``."""
 
-    function = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(
-        function
-    )
-    return click.option("--quiet", is_flag=True, help="Print nothing but errors.")(function)
+    @wraps(function)
+    def talking(*args: Any, quiet: bool, as_json: bool, **options: Any) -> Any:
+        return function(*args, talk=Talk(quiet=quiet, as_json=as_json), **options)
 
-
-def seed_option(function: Callable) -> Callable:
-    """Where all randomness comes from."""
-    import click
-
-    return click.option(
-        "--seed",
-        type=click.IntRange(0, LARGEST_SEED),
-        default=0,
-        show_default=True,
-        help="Seed for everything random.",
-    )(function)
+    return together(
+        click.option("--quiet", is_flag=True, help="Print nothing but errors."),
+        click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
+    )(talking)
 
 
 def device_option(function: Callable) -> Callable:
     """Where to compute."""
-    import click
 
     @wraps(function)
     def on_device(*args: Any, device: str | None, **options: Any) -> Any:
         if device is None:
             return function(*args, **options)
-        with sentences(), use_device(device):
+        with use_device(device):
             return function(*args, **options)
 
     return click.option(
@@ -160,71 +183,59 @@ def device_option(function: Callable) -> Callable:
     )(on_device)
 
 
-def metric_options(function: Callable) -> Callable:
-    """What to learn, from what."""
-    import click
+def _known_option(name: str, line: str) -> Decorator:
+    return click.option(
+        f"--{name}",
+        f"{name}_file",
+        type=FILE,
+        help=f"Learn from {name} of row numbers instead of labels. {line}",
+    )
 
-    options: list[Callable[[Callable], Callable]] = [
-        click.option("--label", metavar="COL", help="The column of classes, numbers or names."),
-        click.option(
-            "--pairs",
-            "pairs_file",
-            type=click.Path(dir_okay=False, path_type=Path),
-            help="Learn from pairs of row numbers instead of labels. Rows count from 0. A line is "
-            "'i,j' or 'i,j,sign', with sign 1 for alike and -1 for different.",
-        ),
-        click.option(
-            "--triplets",
-            "triplets_file",
-            type=click.Path(dir_okay=False, path_type=Path),
-            help="Learn from triplets of row numbers instead of labels. A line is 'a,b,c': a is "
-            "nearer to b than to c.",
-        ),
-        click.option(
-            "--quadruplets",
-            "quadruplets_file",
-            type=click.Path(dir_okay=False, path_type=Path),
-            help="Learn from quadruplets of row numbers instead of labels. A line is 'a,b,c,d': a "
-            "is nearer to b than c is to d.",
-        ),
-        click.option(
-            "--learner",
-            type=click.Choice(list(learner_classes())),
-            help="The learner. Default: nca with labels, mlkr with numbers, idealized with pairs, "
-            "triplets or quadruplets.",
-        ),
-        click.option(
-            "--kernel",
-            type=click.Choice(KERNELS),
-            default="auto",
-            show_default=True,
-            help="The kernel. auto chooses it from the data. none learns a linear metric.",
-        ),
-        click.option(
-            "--recipe",
-            "recipe_file",
-            type=click.Path(dir_okay=False, path_type=Path),
-            metavar="MODEL",
-            help="Look up what is auto in this model, which fit --out wrote, instead of choosing "
-            "it. Columns are read as that model reads them.",
-        ),
-        click.option("--components", type=click.IntRange(1), help="Number of learned coordinates."),
-        click.option(
-            "--weights",
-            metavar="COL",
-            help="The column that says what each row counts: zero leaves a row out, and three "
-            "counts three times as much as one.",
-        ),
-        click.option(
-            "--class-weight",
-            type=click.Choice(["balanced"]),
-            help="balanced lets all classes count alike, however many rows they have.",
-        ),
-        click.option("--use", multiple=True, metavar="COL", help="Use a column all the same."),
-        click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out."),
-        seed_option,
-        device_option,
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+
+metric_options = together(
+    click.option("--label", metavar="COL", help="The column of classes, numbers or names."),
+    _known_option(
+        "pairs",
+        "Rows count from 0. A line is 'i,j' or 'i,j,sign', with sign 1 for alike and -1 for "
+        "different.",
+    ),
+    _known_option("triplets", "A line is 'a,b,c': a is nearer to b than to c."),
+    _known_option("quadruplets", "A line is 'a,b,c,d': a is nearer to b than c is to d."),
+    click.option(
+        "--learner",
+        type=click.Choice(sorted(LEARNERS)),
+        help="The learner. Default: nca with labels, mlkr with numbers, idealized with pairs, "
+        "triplets or quadruplets.",
+    ),
+    click.option(
+        "--kernel",
+        type=click.Choice(KERNELS),
+        default="auto",
+        show_default=True,
+        help="The kernel. auto chooses it from the data. none learns a linear metric.",
+    ),
+    click.option(
+        "--recipe",
+        "recipe_file",
+        type=FILE,
+        metavar="MODEL",
+        help="Look up what is auto in this model, which fit --out wrote, instead of choosing "
+        "it. Columns are read as that model reads them.",
+    ),
+    click.option("--components", type=click.IntRange(1), help="Number of learned coordinates."),
+    click.option(
+        "--weights",
+        metavar="COL",
+        help="The column that says what each row counts: zero leaves a row out, and three "
+        "counts three times as much as one.",
+    ),
+    click.option(
+        "--class-weight",
+        type=click.Choice(["balanced"]),
+        help="balanced lets all classes count alike, however many rows they have.",
+    ),
+    click.option("--use", multiple=True, metavar="COL", help="Use a column all the same."),
+    click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out."),
+    seed_option,
+    device_option,
+)

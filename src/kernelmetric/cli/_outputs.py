@@ -8,15 +8,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import click
+
 
 def require_outputs(
     outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None] | None = None
 ) -> None:
-    """Refuse files that cannot or must not be written, before time is spent on their content.
-
-    OSError where a file cannot be written; ValueError where it is another output or an input, by
-    whatever name: relative, a symbolic link, a hard link.
-    """
+    """Refuse files that cannot be written, or are another output or an input by whatever name."""
     taken = [(name, path) for name, path in (inputs or {}).items() if path is not None]
     for name, path in outputs.items():
         if path is None:
@@ -33,24 +31,16 @@ def require_outputs(
 
 def require_folder(path: Path) -> None:
     """Make a folder, where it is missing, and refuse one that no file can be made in."""
-    import click
-
     try:
         path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            pass
+        _try_to_write(path)
     except OSError as error:
         raise click.BadParameter(f"cannot make the folder {path}: {error}") from error
 
 
 def require_empty_folder(name: str, path: Path) -> None:
-    """Make a folder for files, where it is missing, and refuse one that holds something."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            pass
-    except OSError as error:
-        raise OSError(f"Got {name} {path}, but no file can be made there: {error}") from error
+    """The same of a folder that an option names; refused where it holds something."""
+    require_folder(path)
     if any(path.iterdir()):
         raise ValueError(
             f"Got {name} {path}, which is not empty: old files would be mixed with new ones. Try "
@@ -58,13 +48,15 @@ def require_empty_folder(name: str, path: Path) -> None:
         )
 
 
+def _try_to_write(folder: Path) -> None:
+    """Only the attempt tells: rights, file systems and quotas may forbid it."""
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
 @contextmanager
 def alone_at(path: Path) -> Iterator[None]:
-    """Hold a lock on the folder of a file that is read, changed and replaced.
-
-    A process that ends gives it back. Systems without such locks (Windows, some network file
-    systems) do not wait.
-    """
+    """Hold a lock on the folder of a file that is changed, where the system has such locks."""
     try:
         import fcntl
     except ImportError:
@@ -97,8 +89,7 @@ def _require_writable(name: str, path: Path) -> None:
     if not folder.is_dir():
         raise OSError(f"Got {name} {path}, but there is no folder {folder}: make it first.")
     try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass  # only the attempt tells: rights, file systems and quotas may forbid it
+        _try_to_write(folder)
     except OSError as error:
         raise OSError(
             f"Got {name} {path}, but no file can be made in {folder}: {error.strerror}."

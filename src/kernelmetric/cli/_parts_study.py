@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from kernelmetric.cli._cluster import over_parts, watched
-from kernelmetric.cli._options import build_metric
-from kernelmetric.cli._study import Study, known_file
+from kernelmetric.cli._options import Wanted
+from kernelmetric.cli._study import Study
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.spaces import automatic_space
 from kernelmetric.tables import TableEncoder, labels_of, plan_columns, require_columns
@@ -27,14 +27,12 @@ _MOST_LABELS = 1_000_000  # of a column of classes that is looked at as a whole
 
 @dataclass(frozen=True)
 class PartsStudy(Study):
-    """A study of a sample, whose model is learned from all rows on the workers of a cluster.
+    """A study of a sample, whose model is learned from all rows on the workers of a cluster."""
 
-    ``labelled`` counts the labelled rows of each part; ``classes`` are all labels.
-    """
-
+    sampled = True
     parts: list[Part] = field(default_factory=list)
-    labelled: list[int] = field(default_factory=list)
-    classes: Any = None
+    labelled: list[int] = field(default_factory=list)  # rows of each part
+    classes: Any = None  # all labels
     client: Any = None
 
     @property
@@ -58,61 +56,24 @@ class PartsStudy(Study):
         import dask
         import dask.array as da
 
-        kept = dask.delayed(encoder)  # one node of the graph, which all chunks share
+        label, dtype = self.wanted.label, self.classes.dtype
+        shared = dask.delayed(encoder)  # one node of the graph, which all chunks share
         n_features = len(encoder.get_feature_names_out())
         blocks, labels = [], []
         for part, n_rows in zip(self.parts, self.labelled, strict=True):
             if n_rows:  # a chunk without a row is a nuisance to whoever works on it
-                points = dask.delayed(_points)(part, kept, self.label)
-                names = dask.delayed(_labels)(part, self.label, self.classes.dtype)
+                points = dask.delayed(_points)(part, shared, label)
+                names = dask.delayed(_labels)(part, label, dtype)
                 blocks.append(da.from_delayed(points, (n_rows, n_features), dtype=np.float64))
-                labels.append(da.from_delayed(names, (n_rows,), dtype=self.classes.dtype))
+                labels.append(da.from_delayed(names, (n_rows,), dtype=dtype))
         return da.concatenate(blocks), da.concatenate(labels)
 
 
-def open_parts_study(
-    client: Any,
-    talk: Talk,
-    data: Sequence[Path],
-    *,
-    label: str | None,
-    pairs_file: Path | None,
-    learner: str | None,
-    kernel: str,
-    components: int | None,
-    use: tuple[str, ...],
-    ignore: tuple[str, ...],
-    seed: int,
-    task: str | None = None,
-    triplets_file: Path | None = None,
-    quadruplets_file: Path | None = None,
-    weights: str | None = None,
-    class_weight: str | None = None,
-    recipe_file: Path | None = None,
-) -> PartsStudy:
+def open_parts_study(client: Any, talk: Talk, data: Sequence[Path], **options: Any) -> PartsStudy:
     """Read labels and a sample of the rows, and decide about the columns by the sample."""
-    known, _ = known_file(pairs_file, triplets_file, quadruplets_file)
-    if label is None or known is not None:
-        raise ValueError(
-            f"Got files to be read part by part without --label, or with --{known or 'pairs'}, but "
-            "expected a column of classes: what is known of rows on many machines is learned from "
-            "in Python."
-        )
-    if task == "regression":
-        raise ValueError(
-            "Got --task regression for files to be read part by part, but expected a column of "
-            "classes: learn numbers from one table, or in Python."
-        )
-    if weights is not None or class_weight is not None:
-        raise ValueError(
-            "Got --weights or --class-weight for files to be read part by part, but expected all "
-            "rows to count alike: learn with weights from one table."
-        )
-    if recipe_file is not None:
-        raise ValueError(
-            "Got --recipe for files to be read part by part, but expected the metric to be chosen "
-            "there: use a recipe for one table, or in Python."
-        )
+    wanted = Wanted(**options)
+    label, use, ignore = _label_alone(wanted), wanted.use, wanted.ignore
+    metric = wanted.metric()
     parts = open_parts(data)
     require_columns(columns_of(parts[0]), [label, *use, *ignore])
     n_rows = sum(part.n_rows for part in parts)
@@ -125,22 +86,21 @@ def open_parts_study(
     with talk.progress(len(parts)) as begin:
         begin("labels and a sample")
         for number, (found, rows, frame) in over_parts(
-            client, _looked_at, parts, label, min(1.0, SAMPLE_ROWS / n_rows), seed
+            client, _looked_at, parts, label, min(1.0, SAMPLE_ROWS / n_rows), wanted.seed
         ):
             counts.update(found)
             labelled[number], drawn[number] = rows, frame
             begin("labels and a sample")
+    n_labelled = sum(labelled)
     notes = _class_notes(counts, label)
-    if sum(labelled) < n_rows:
-        notes.append(f"{n_rows - sum(labelled)} rows have no {label} and are left out.")
+    if n_labelled < n_rows:
+        notes.append(f"{n_rows - n_labelled} rows have no {label} and are left out.")
     frame, rows = _together(parts, drawn)
-    learner = learner or "nca"
-    metric = build_metric(learner, kernel, components, seed)
-    if learner == "nca" and sum(labelled) > MOST_ROWS_EXACT:
-        if kernel == "none":
+    if wanted.learner_name == "nca" and n_labelled > MOST_ROWS_EXACT:
+        if wanted.kernel == "none":
             metric.set_params(solver="minibatch")
         else:  # the space that so many rows get, said now: workers need not hold them together
-            space = automatic_space(sum(labelled), seed)
+            space = automatic_space(n_labelled, wanted.seed)
             metric.set_params(learner__solver="minibatch", space=space)
         notes.append(f"More than {MOST_ROWS_EXACT:,} rows: NCA learns from batches of them.")
     y = np.array(_texts(frame, label)[0])
@@ -154,14 +114,32 @@ def open_parts_study(
     notes += [f"{name}: left out, it counts the rows, like an identifier." for name in counters]
     plan = plan_columns(frame, label=label, use=use, ignore=(*ignore, *counters))
     first = (
-        f"A sample of {len(frame):,} of {sum(labelled):,} rows decides about columns, medians and "
+        f"A sample of {len(frame):,} of {n_labelled:,} rows decides about columns, medians and "
         "scales; the comparison and the page show it. The model learns from all rows."
     )
-    return PartsStudy(
-        Path(parts[0].path), frame, rows, plan, metric, y, None, label,
-        (first, *plan.notes, *notes), seed,
-        parts=parts, labelled=labelled, classes=np.array(sorted(counts)), client=client,
-    )  # fmt: skip
+    notes = [first, *plan.notes, *notes]
+    study = (Path(parts[0].path), frame, rows, plan, metric, y, None, tuple(notes), wanted)
+    classes = np.array(sorted(counts))
+    return PartsStudy(*study, parts=parts, labelled=labelled, classes=classes, client=client)
+
+
+def _label_alone(wanted: Wanted) -> str:
+    """The column of classes; refused with options that parts of a table do not have."""
+    asked = {
+        f"--{wanted.known}": wanted.known is not None,
+        "no --label": wanted.label is None,
+        "--task regression": wanted.regression,
+        "--weights": wanted.weights is not None,
+        "--class-weight": wanted.class_weight is not None,
+        "--recipe": wanted.recipe_file is not None,
+    }
+    for option, given in asked.items():
+        if given:
+            raise ValueError(
+                f"Got {option} for files to be read part by part, but expected a column of classes "
+                "in --label, without weights or recipe: learn from one table, or in Python."
+            )
+    return str(wanted.label)
 
 
 def _looked_at(

@@ -2,44 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import click
+
+from kernelmetric.cli._options import FILE, together
 from kernelmetric.linkage import NearestText, RecordLinker
 from kernelmetric.tables import TableError, open_table, require_columns
 
+record_options = together(
+    click.argument("left", type=FILE),
+    click.argument("right", type=FILE, required=False),
+    click.option("--id", "id_column", metavar="COL", help="The column that names records."),
+    click.option("--column", "columns", multiple=True, metavar="COL", help="Compare these alone."),
+    click.option(
+        "--neighbors",
+        type=click.IntRange(1),
+        default=10,
+        show_default=True,
+        help="Candidates of each record: those whose letters are most alike.",
+    ),
+)
 
-def record_options(function: Callable) -> Callable:
-    """The tables, what names their records, and what of them is compared."""
-    import click
 
-    file = click.Path(dir_okay=False, path_type=Path)
-    options: list[Callable[[Callable], Callable]] = [
-        click.argument("left", type=file),
-        click.argument("right", type=file, required=False),
-        click.option("--id", "id_column", metavar="COL", help="The column that names records."),
-        click.option(
-            "--column", "columns", multiple=True, metavar="COL", help="Compare these alone."
-        ),
-        click.option(
-            "--neighbors", type=click.IntRange(1), default=10, show_default=True,
-            help="Candidates of each record: those whose letters are most alike.",
-        ),
-    ]  # fmt: skip
-    for option in reversed(options):
-        function = option(function)
-    return function
+class Side(NamedTuple):
+    """A table: its rows, their ids (None: their numbers), and the columns to compare."""
+
+    frame: Any
+    ids: Any = None
+    compared: Any = None
+
+    def rows_named(self, cells: Iterable[str], path: Path) -> list[int]:
+        """The row numbers of records that a file names by their ids."""
+        place = {name: row for row, name in enumerate(self.ids)}
+        cells = list(cells)
+        unknown = [cell for cell in cells if cell not in place]
+        if unknown:
+            raise TableError(f"Got the id {unknown[0]!r} in {path}, which no record has.")
+        return [place[cell] for cell in cells]
+
+    def fingerprint(self, row: int) -> str:
+        """A few letters that stand for what a row holds, whatever the order of the columns."""
+        columns = self.frame.columns
+        order = sorted(range(len(columns)), key=lambda k: str(columns[k]))
+        cells = [f"{columns[k]}={self.frame.iat[row, k]}" for k in order]
+        text = "\x1f".join(cells).encode("utf-8", "surrogatepass")
+        return f"r{hashlib.sha256(text).hexdigest()[:16]}"  # no number for anybody who reads it
 
 
 class Records(NamedTuple):
-    """Rows of the tables, their ids (None: by number), what is compared (right may be None)."""
+    """The two sides, which are one and the same where there is one table."""
 
-    frames: list[Any]
-    ids: list[Any]
-    compared: tuple[Any, Any]
+    left: Side
+    right: Side
     notes: list[str]
     linker: RecordLinker
+
+    @property
+    def compared(self) -> tuple[Any, Any]:
+        """What is compared, None on the right for the left table itself."""
+        return self.left.compared, None if self.right is self.left else self.right.compared
 
 
 def open_records(
@@ -47,36 +72,18 @@ def open_records(
 ) -> Records:
     """Read the tables, as the options say."""
     tables = [open_table(path) for path in (left, right) if path is not None]
-    frames = [table.frame for table in tables]
-    ids = [_ids_of(frame, id_column) for frame in frames]
-    one, *other = [_compared(frame, id_column, columns) for frame in frames]
+    sides = [_side(table.frame, id_column, columns) for table in tables]
     notes = [note for table in tables for note in table.notes]
     linker = RecordLinker(rules=[NearestText(n_neighbors=neighbors)])
-    return Records(frames, ids, (one, other[0] if other else None), notes, linker)
+    return Records(sides[0], sides[-1], notes, linker)
 
 
-def rows_named(cells: Iterable[str], ids: Any, path: Path) -> list[int]:
-    """The row numbers of records that a file names by their ids."""
-    place = {name: row for row, name in enumerate(ids)}
-    cells = list(cells)
-    unknown = [cell for cell in cells if cell not in place]
-    if unknown:
-        raise TableError(f"Got the id {unknown[0]!r} in {path}, which no record has.")
-    return [place[cell] for cell in cells]
-
-
-def _compared(frame: Any, id_column: str | None, columns: Sequence[str]) -> Any:
-    """The columns to compare."""
+def _side(frame: Any, id_column: str | None, columns: Sequence[str]) -> Side:
+    """A table with its ids and the columns to compare; refused where ids are no names."""
     require_columns(frame, columns)
-    if columns:
-        return frame[list(columns)]
-    return frame if id_column is None else frame.drop(columns=id_column)
-
-
-def _ids_of(frame: Any, id_column: str | None) -> Any:
-    """What records are called, None for their row numbers."""
+    compared = frame[list(columns)] if columns else frame
     if id_column is None:
-        return None
+        return Side(frame, None, compared)
     require_columns(frame, [id_column])
     ids = frame[id_column].astype(str)
     if ids.duplicated().any() or frame[id_column].isna().any():
@@ -84,4 +91,5 @@ def _ids_of(frame: Any, id_column: str | None) -> Any:
             f"Got --id {id_column}, which is missing somewhere or there twice, but expected a "
             "different value for every record."
         )
-    return ids.to_numpy(object)
+    compared = compared if columns else frame.drop(columns=id_column)
+    return Side(frame, ids.to_numpy(object), compared)

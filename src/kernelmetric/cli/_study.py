@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,9 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
 from kernelmetric.cli._models import load_recipe
-from kernelmetric.cli._options import KNOWN, build_metric, chosen_learner, metric_name
+from kernelmetric.cli._options import KNOWN, Wanted, metric_name
 from kernelmetric.cli._talk import count
-from kernelmetric.evaluation import Trial, baselines, run_trials, with_metric
+from kernelmetric.evaluation import baselines, cross_validate_pairs, measured, with_metric
 from kernelmetric.tables import (
     ColumnPlan,
     TableEncoder,
@@ -39,10 +39,8 @@ MOST_CLASSES_FOR_SVM = 100  # likewise: it is a machine for every two of them
 class Study:
     """A table, what is learned from it (labels, numbers or pairs), and by what metric.
 
-    Rows without a label are gone where labels are learned from; ``rows`` are their numbers in the
-    file, from 0. ``notes`` are sentences on the data, ``seed`` the only source of randomness,
-    ``table`` the fitted encoder of the model whose recipe is used: its kernel is one of these
-    features.
+    Rows without a label are gone; ``rows`` are the numbers of the others in the file. ``table`` is
+    the fitted encoder of the model whose recipe is used.
     """
 
     path: Path
@@ -52,13 +50,11 @@ class Study:
     metric: Any
     y: Any
     pairs: Any
-    label: str | None
-    notes: tuple[str, ...] = field(default=())
-    seed: int = 0
-    regression: bool = False
+    notes: tuple[str, ...]
+    wanted: Wanted
     weights: np.ndarray | None = None
-    weight_column: str | None = None
     table: TableEncoder | None = None
+    sampled = False  # whether the rows are a sample of those to learn from
 
     @property
     def name(self) -> str:
@@ -66,16 +62,11 @@ class Study:
         return metric_name(self.metric)
 
     @property
-    def known(self) -> str:
-        """What is known instead of labels: pairs, triplets or quadruplets."""
-        return next(name for name, kind in KNOWN.items() if isinstance(self.pairs, kind))
-
-    @property
     def pair_score(self) -> str:
         """What pairs that were left out are judged by."""
-        if self.known == "pairs":
+        if self.wanted.known == "pairs":
             return "AUC of held-out pairs"
-        return f"Share of held-out {self.known} that hold"
+        return f"Share of held-out {self.wanted.known} that hold"
 
     @property
     def n_rows(self) -> int:
@@ -94,8 +85,8 @@ class Study:
     @property
     def methods(self) -> dict[str, Any]:
         """The metric among its alternatives, each a classifier or regressor of rows."""
-        encoder, y, numbers = self.encoder(), self.y, self.regression
-        found = baselines(y, random_state=self.seed, regression=numbers)
+        encoder, y, numbers = self.encoder(), self.y, self.wanted.regression
+        found = baselines(y, random_state=self.wanted.seed, regression=numbers)
         others = {
             name: Pipeline([("table", encoder), ("classifier", classifier)])
             for name, classifier in found.items()
@@ -110,15 +101,11 @@ class Study:
             del others["RBF-SVM, tuned"]
         return first | others
 
-    def trials(self, splits: list[tuple[Any, Any]]) -> Iterator[Trial]:
-        """Trials of all methods on splits of the rows."""
-        return run_trials(self.methods, self.X, self.y, splits, sample_weight=self.weights)
-
     def folds(self, n_folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Shuffled folds, even in their classes where those are large enough."""
         counts = np.unique(self.y, return_counts=True)[1]
         kind: Any = StratifiedKFold if counts.min() >= n_folds else KFold
-        splitter = kind(n_folds, shuffle=True, random_state=self.seed)
+        splitter = kind(n_folds, shuffle=True, random_state=self.wanted.seed)
         return list(splitter.split(np.empty((len(self.rows), 0)), self.y))
 
     def model(self) -> Pipeline:
@@ -135,84 +122,41 @@ class Study:
             counts = {} if self.weights is None else {"metric__sample_weight": self.weights}
             model = self.model().fit(self.X, self.y, **counts)
         else:  # labels beside pairs are for the eye: nothing may be learned from them
-            model = self.model().fit(self.X, **{f"metric__{self.known}": self.pairs})
+            model = self.model().fit(self.X, **{f"metric__{self.wanted.known}": self.pairs})
         if self.table is not None:
             model.steps[0] = ("table", self.table)
         return model
 
 
-def _plan_of(
-    encoder: TableEncoder, frame: Any, label: str | None, weights: str | None, recipe: Path
-) -> ColumnPlan:
-    """The columns as the encoder of a model reads them, whose kernel is one of their features."""
-    numbers, categories = tuple(encoder.numbers), tuple(encoder.categories)
-    for option, name in (("--label", label), ("--weights", weights)):
-        if name in (*numbers, *categories):
-            raise ValueError(
-                f"Got {option} {name}, which is a feature of the model {recipe}, but expected "
-                "another column: choose without --recipe."
-            )
-    others = tuple(name for name in frame.columns if name not in (*numbers, *categories, label))
-    notes = (
-        f"Columns are read, and what is auto is looked up, as in {recipe}. Where its rows are "
-        "among these, the comparison flatters the metric.",
-        *encoder.remarks(frame.drop(columns=[c for c in (label, weights) if c is not None])),
-    )
-    return ColumnPlan(numbers, categories, others, notes, label)
-
-
-def telling_columns(frame: Any, names: Iterable[str], most: int) -> list[str]:
+def varying_columns(frame: Any, names: Iterable[str], most: int) -> list[str]:
     """The first columns that do not hold the same in every row."""
     return list(islice((name for name in names if frame[name].nunique() > 1), most))
 
 
-def known_file(*files: Path | None) -> tuple[str | None, Path | None]:
-    """What is known instead of labels, and its file: of pairs, triplets and quadruplets one."""
-    given = [(name, file) for name, file in zip(KNOWN, files, strict=True) if file is not None]
-    if len(given) > 1:
-        names = " and ".join(f"--{name}" for name, _ in given)
-        raise ValueError(f"Got {names}, but expected one of them.")
-    return given[0] if given else (None, None)
+def judged_on_pairs(
+    study: Study, n_folds: int, begin: Callable[[str], None]
+) -> tuple[dict[str, list[float]], float, dict[str, str]]:
+    """Scores of Euclidean distance and the metric by fold, its time to learn, and warnings."""
+    how: Any = {"pairs": study.pairs, "by": "pair", "cv": n_folds}
+    how["random_state"] = study.wanted.seed
+    scores, seconds = {}, 0.0
+    notes: dict[str, str] = {}
+    for name, method in (("Euclidean", study.encoder()), (study.name, study.model())):
+        begin(name)
+        found, _, _, note = measured(partial(cross_validate_pairs, method, study.X, **how))
+        scores[name], seconds = found["test_score"].tolist(), float(found["fit_time"].mean())
+        if note:
+            notes[name] = note
+    return scores, seconds, notes
 
 
-def open_study(
-    data: Path,
-    *,
-    label: str | None,
-    pairs_file: Path | None,
-    learner: str | None,
-    kernel: str,
-    components: int | None,
-    use: tuple[str, ...],
-    ignore: tuple[str, ...],
-    seed: int,
-    task: str | None = None,
-    triplets_file: Path | None = None,
-    quadruplets_file: Path | None = None,
-    weights: str | None = None,
-    class_weight: str | None = None,
-    recipe_file: Path | None = None,
-) -> Study:
+def open_study(data: Path, **options: Any) -> Study:
     """Read a table and decide about its columns, as the options of a command say."""
-    known, file = known_file(pairs_file, triplets_file, quadruplets_file)
-    if label is None and known is None:
-        raise ValueError("Got neither --label nor --pairs, but expected something to learn from.")
-    regression = task == "regression"
-    if regression and known is not None:
-        raise ValueError(f"Got --task regression with --{known}, but expected --label alone.")
-    if known is not None and (weights is not None or class_weight is not None):
-        raise ValueError(
-            f"Got --weights or --class-weight with --{known}, but expected --label: {known} on the "
-            "command line count alike."
-        )
-    if recipe_file is not None and (use or ignore):
-        raise ValueError(
-            "Got --use or --ignore with --recipe, but expected neither: columns are those of the "
-            "model."
-        )
-    learner = chosen_learner(learner, known=known, regression=regression)
-    recipe, encoder = (None, None) if recipe_file is None else load_recipe(recipe_file)
-    metric = build_metric(learner, kernel, components, seed, class_weight, recipe)
+    wanted = Wanted(**options)
+    label, known, weights = wanted.label, wanted.known, wanted.weights
+    _require_sense(wanted)
+    recipe, encoder = load_recipe(wanted.recipe_file) if wanted.recipe_file else (None, None)
+    metric = wanted.metric(recipe)
     table = open_table(data)
     frame = table.frame
     rows = np.arange(len(frame))
@@ -220,37 +164,74 @@ def open_study(
     y, pairs = None, None
     notes: list[str] = []
     if known is not None:
+        file = getattr(wanted, f"{known}_file")
         pairs = KNOWN[known].from_file(file, len(frame))  # type: ignore[attr-defined]
     if label is not None:
-        y, labelled, notes = (targets_of if regression else labels_of)(frame, label)
-        if task == "classification":  # asked for
+        y, labelled, notes = (targets_of if wanted.regression else labels_of)(frame, label)
+        if wanted.task == "classification":  # asked for
             notes = [note for note in notes if "--task" not in note]
         if pairs is not None and not labelled.all():
             raise ValueError(
                 f"Got --{known} beside --label {label}, which {np.sum(~labelled)} rows lack: the "
                 f"{known} count all rows. Leave --label out, or fill it."
             )
-        frame, rows = frame[labelled].reset_index(drop=True), rows[labelled]
-        counts = None if counts is None else counts[labelled]
-    if weights is not None and counts is not None and y is not None:
-        kept = counts > 0
-        if not kept.all():
-            notes.append(f"{count(int(np.sum(~kept)), 'row')} of weight zero are left out.")
-        frame, rows, y = frame[kept].reset_index(drop=True), rows[kept], y[kept]
-        counts, ignore = counts[kept], (*ignore, weights)
-    if encoder is None or recipe_file is None:
-        plan = plan_columns(frame, label=label, use=use, ignore=ignore)
+        rows = rows[labelled]
+        if counts is not None:
+            counted = counts[labelled] > 0
+            if not counted.all():
+                notes.append(f"{count(int(np.sum(~counted)), 'row')} of weight zero are left out.")
+            rows, y = rows[counted], y[counted]
+            counts = counts[rows]
+        frame = frame.iloc[rows].reset_index(drop=True)
+    if encoder is None:
+        ignore = wanted.ignore if weights is None else (*wanted.ignore, weights)
+        plan = plan_columns(frame, label=label, use=wanted.use, ignore=ignore)
     else:
-        plan = _plan_of(encoder, frame, label, weights, recipe_file)
+        plan = _plan_of(encoder, frame, wanted)
     notes = [*table.notes, *plan.notes, *notes]
-    if y is not None and pairs is None and len(rows) > MOST_ROWS_FOR_SVM:
-        notes.append(f"More than {MOST_ROWS_FOR_SVM:,} rows: no tuned k-NN and SVM beside.")
-    elif (
-        y is not None
-        and pairs is None
-        and not regression
-        and len(np.unique(y)) > MOST_CLASSES_FOR_SVM
-    ):
-        notes.append(f"More than {MOST_CLASSES_FOR_SVM:,} classes: no tuned SVM beside.")
-    told = label, tuple(notes), seed, regression, counts, weights, encoder
-    return Study(data, frame, rows, plan, metric, y, pairs, *told)
+    if y is not None and pairs is None:
+        if len(rows) > MOST_ROWS_FOR_SVM:
+            notes.append(f"More than {MOST_ROWS_FOR_SVM:,} rows: no tuned k-NN and SVM beside.")
+        elif not wanted.regression and len(np.unique(y)) > MOST_CLASSES_FOR_SVM:
+            notes.append(f"More than {MOST_CLASSES_FOR_SVM:,} classes: no tuned SVM beside.")
+    return Study(data, frame, rows, plan, metric, y, pairs, tuple(notes), wanted, counts, encoder)
+
+
+def _require_sense(wanted: Wanted) -> None:
+    """Refuse options that contradict each other, before anything is read."""
+    known = wanted.known
+    if wanted.label is None and known is None:
+        raise ValueError("Got neither --label nor --pairs, but expected something to learn from.")
+    if wanted.regression and known is not None:
+        raise ValueError(f"Got --task regression with --{known}, but expected --label alone.")
+    if known is not None and (wanted.weights is not None or wanted.class_weight is not None):
+        raise ValueError(
+            f"Got --weights or --class-weight with --{known}, but expected --label: {known} on the "
+            "command line count alike."
+        )
+    if wanted.recipe_file is not None and (wanted.use or wanted.ignore):
+        raise ValueError(
+            "Got --use or --ignore with --recipe, but expected neither: columns are those of the "
+            "model."
+        )
+
+
+def _plan_of(encoder: TableEncoder, frame: Any, wanted: Wanted) -> ColumnPlan:
+    """The columns as the encoder of a model reads them, whose kernel is one of their features."""
+    recipe = wanted.recipe_file
+    used = (*encoder.numbers, *encoder.categories)
+    asked = {"--label": wanted.label, "--weights": wanted.weights}
+    for option, name in asked.items():
+        if name in used:
+            raise ValueError(
+                f"Got {option} {name}, which is a feature of the model {recipe}, but expected "
+                "another column: choose without --recipe."
+            )
+    others = tuple(name for name in frame.columns if name not in (*used, wanted.label))
+    notes = (
+        f"Columns are read, and what is auto is looked up, as in {recipe}. Where its rows are "
+        "among these, the comparison flatters the metric.",
+        *encoder.remarks(frame.drop(columns=[c for c in asked.values() if c is not None])),
+    )
+    numbers, categories = tuple(encoder.numbers), tuple(encoder.categories)
+    return ColumnPlan(numbers, categories, others, notes, wanted.label)

@@ -9,6 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import click
+from rich import box, progress
+from rich.console import Console
+from rich.table import Table
+
 from kernelmetric.report import STEERING, visible
 
 INTERRUPTED = 130  # what shells report of a program that Ctrl-C ended
@@ -44,8 +49,6 @@ def _json_value(value: Any) -> Any:
 
 def make_console(*, stderr: bool = False, quiet: bool = False, **options: Any) -> Any:
     """A console that takes no text for markup, for an emoji or for something to colour."""
-    from rich.console import Console
-
     plain: Any = {"markup": False, "emoji": False, "highlight": False}
     return Console(stderr=stderr, quiet=quiet, **plain, **options)
 
@@ -81,9 +84,6 @@ class Talk:
         self, title: str | None, columns: Sequence[tuple[str, Any]], rows: Iterable[Iterable[Any]]
     ) -> None:
         """Print a table of texts; each column comes with the side that it is aligned to."""
-        from rich import box
-        from rich.table import Table
-
         title = None if title is None else visible(title, most=_LONGEST)
         table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
         for name, justify in columns:
@@ -102,18 +102,11 @@ class Talk:
     def answer(self, result: dict[str, Any]) -> None:
         """Print the result as JSON, where that was asked for."""
         if self.as_json:
-            import click
-
             click.echo(json_text(result))
 
     @contextmanager
     def progress(self, total: int) -> Iterator[Callable[..., None]]:
-        """A bar of so many steps; calling what it gives ends one step and names the next.
-
-        With ``further=True`` it names the same step anew, which may take long.
-        """
-        from rich import progress
-
+        """A bar of so many steps; a call ends one and names the next, or ``further`` the same."""
         columns = (
             progress.SpinnerColumn(),
             progress.TextColumn("{task.description}", markup=False),
@@ -135,32 +128,30 @@ class Talk:
             yield begin
 
 
+class Refused(click.ClickException):
+    """Ends the program with a sentence and an exit code."""
+
+    def __init__(self, message: str, exit_code: int = 1):
+        super().__init__(message)
+        vars(self)["exit_code"] = exit_code  # click's types call it the class's
+
+
 @contextmanager
 def sentences(exit_code: int = 1) -> Iterator[None]:
     """Turn what may go wrong into a sentence and an exit code."""
-    import click
-
-    class Refused(click.ClickException):
-        """Ends the program with the exit code of the command."""
-
-    Refused.exit_code = exit_code
     try:
         yield
     except BrokenPipeError:  # the reader, such as head, has seen enough: click ends in silence
         raise
     except ImportError as error:  # a package that is optional
-        missing = Refused(str(error))
-        vars(missing)["exit_code"] = 2
-        raise missing from error
+        raise Refused(str(error), exit_code=2) from error
     except (ValueError, OSError, MemoryError) as error:
-        raise Refused(str(error) or type(error).__name__) from error
+        raise Refused(str(error) or type(error).__name__, exit_code) from error
 
 
 @contextmanager
 def spoken() -> Iterator[None]:
     """Let errors be shown as they are, and an interruption end in one sentence."""
-    import click
-
     try:
         yield
     except click.ClickException as error:
@@ -175,6 +166,18 @@ def spoken() -> Iterator[None]:
 def count(number: int, noun: str) -> str:
     """A number with its noun, in the plural where there are several."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def percent(share: float) -> str:
+    """A share with one digit, nothing where it is unknown."""
+    return f"{100 * share:.1f} %" if math.isfinite(share) else ""
+
+
+def short(value: Any) -> str:
+    """A value in a cell of a table: of a number four digits."""
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.4g}"
+    return str(value)
 
 
 def _lines(sentences: Iterable[str], further: str = "") -> list[str]:

@@ -3,94 +3,82 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import click
 
 from kernelmetric.cli._cluster import cluster, cluster_options, over_parts
-from kernelmetric.cli._models import load_model
-from kernelmetric.cli._options import device_option, several_data
+from kernelmetric.cli._models import load_model, remarks_on, unused_columns
+from kernelmetric.cli._options import FILE, device_option, model_argument, several_data
 from kernelmetric.cli._outputs import require_empty_folder, require_outputs
-from kernelmetric.cli._talk import Talk, count, sentences, visible
+from kernelmetric.cli._talk import Talk, count, visible
 from kernelmetric.report import write_atomically
-from kernelmetric.tables import Table, features_of, open_table, table_bytes, typed
+from kernelmetric.tables import features_of, open_table, table_bytes, typed
 from kernelmetric.tables._parts import Part, columns_of, open_parts
 
-if TYPE_CHECKING:
-    import click
 
+@click.command()
+@model_argument
+@several_data
+@device_option
+@click.option(
+    "--out", type=FILE, help="Write a .csv, .tsv, .npz or .parquet file. Without it, print CSV."
+)
+@click.option(
+    "--output",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Read Parquet files part by part, and write as many Parquet files into this folder.",
+)
+@cluster_options
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def transform(
+    model: Path,
+    data: tuple[Path, ...],
+    out: Path | None,
+    folder: Path | None,
+    address: str | None,
+    workers: int | None,
+    quiet: bool,
+) -> None:
+    """Map rows of a table to the learned coordinates.
 
-def command() -> click.Command:
-    """The command."""
-    import click
+    Euclidean distance there is the learned distance, so any index of Euclidean distance can
+    be filled with the result. Columns that the model does not use, such as names and labels,
+    are carried along.
 
-    @click.command()
-    @click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
-    @several_data
-    @device_option
-    @click.option(
-        "--out",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Write a .csv, .tsv, .npz or .parquet file. Without it, print CSV.",
-    )
-    @click.option(
-        "--output",
-        "folder",
-        type=click.Path(file_okay=False, path_type=Path),
-        metavar="FOLDER",
-        help="Read Parquet files part by part, and write as many Parquet files into this folder.",
-    )
-    @cluster_options
-    @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
-    def transform(
-        model: Path,
-        data: tuple[Path, ...],
-        out: Path | None,
-        folder: Path | None,
-        address: str | None,
-        workers: int | None,
-        quiet: bool,
-    ) -> None:
-        """Map rows of a table to the learned coordinates.
-
-        Euclidean distance there is the learned distance, so any index of Euclidean distance can
-        be filled with the result. Columns that the model does not use, such as names and labels,
-        are carried along.
-
-        \b
-        Examples:
-          kernelmetric transform model.km new.csv --out coordinates.npz
-          kernelmetric transform model.km new.csv | head
-          kernelmetric transform model.km data/*.parquet --output coordinates --workers 4
-        """
-        talk = Talk(quiet=quiet, as_json=False)
-        with sentences():
-            shared = address is not None or workers is not None
-            if folder is not None and out is not None:
-                raise ValueError(f"Got --out {out} and --output {folder}, but expected one.")
-            if folder is not None:
-                with cluster(address, workers) if shared else nullcontext() as client:
-                    _transform_parts(client, talk, load_model(model), data, folder)
-                return
-            if shared or len(data) > 1:
-                raise ValueError(
-                    "Got --workers, --dask or several files, but no folder to write their parts "
-                    "to: add --output FOLDER."
-                )
-            require_outputs({"--out": out}, {"MODEL": model, "DATA": data[0]})
-            fitted, table = load_model(model), open_table(data[0])
-            if out is not None:  # whether such a file can hold such columns, before the work
-                table_bytes(carried_columns(fitted, table).head(0), out)
-            result = coordinates(fitted, table)
-            talk.aside([*table.notes, *fitted["table"].remarks(table)])
-            if out is None:
-                _print(table_bytes(result, "stdout.csv"))
-                return
-            write_atomically(out, table_bytes(result, out))
-        talk.say(f"Saved {out}: {count(len(result), 'row')}, {count(result.shape[1], 'column')}.")
-
-    return transform
+    \b
+    Examples:
+      kernelmetric transform model.km new.csv --out coordinates.npz
+      kernelmetric transform model.km new.csv | head
+      kernelmetric transform model.km data/*.parquet --output coordinates --workers 4
+    """
+    talk = Talk(quiet=quiet, as_json=False)
+    if folder is not None and out is not None:
+        raise ValueError(f"Got --out {out} and --output {folder}, but expected one.")
+    if folder is not None:
+        with cluster(address, workers) as client:
+            _transform_parts(client, talk, load_model(model), data, folder)
+        return
+    if address is not None or workers is not None or len(data) > 1:
+        raise ValueError(
+            "Got --workers, --dask or several files, but no folder to write their parts "
+            "to: add --output FOLDER."
+        )
+    require_outputs({"--out": out}, {"MODEL": model, "DATA": data[0]})
+    fitted, table = load_model(model), open_table(data[0])
+    carried = typed(table.frame[unused_columns(fitted, table.frame)])
+    if out is not None:  # whether such a file can hold such columns, before the work
+        table_bytes(carried.head(0), out)
+    result = coordinates(fitted, table, carried)
+    talk.aside(remarks_on(table, fitted))
+    if out is None:
+        _print(table_bytes(result, "stdout.csv"))
+        return
+    write_atomically(out, table_bytes(result, out))
+    talk.say(f"Saved {out}: {count(len(result), 'row')}, {count(result.shape[1], 'column')}.")
 
 
 def _transform_parts(
@@ -101,14 +89,14 @@ def _transform_parts(
     features_of(columns_of(parts[0]), model["table"])  # a column that is missing: before the work
     require_empty_folder("--output", folder)
     n_rows = sum(part.n_rows for part in parts)
+    remarks = {}
     with talk.progress(len(parts)) as begin:
         begin("transforming")
-        remarks: list[list[str]] = [[] for _ in parts]
         work = over_parts(client, _transform_part, parts, model, str(folder.absolute()))
         for number, said in work:
             remarks[number] = said
             begin("transforming")
-    talk.aside(remark for said in remarks for remark in said)
+    talk.aside(remark for number in sorted(remarks) for remark in remarks[number])
     talk.say(f"Saved {folder}: {count(n_rows, 'row')} in {count(len(parts), 'file')}.")
 
 
@@ -116,26 +104,16 @@ def _transform_part(part: Part, number: int, model: Any, folder: str) -> list[st
     """Write one part; what its table holds that the model has to make do with."""
     table = part.read()
     path = Path(folder) / f"part-{number:05d}.parquet"
-    write_atomically(path, table_bytes(coordinates(model, table, as_it_is=True), path))
-    unlike = model["table"].remarks(table)
-    return [f"{Path(part.path).name}: {remark}" for remark in unlike]
+    carried = table.frame[unused_columns(model, table.frame)]  # as typed: parts are to be alike
+    write_atomically(path, table_bytes(coordinates(model, table, carried), path))
+    return [f"{Path(part.path).name}: {remark}" for remark in model["table"].remarks(table)]
 
 
-def coordinates(model: Any, table: Any, *, as_it_is: bool = False) -> Any:
-    """The columns that the model does not use, then the learned coordinates.
-
-    Columns of text that look like numbers become numbers, unless they are taken as they are: one
-    part of a table may look otherwise than the next.
-    """
+def coordinates(model: Any, table: Any, carried: Any) -> Any:
+    """Some columns of a table, then the learned coordinates."""
     import pandas as pd
 
-    features = features_of(table, model["table"])
-    Z = model.transform(features)
-    carried = (
-        table.frame.drop(columns=list(features.columns))
-        if as_it_is
-        else carried_columns(model, table)
-    )
+    Z = model.transform(features_of(table, model["table"]))
     prefix = "z"
     while any(f"{prefix}{j}" in carried for j in range(Z.shape[1])):
         prefix += "_"
@@ -143,15 +121,7 @@ def coordinates(model: Any, table: Any, *, as_it_is: bool = False) -> Any:
     return pd.concat([carried.reset_index(drop=True), pd.DataFrame(Z, columns=names)], axis=1)
 
 
-def carried_columns(model: Any, table: Any) -> Any:
-    """The columns that the model does not use."""
-    frame = table.frame if isinstance(table, Table) else table
-    return typed(frame.drop(columns=list(features_of(table, model["table"]).columns)))
-
-
 def _print(table: bytes) -> None:
     """Print a table: its very bytes to a pipe or a file, what can be shown to a terminal."""
-    import click
-
     shown = visible(table.decode("utf-8"), keep="\n\t") if sys.stdout.isatty() else table
     click.echo(shown, nl=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.cli._talk import Talk
+from kernelmetric.cli._talk import Talk, percent
 from kernelmetric.evaluation import ClassScores, Trial
 
 Judged = Mapping[str, Sequence[ClassScores]]
@@ -34,7 +34,8 @@ def tell_uneven(talk: Talk, judged: Judged, learned: str) -> None:
     rows = []
     for name, scores in judged.items():
         balanced, area, loss = (_mean(scores, measure) for measure in _MEASURES)
-        rows.append([name, _percent(balanced), _percent(area), _number(loss)])
+        number = f"{loss:.3f}" if np.isfinite(loss) else ""
+        rows.append([name, percent(balanced), percent(area), number])
     head: list[tuple[str, Any]] = [("", "left")]
     head += [(name, "right") for name in ("balanced", "ROC-AUC", "log-loss")]
     talk.table("The classes are uneven, so accuracy flatters", head, rows)
@@ -74,11 +75,3 @@ def _mean(scores: Sequence[ClassScores], measure: str) -> float:
     values = np.array([getattr(score, measure) for score in scores])
     known = values[np.isfinite(values)]
     return float(known.mean()) if len(known) else float("nan")
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %" if np.isfinite(share) else ""
-
-
-def _number(value: float) -> str:
-    return f"{value:.3f}" if np.isfinite(value) else ""

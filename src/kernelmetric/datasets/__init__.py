@@ -1,17 +1,9 @@
 """Data sets of the papers, and generators of synthetic ones.
 
-``load(name)`` looks into three places, in this order, and never takes data that are not the
-expected ones:
-
-1. the folder named by the environment variable ``KERNELMETRIC_DATA`` (or ``data_home=``), where
-   each file must have the sha256 of the table;
-2. scikit-learn, for the sets it bundles;
-3. OpenML, where the *values* must have the checksum of the table, whatever the order of the rows
-   (:func:`content_digest`).
-
-The table itself is the file ``sets.toml``. The generators return ``(X, y)``, or records as texts,
-and depend on nothing but ``random_state``. A user's own table is read in ``kernelmetric.tables``,
-whose names can be imported from here as well.
+``load(name)`` looks into the user's folder, scikit-learn and OpenML, in this order, and takes only
+data with the checksums of the table ``sets.toml``. The generators return ``(X, y)``, or records as
+texts. A user's own table is read in ``kernelmetric.tables``, whose names can be imported from here
+as well.
 """
 
 from kernelmetric.datasets._content import ChecksumError, content_digest

@@ -1,10 +1,9 @@
-"""Checksums: of a file's bytes, and of a table's values whatever file they came in."""
+"""The checksum of a table's values, whatever file they came in."""
 
 import hashlib
-from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 _MISSING = np.iinfo(np.int64).min
 _BLOCK = 4096
@@ -15,31 +14,18 @@ class ChecksumError(ValueError):
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from kernelmetric.datasets import ChecksumError, load
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pathlib.Path(folder, "wine.csv.gz").write_bytes(b"something else")
-    ...     try:
-    ...         load("wine", data_home=folder)
-    ...     except ChecksumError as error:
-    ...         "expected sha256 cc6c956d" in str(error)
+    >>> from kernelmetric.datasets import ChecksumError
+    >>> issubclass(ChecksumError, ValueError)
     True
     """
-
-
-def file_digest(path: Path) -> str:
-    """Return the sha256 of a file, as hexadecimal digits."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def content_digest(X: ArrayLike, y: ArrayLike, *, decimals: int = 5) -> str:
     """Checksum the values of a labelled table, whatever the order of its rows.
 
-    Two servers rarely store one table as the same bytes: the row order, the number format and
-    the name of the classes differ. What can be compared is the set of rows. Each row becomes the
-    integers ``(round(10^decimals x_1), ..., round(10^decimals x_d), y)`` as little-endian int64,
-    a missing value the smallest int64; the digest is the sha256 of the sorted sha256 of the rows.
+    Each row becomes the integers ``(round(10^decimals x_1), ..., round(10^decimals x_d), y)`` as
+    little-endian int64, a missing value the smallest int64. The digest is the sha256 of the sorted
+    sha256 of the rows.
 
     Parameters
     ----------
@@ -48,17 +34,12 @@ def content_digest(X: ArrayLike, y: ArrayLike, *, decimals: int = 5) -> str:
     y : array-like of shape (n_samples,)
         Integer codes of the classes.
     decimals : int, default=5
-        Decimal places kept. Choose at least as many as the data have, so that rounding decides
-        nothing but the last bit of a float.
+        Decimal places kept: at least as many as the data have.
 
     Returns
     -------
     str
         64 hexadecimal digits.
-
-    Notes
-    -----
-    O(n d) time and O(n) memory beyond one block of rows.
 
     Examples
     --------
@@ -66,21 +47,15 @@ def content_digest(X: ArrayLike, y: ArrayLike, *, decimals: int = 5) -> str:
     >>> digest = content_digest([[0.1, 2.0], [3.0, 4.0]], [0, 1])
     >>> digest == content_digest([[3, 4], [0.1 + 1e-12, 2]], [1, 0])
     True
-    >>> digest == content_digest([[0.1, 2.0], [3.0, 4.0]], [1, 0])
-    False
     """
     X, y = np.asarray(X), np.asarray(y)
     rows: list[bytes] = []
     for start in range(0, len(X), _BLOCK):
         block = slice(start, start + _BLOCK)
-        table = np.empty((len(X[block]), X.shape[1] + 1), dtype="<i8")
-        table[:, :-1] = _as_integers(X[block], decimals)
+        scaled = np.rint(X[block].astype(np.float64) * 10.0**decimals)
+        known = np.isfinite(scaled)
+        table = np.full((len(scaled), X.shape[1] + 1), _MISSING, dtype="<i8")
+        table[:, :-1][known] = scaled[known].astype(np.int64)
         table[:, -1] = y[block]
         rows.extend(hashlib.sha256(row.tobytes()).digest() for row in table)
     return hashlib.sha256(b"".join(sorted(rows))).hexdigest()
-
-
-def _as_integers(X: NDArray, decimals: int) -> NDArray[np.int64]:
-    scaled = np.rint(X.astype(np.float64) * 10.0**decimals)
-    known = np.isfinite(scaled)
-    return np.where(known, np.where(known, scaled, 0.0).astype(np.int64), _MISSING)

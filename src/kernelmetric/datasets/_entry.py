@@ -13,17 +13,11 @@ class OpenML:
     """A copy of the set on openml.org, and the rules that turn it into ours."""
 
     data_id: int
-    """Number of the data set on OpenML."""
-    labels: Mapping[str, int]
-    """OpenML's spelling of each class -> our integer code."""
-    content: str
-    """Expected :func:`content_digest` after the rules below."""
-    decimals: int = 5
-    """Decimal places that count in ``content``."""
-    columns: str = ".+"
-    """Regular expression the names of the feature columns match in full; others are dropped."""
-    drop_missing: bool = False
-    """Whether rows with a missing value are dropped."""
+    labels: Mapping[str, int]  # OpenML's spelling of each class -> our integer code
+    content: str  # expected content_digest after the rules below
+    decimals: int = 5  # that count in content
+    columns: str = ".+"  # names of the feature columns match it in full; others are dropped
+    drop_missing: bool = False  # whether rows with a missing value are dropped
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ def make_records(
     """Records of people, each written down several times, as record linkage meets them.
 
     People live in households of one to three, who share surname and address. Copies differ by
-    typing errors (a letter lost, doubled, replaced, or two exchanged), initials, a date with day
-    and month exchanged, empty fields, and by people who have moved.
+    typing errors, initials, a date with day and month exchanged, empty fields, and by people who
+    have moved.
 
     Parameters
     ----------

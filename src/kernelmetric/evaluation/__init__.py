@@ -7,7 +7,7 @@
     _to_label.py       pairs_to_label: pairs in doubt, unlike each other, to ask somebody about
     _clusters.py       cluster_scores: clusters beside the true ones
     _pair_cv.py        cross_validate_pairs: folds of points or of pairs, without wrong row numbers
-    _baselines.py      what a user would pick instead, and trials on the same splits
+    _baselines.py      alternatives to a learned metric, and trials on the same splits
     _class_scores.py   balanced accuracy, ranking, log-loss and confusion, where classes are uneven
     _measure.py        one fit on one thread: its value, seconds, memory, warnings
     _scores.py         recall_at_k, map_at_r, pair_counting_accuracy

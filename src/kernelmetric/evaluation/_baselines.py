@@ -1,4 +1,4 @@
-"""What a user would pick instead, and an honest comparison with it."""
+"""Alternatives to a learned metric, and a comparison with them on the same splits."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ NEIGHBORS = 3  # of the Euclidean and of the learned metric: the same for both
 NEIGHBORS_OF_NUMBERS = 5  # likewise, where their mean is the prediction
 _INNER_FOLDS = 3
 _INSIDE = ("estimator", "regressor", "learner")  # what others fit
+_IN_METRIC = ["metric", "neighbors"]  # steps of with_metric, after the table
 
 
 class Trial(NamedTuple):
@@ -34,17 +35,12 @@ class Trial(NamedTuple):
 
     Parameters
     ----------
-    method : str
-        Name of the method.
-    split : int
-        Number of the split, from 0.
+    method, split : str, int
+        Name of the method, and number of the split from 0.
     accuracy : float
-        Fraction of the test rows that were predicted right; of numbers R², the share of their
-        variance that was predicted.
-    seconds : float
-        Processor time of fit and prediction.
-    note : str
-        What the method warned about, or nothing.
+        Fraction of the test rows that were predicted right; of numbers R².
+    seconds, note : float, str
+        Processor time of fit and prediction, and what the method warned about.
     estimator : estimator
         The fitted method.
     scores : ClassScores or None
@@ -75,9 +71,8 @@ def baselines(y: Any, *, random_state: Any = 0, regression: bool = False) -> dic
     Returns
     -------
     dict of str to estimator
-        "Euclidean": the 3 nearest neighbours, of numbers 5. "k-NN, tuned": their number and weights
-        by cross-validation. "RBF-SVM, tuned": C and γ by cross-validation. All expect scaled
-        features.
+        "Euclidean": the 3 nearest neighbours, of numbers 5. "k-NN, tuned" and "RBF-SVM, tuned":
+        their parameters by cross-validation. All expect scaled features.
 
     Examples
     --------
@@ -85,43 +80,33 @@ def baselines(y: Any, *, random_state: Any = 0, regression: bool = False) -> dic
     >>> list(baselines([0, 1] * 20))
     ['Euclidean', 'k-NN, tuned', 'RBF-SVM, tuned']
     """
-    if regression:
-        return _number_baselines(len(y), random_state)
     counts = np.unique(np.asarray(y), return_counts=True)[1]
-    enough = counts.min() >= 2 * _INNER_FOLDS  # an outer split may take half of a class
-    folds: Any = StratifiedKFold if enough else KFold
+    # An outer split may take half of a class.
+    stratified = not regression and counts.min() >= 2 * _INNER_FOLDS
+    folds: Any = StratifiedKFold if stratified else KFold
     inner = folds(_INNER_FOLDS, shuffle=True, random_state=random_state)
     most = max(1, counts.sum() // 4)
-    neighbors = _neighbor_grid(most)
-    svm = {"C": [0.5, 3, 20, 100], "gamma": ["scale", 0.003, 0.01, 0.03, 0.1]}
-    return {
-        "Euclidean": KNeighborsClassifier(min(NEIGHBORS, most)),
-        "k-NN, tuned": GridSearchCV(KNeighborsClassifier(), neighbors, cv=inner),
-        "RBF-SVM, tuned": GridSearchCV(SVC(), svm, cv=inner),
+    grid = {
+        "n_neighbors": [k for k in (1, 3, 5, 9, 15, 25) if k <= most],
+        "weights": ["uniform", "distance"],
     }
-
-
-_IN_METRIC = ["metric", "neighbors"]  # steps of with_metric, after the table
-
-
-def _number_baselines(n: int, random_state: Any) -> dict[str, Any]:
-    inner = KFold(_INNER_FOLDS, shuffle=True, random_state=random_state)
-    most = max(1, n // 4)
-    svm = {"C": [0.3, 3, 30], "gamma": ["scale", 0.003, 0.03, 0.1]}
-    # The width of its tube, and C, are in units of the target.
-    machine = TransformedTargetRegressor(
-        GridSearchCV(SVR(), svm, cv=inner), transformer=StandardScaler()
-    )
+    nearest: Any
+    machine: Any
+    if regression:
+        nearest, usual = KNeighborsRegressor, NEIGHBORS_OF_NUMBERS
+        svm = {"C": [0.3, 3, 30], "gamma": ["scale", 0.003, 0.03, 0.1]}
+        # The width of its tube, and C, are in units of the target.
+        search = GridSearchCV(SVR(), svm, cv=inner)
+        machine = TransformedTargetRegressor(search, transformer=StandardScaler())
+    else:
+        nearest, usual = KNeighborsClassifier, NEIGHBORS
+        svm = {"C": [0.5, 3, 20, 100], "gamma": ["scale", 0.003, 0.01, 0.03, 0.1]}
+        machine = GridSearchCV(SVC(), svm, cv=inner)
     return {
-        "Euclidean": KNeighborsRegressor(min(NEIGHBORS_OF_NUMBERS, most)),
-        "k-NN, tuned": GridSearchCV(KNeighborsRegressor(), _neighbor_grid(most), cv=inner),
+        "Euclidean": nearest(min(usual, most)),
+        "k-NN, tuned": GridSearchCV(nearest(), grid, cv=inner),
         "RBF-SVM, tuned": machine,
     }
-
-
-def _neighbor_grid(most: int) -> dict[str, list[Any]]:
-    numbers = [k for k in (1, 3, 5, 9, 15, 25) if k <= most]
-    return {"n_neighbors": numbers, "weights": ["uniform", "distance"]}
 
 
 def run_trials(
@@ -145,8 +130,7 @@ def run_trials(
     splits : iterable of (train, test)
         Row numbers, as scikit-learn's splitters give them.
     sample_weight : array-like of shape (n_samples,), default=None
-        What the rows count, above zero: in every score, and in the fit of the methods that take
-        weights. Votes of scikit-learn's neighbours take none.
+        What the rows count, above zero: in every score, and in fits that take weights.
 
     Yields
     ------
@@ -200,16 +184,10 @@ def let_vote(fitted: Any) -> None:
 
 
 def name_of_weights(estimator: Any) -> str | None:
-    """What the fit of an estimator calls the weights of rows; None where it takes none.
-
-    A pipeline hands them to the first of its steps that takes them, a search to what it fits.
-    """
-    if isinstance(estimator, Pipeline):
-        for step, part in estimator.steps:
-            name = name_of_weights(part)
-            if name is not None:
-                return f"{step}__{name}"
-        return None
+    """What the fit of an estimator calls the weights of rows; None where it takes none."""
+    if isinstance(estimator, Pipeline):  # they go to the first step that takes them
+        names = [(step, name_of_weights(part)) for step, part in estimator.steps]
+        return next((f"{step}__{name}" for step, name in names if name is not None), None)
     if has_fit_parameter(estimator, "sample_weight"):
         return "sample_weight"
     inner = next((getattr(estimator, name) for name in _INSIDE if hasattr(estimator, name)), None)
@@ -294,7 +272,7 @@ def with_metric(encoder: Any, metric: Any, y: Any, *, regression: bool = False) 
     -------
     Pipeline
         With the steps "table", "metric" and "neighbors". :func:`run_trials` lets as many
-        neighbours vote as the metric chose, where it did; otherwise 3, of numbers 5.
+        neighbours vote as the metric chose, otherwise 3, of numbers 5.
 
     Examples
     --------

@@ -18,20 +18,15 @@ class ClassScores(NamedTuple):
 
     Parameters
     ----------
-    accuracy : float
-        Share of rows that were predicted right.
-    balanced_accuracy : float
-        Mean of the shares predicted right in each class.
+    accuracy, balanced_accuracy : float
+        Share of rows predicted right, and the mean of such shares of each class.
     roc_auc : float
-        How well the scores rank the rows of a class before the others, a mean over the classes;
-        NaN where the rows are of one class, or there are no scores.
+        Area under the ROC curve of a class against the others, a mean over the classes; NaN where
+        the rows are of one class, or there are no scores.
     log_loss : float
-        Mean of minus the logarithm of the probability of the true class; NaN where there are no
-        probabilities.
-    majority : float
-        Share of the largest class, which is the accuracy of always answering it.
-    largest : str
-        That class.
+        NaN where there are no probabilities.
+    majority, largest : float, str
+        Share of the largest class, which is the accuracy of always answering it, and that class.
     classes : tuple of str
         All classes.
     confusion : tuple of tuples of int
@@ -122,14 +117,19 @@ def class_scores(classifier: Any, X: Any, y: Any, sample_weight: Any = None) -> 
         predicted = np.asarray(classifier.predict(X))
         balanced = float(balanced_accuracy_score(y, predicted, sample_weight=w))
         table = confusion_matrix(y, predicted, labels=every, sample_weight=w)
+    loss = area = float("nan")
     scores, probable = _graded(classifier, X)
-    loss, seen = float("nan"), bool(np.isin(classes, known).all())
-    if probable and seen:
-        loss = float(log_loss(y, scores, labels=known, sample_weight=w))
+    if np.isin(classes, known).all():
+        if probable:
+            loss = float(log_loss(y, scores, labels=known, sample_weight=w))
+        if scores is not None and len(classes) > 1:
+            columns = scores[:, np.searchsorted(known, classes)].T
+            areas = [roc_auc_score(codes == c, s, sample_weight=w) for c, s in enumerate(columns)]
+            area = float(np.mean(areas))
     return ClassScores(
         float(np.average(predicted == y, weights=w)),
         balanced,
-        _ranking(codes, np.searchsorted(known, classes), scores, w) if seen else float("nan"),
+        area,
         loss,
         float(counts.max() / counts.sum()),
         str(classes[counts.argmax()]),
@@ -146,15 +146,3 @@ def _graded(classifier: Any, X: Any) -> tuple[np.ndarray | None, bool]:
         return None, False
     values = np.asarray(classifier.decision_function(X), dtype=np.float64)
     return (np.column_stack([-values, values]) if values.ndim == 1 else values), False
-
-
-def _ranking(
-    codes: np.ndarray, columns: np.ndarray, scores: np.ndarray | None, w: np.ndarray | None
-) -> float:
-    if scores is None or len(columns) < 2:
-        return float("nan")
-    areas = [
-        roc_auc_score(codes == c, scores[:, column], sample_weight=w)
-        for c, column in enumerate(columns)
-    ]
-    return float(np.mean(areas))

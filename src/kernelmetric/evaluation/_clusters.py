@@ -23,9 +23,9 @@ def cluster_scores(predicted: Any, true: Any) -> ClusterScores:
     """Clusters beside the true ones: by pairs, and by records.
 
     By pairs: of all pairs put together, the part that belongs together (precision), and of all
-    that belong together the part that was put together (recall); a cluster of m records counts
-    m (m - 1) / 2 times. By records [1]_: of each record's cluster the part that belongs to it,
-    and of what belongs to it the part in its cluster, averaged over records.
+    that belong together the part that was put together (recall). By records [1]_: of each record's
+    cluster the part that belongs to it, and of what belongs to it the part in its cluster, averaged
+    over records.
 
     Parameters
     ----------
@@ -72,9 +72,5 @@ def cluster_scores(predicted: Any, true: Any) -> ClusterScores:
         float(np.sum(overlap**2 / size[where]) / n)
         for size, where in zip(sizes, (rows, columns), strict=True)
     ]
-    both = [(precision, recall), (of_record[0], of_record[1])]
-    return ClusterScores(*(number for p, r in both for number in (p, r, _f1(p, r))))
-
-
-def _f1(precision: float, recall: float) -> float:
-    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    both = [(precision, recall), of_record]
+    return ClusterScores(*(n for p, r in both for n in (p, r, 2 * p * r / (p + r or 1.0))))

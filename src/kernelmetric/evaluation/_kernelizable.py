@@ -49,25 +49,22 @@ def check_kernelizable(
     - *translation*: all points moved by one vector;
     - *rotation*: all points turned;
     - *embedding*: the points put into a space of more dimensions;
-    - *pca*: a cloud that fills a subspace, against its full-rank principal components, which is
-      what :class:`Kernelized` does to the feature space;
+    - *pca*: a cloud that fills a subspace, against its full-rank principal components;
     - *span*: points asked about that leave the span of the training points, against their
       projections onto it. This one does not decide: an optimum within the span exists
-      (Theorem 1 of [2]_), and where an estimator prefers another, :class:`Kernelized` answers
-      for the projection.
+      (Theorem 1 of [2]_).
 
     Parameters
     ----------
     estimator : estimator
-        Any scikit-learn-style estimator: classifier, regressor, clusterer, transformer, outlier
-        detector, pipeline.
+        Any scikit-learn-style estimator, or a pipeline.
     X : array-like of shape (n_samples, n_features), default=None
         Points to try it on; None: 90 points of three overlapping classes in four dimensions.
     y : array-like of shape (n_samples,), default=None
         Their labels or targets. With X=None they are made too, to suit the estimator.
     tol : float, default=0.01
-        Change up to which a condition holds: the part of labels, or of pairs of clustered
-        points, that differ; for numbers the root mean square relative to their spread.
+        Change up to which a condition holds: the part of labels that differ; for numbers the root
+        mean square relative to their spread.
     random_state : int, RandomState or None, default=0
         For the moves, and for every ``random_state`` of the estimator that is None.
     **fit_params : dict
@@ -77,11 +74,6 @@ def check_kernelizable(
     -------
     KernelizableReport
         ``report.kernelizable``, and for each condition whether it holds, the change, a sentence.
-
-    Notes
-    -----
-    Eight fits, more for pipelines that fail. An experiment can refute and not prove: it shows
-    what happens on these data.
 
     References
     ----------
@@ -206,12 +198,12 @@ def _culprit(estimator: Any, before: Cloud, after: Cloud, tol: float, ask: Calla
 def _with_fixed_randomness(estimator: Any, rng: np.random.RandomState) -> Any:
     """A copy whose every ``random_state`` is set, so that two fits make the same choices."""
     estimator = clone(estimator)
-    unset = [
-        name
+    seeds = {
+        name: int(rng.randint(2**31 - 1))
         for name, value in estimator.get_params().items()
         if name.rpartition("__")[2] == "random_state" and value is None
-    ]
-    return estimator.set_params(**{name: int(rng.randint(2**31 - 1)) for name in unset})
+    }
+    return estimator.set_params(**seeds)
 
 
 def _between(X: np.ndarray, rng: np.random.RandomState) -> np.ndarray:

@@ -73,12 +73,10 @@ class KernelizableReport:
 
     Parameters
     ----------
-    estimator : estimator
-        The estimator that was tried.
+    estimator, tol : estimator, float
+        The estimator that was tried, and the change up to which a condition holds.
     conditions : tuple of Condition
         One for each experiment.
-    tol : float
-        Change up to which a condition holds.
     floor : float
         Change by noise of the size of round-off, in the original coordinates.
     constant : bool
@@ -107,11 +105,10 @@ class KernelizableReport:
         return tuple(name for name in DECISIVE if not self[name].holds)
 
     def __getitem__(self, name: str) -> Condition:
-        for condition in self.conditions:
-            if condition.name == name:
-                return condition
-        known = ", ".join(condition.name for condition in self.conditions)
-        raise KeyError(f"Got {name!r}, but expected one of {known}.")
+        found = {condition.name: condition for condition in self.conditions}
+        if name not in found:
+            raise KeyError(f"Got {name!r}, but expected one of {', '.join(found)}.")
+        return found[name]
 
     @property
     def verdict(self) -> str:
@@ -134,15 +131,12 @@ class KernelizableReport:
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><td>{c.name}</td><td>{'holds' if c.holds else '<b>fails</b>'}</td>"
-            f"<td>{_amount(c.change)}</td>"
-            f"<td style='text-align:left'>{escape(c.sentence)}</td></tr>"
+            f"<td>{_amount(c.change)}</td><td>{escape(c.sentence)}</td></tr>"
             for c in self.conditions
         )
-        head = "".join(f"<th>{h}</th>" for h in ("condition", "", "change", "meaning"))
-        return (
-            f"<p><code>{escape(' '.join(repr(self.estimator).split()))}</code>: "
-            f"{escape(self.verdict)}</p><table><tr>{head}</tr>{rows}</table>"
-        )
+        name = escape(" ".join(repr(self.estimator).split()))
+        head = "<tr><th>condition</th><th></th><th>change</th><th>meaning</th></tr>"
+        return f"<p><code>{name}</code>: {escape(self.verdict)}</p><table>{head}{rows}</table>"
 
 
 def _amount(change: float) -> str:

@@ -21,10 +21,9 @@ class Measured(NamedTuple):
     value : object
         What the function returned.
     seconds : float
-        Processor time, which other programs on the machine do not change much.
+        Processor time.
     megabytes : float
-        The most memory of the process meanwhile, with all it held before; 0 where the system
-        does not say.
+        The most memory of the process meanwhile; 0 where the system does not say.
     note : str
         Warnings, each once.
     """
@@ -37,9 +36,6 @@ class Measured(NamedTuple):
 
 def measured(function: Callable[..., Any], *arguments: Any) -> Measured:
     """Call a function on one thread, and look at the clock, the memory and the warnings.
-
-    One thread: on matrices of a few hundred rows the threads of a BLAS wait for each other, and
-    where other programs run too that takes many times longer than the work.
 
     Parameters
     ----------
@@ -59,7 +55,8 @@ def measured(function: Callable[..., Any], *arguments: Any) -> Measured:
     >>> measured(max, 1.0, 2.0).value
     2.0
     """
-    _forget_peak()
+    with contextlib.suppress(OSError):  # let Linux count the peak of memory anew
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     begin = time.process_time()
     with one_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -78,13 +75,8 @@ def _in_a_line(message: str) -> str:
     return f"{' '.join(lines)}." if scores else message
 
 
-def _forget_peak() -> None:
-    """Let Linux count the peak of memory anew; elsewhere it is that of the process's life."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-
-
 def _peak() -> float:
+    """The most memory since it was counted anew on Linux, elsewhere since the process began."""
     with contextlib.suppress(OSError, IndexError, ValueError):
         status = Path("/proc/self/status").read_text(encoding="ascii")
         return round(int(status.partition("VmHWM:")[2].split()[0]) / 1024, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -51,7 +51,7 @@ def cross_validate_pairs(
     ----------
     estimator : estimator
         A learner whose ``fit`` takes ``pairs``, or a pipeline that ends in one. What takes none,
-        such as ``StandardScaler()``, is fitted to the points alone: the baseline.
+        such as ``StandardScaler()``, is fitted to the points alone.
     X : array-like of shape (n_samples, n_features)
         Points; the Gram matrix for a precomputed kernel.
     pairs : Pairs, Triplets or Quadruplets
@@ -59,16 +59,15 @@ def cross_validate_pairs(
     cv : int, splitter or iterable, default=5
         Number of shuffled folds; or a splitter; or (train, test) positions of points or pairs.
     by : {'point', 'pair'}, default='point'
-        'point' cuts the points into folds. The learner sees training points and the pairs among
-        them. It is judged on pairs among test points, which are all new to it. Pairs between the
-        two parts are not used. 'pair' cuts the pairs into folds. The learner sees all points and is
-        judged on pairs that were not named. Then take no transitive closure before: it would name
-        the pairs left out.
+        'point' cuts the points into folds: the learner sees training points and the pairs among
+        them, and is judged on pairs among test points. 'pair' cuts the pairs into folds, and the
+        learner sees all points. Then take no transitive closure before: it would name the pairs
+        left out.
     scoring : str, callable, list or dict, default='roc_auc'
         'roc_auc' and 'average_precision' ask whether similar pairs are the nearer ones;
-        'accuracy' and 'f1' draw the line that is best on the training pairs. A callable gets
-        ``(metric, X, pairs)``. A list of names, or a dict of names and callables, gives several.
-        Of triplets and quadruplets, 'roc_auc' and 'accuracy' are the share that holds.
+        'accuracy' and 'f1' draw the line that is best on the training pairs; of triplets and
+        quadruplets, 'roc_auc' and 'accuracy' are the share that holds. A callable gets
+        ``(metric, X, pairs)``. A list, or a dict of names and callables, gives several.
     n_jobs : int, default=None
         Processes that share the folds. Inside
         ``joblib.parallel_config(backend="dask", scatter=[X, pairs])`` they are those of a cluster.
@@ -85,22 +84,18 @@ def cross_validate_pairs(
     -------
     dict
         As ``cross_validate`` gives it: ``fit_time``, ``score_time``, ``test_score`` (or
-        ``test_<name>`` for several), each an array with one entry for a fold, and what was asked
-        for beside.
+        ``test_<name>`` for several), and what was asked for beside.
 
     Examples
     --------
-    Features in their own units against standardized ones:
-
     >>> from sklearn.datasets import load_wine
-    >>> from sklearn.preprocessing import FunctionTransformer, StandardScaler
+    >>> from sklearn.preprocessing import StandardScaler
     >>> from kernelmetric import Pairs, cross_validate_pairs
     >>> X, y = load_wine(return_X_y=True)
     >>> pairs = Pairs.from_labels(y, per_point=10, random_state=0)
-    >>> raw = cross_validate_pairs(FunctionTransformer(), X, pairs, random_state=0)
-    >>> scaled = cross_validate_pairs(StandardScaler(), X, pairs, random_state=0)
-    >>> bool(scaled["test_score"].mean() > raw["test_score"].mean() + 0.1)
-    True
+    >>> results = cross_validate_pairs(StandardScaler(), X, pairs, random_state=0)
+    >>> results["test_score"].shape
+    (5,)
     """
     if not isinstance(pairs, Pairs | IndexTuples):
         raise ValueError(
@@ -111,89 +106,66 @@ def cross_validate_pairs(
         raise ValueError(
             f"Got pairs of n_samples={pairs.n_samples} points, but X has {_num_samples(X)} rows."
         )
-    if not (error_score == "raise" if isinstance(error_score, str) else _is_number(error_score)):
+    number = isinstance(error_score, Real) and not isinstance(error_score, bool)
+    if not number and not (isinstance(error_score, str) and error_score == "raise"):
         raise ValueError(f"Got error_score={error_score!r}, but expected 'raise' or a number.")
     scorers, several = _scorers(scoring)
     folds = list(_folds(cv, by, pairs, random_state))
+    how = (by, scorers, params or {}, return_train_score, error_score)
     outcomes = Parallel(n_jobs=n_jobs)(
-        delayed(_one_fold)(
-            clone(estimator),
-            X,
-            pairs,
-            by,
-            train,
-            test,
-            scorers,
-            params or {},
-            return_train_score,
-            error_score,
-        )
-        for train, test in folds
+        delayed(_one_fold)(clone(estimator), X, pairs, train, test, *how) for train, test in folds
     )
     _report_failures([outcome["error"] for outcome in outcomes], error_score)
-    keys = ["fit_time", "score_time", *(["estimator"] if return_estimator else [])]
-    results: dict[str, Any] = {key: [outcome[key] for outcome in outcomes] for key in keys}
+    results: dict[str, Any] = {
+        key: np.array([outcome[key] for outcome in outcomes]) for key in ("fit_time", "score_time")
+    }
+    if return_estimator:
+        results["estimator"] = [outcome["estimator"] for outcome in outcomes]
     for part in ("test", "train") if return_train_score else ("test",):
         for name in scorers:
             key = f"{part}_{name if several else 'score'}"
             results[key] = np.array([outcome[part][name] for outcome in outcomes])
-    for key in ("fit_time", "score_time"):
-        results[key] = np.array(results[key])
     if return_indices:
         train, test = zip(*folds, strict=True)
         results["indices"] = {"train": train, "test": test}
     return results
 
 
-Scorer = Callable[[Any, Any, Pairs, Any, Pairs], float]
-"""From the metric, the points and pairs to be judged on, and those that it was fitted to."""
-
-
-def _scorers(scoring: Any) -> tuple[dict[str, Scorer], bool]:
-    """Scorers by name, and whether several were asked for."""
+def _scorers(scoring: Any) -> tuple[dict[str, Any], bool]:
+    """Names or functions that score, by name, and whether several were asked for."""
+    several = isinstance(scoring, dict | list | tuple | set)
     if isinstance(scoring, dict):
-        return {name: _scorer(value) for name, value in scoring.items()}, True
-    if isinstance(scoring, list | tuple | set):
-        return {name: _scorer(name) for name in scoring}, True
-    return {"score": _scorer(scoring)}, False
+        scorers = scoring
+    else:
+        scorers = {name: name for name in scoring} if several else {"score": scoring}
+    for scorer in scorers.values():
+        named = isinstance(scorer, str) and scorer in (*_RANKING, *_DECIDING)
+        if not named and not callable(scorer):
+            raise ValueError(
+                f"Got scoring={scorer!r}, but expected one of "
+                f"{', '.join([*_RANKING, *_DECIDING])}, or a function of a metric, X and pairs."
+            )
+    return scorers, several
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _scorer(scoring: Any) -> Scorer:
+def _score(scoring: Any, metric: Any, X: Any, pairs: Any, X_train: Any, pairs_train: Any) -> float:
+    """The score of a metric on some points and pairs, given those that it was fitted to."""
     if callable(scoring):
-        return lambda metric, X, pairs, X_train, pairs_train: float(scoring(metric, X, pairs))
-    if isinstance(scoring, str) and scoring in _RANKING:
-
-        def rank(metric: Any, X: Any, pairs: Pairs, X_train: Any, pairs_train: Pairs) -> float:
-            if isinstance(pairs, IndexTuples):
-                return _share_that_holds(metric, X, pairs, scoring)
-            distances, same = known_distances(metric, pairs, X)
-            return float(_RANKING[scoring](same, -distances))
-
-        return rank
-    if isinstance(scoring, str) and scoring in _DECIDING:
-        score, criterion = _DECIDING[scoring]
-
-        def decide(metric: Any, X: Any, pairs: Pairs, X_train: Any, pairs_train: Pairs) -> float:
-            if isinstance(pairs, IndexTuples):
-                return _share_that_holds(metric, X, pairs, scoring)
-            threshold, _ = best_threshold(*known_distances(metric, pairs_train, X_train), criterion)
-            distances, same = known_distances(metric, pairs, X)
-            return float(score(same, distances <= threshold))
-
-        return decide
-    raise ValueError(
-        f"Got scoring={scoring!r}, but expected one of {', '.join([*_RANKING, *_DECIDING])}, or a "
-        "function of a metric, X and pairs."
-    )
+        return float(scoring(metric, X, pairs))
+    if isinstance(pairs, IndexTuples):
+        return _share_that_holds(metric, X, pairs, scoring)
+    distances, same, _ = known_distances(metric, pairs, X)
+    if scoring in _RANKING:
+        return float(_RANKING[scoring](same, -distances))
+    score, criterion = _DECIDING[scoring]
+    known, answers, _ = known_distances(metric, pairs_train, X_train)
+    threshold, _ = best_threshold(known, answers, criterion)
+    return float(score(same, distances <= threshold))
 
 
 def _share_that_holds(metric: Any, X: Any, tuples: IndexTuples, scoring: str) -> float:
     """Of comparisons, those whose near pair is nearer than the far one."""
-    if not isinstance(scoring, str) or scoring not in ("roc_auc", "accuracy"):
+    if scoring not in ("roc_auc", "accuracy"):
         raise ValueError(
             f"Got scoring={scoring!r} with {tuples.kind}s, but expected 'accuracy', the share of "
             "them that holds."
@@ -218,10 +190,7 @@ def _folds(cv: Any, by: str, pairs: Pairs | IndexTuples, random_state: Any) -> I
 def _parts(
     estimator: Any, X: Any, pairs: Pairs, by: str, train: np.ndarray, test: np.ndarray
 ) -> tuple[Any, Pairs, Any, Pairs]:
-    """Points and pairs to learn from, points and pairs to be judged on.
-
-    They are cut where the fold is run: the points travel to another machine once, not once a fold.
-    """
+    """Points and pairs to learn from, points and pairs to be judged on."""
     if by == "pair":
         return X, pairs.take(train), X, pairs.take(test)
     X_train, _ = _safe_split(estimator, X, None, train)
@@ -233,10 +202,10 @@ def _one_fold(
     estimator: Any,
     X: Any,
     pairs: Pairs,
-    by: str,
     train: np.ndarray,
     test: np.ndarray,
-    scorers: dict[str, Scorer],
+    by: str,
+    scorers: dict[str, Any],
     params: dict[str, Any],
     score_training: bool,
     error_score: Any,
@@ -244,20 +213,22 @@ def _one_fold(
     missing = dict.fromkeys(scorers, error_score)
     result: dict[str, Any] = {"fit_time": np.nan, "score_time": np.nan, "estimator": None}
     result |= {"error": None, "test": missing, "train": missing}
+    # Cut here: the points travel to another machine once, not once a fold.
     X, pairs, X_test, pairs_test = _parts(estimator, X, pairs, by, train, test)
+
+    def scores(X_judged: Any, pairs_judged: Pairs) -> dict[str, float]:
+        judged = (metric, X_judged, pairs_judged, X, pairs)
+        return {name: _score(scoring, *judged) for name, scoring in scorers.items()}
+
     start = time.perf_counter()
     try:
         metric = estimator.fit(X, **_pairs_argument(estimator, pairs), **params)
         fitted = time.perf_counter()
         result |= {"estimator": metric, "fit_time": fitted - start}
-        result["test"] = {
-            name: score(metric, X_test, pairs_test, X, pairs) for name, score in scorers.items()
-        }
+        result["test"] = scores(X_test, pairs_test)
         result["score_time"] = time.perf_counter() - fitted
         if score_training:
-            result["train"] = {
-                name: score(metric, X, pairs, X, pairs) for name, score in scorers.items()
-            }
+            result["train"] = scores(X, pairs)
     except Exception as error:
         if isinstance(error_score, str):
             raise
@@ -282,10 +253,7 @@ def _report_failures(errors: list[str | None], error_score: Any) -> None:
         return
     details = "\n".join(dict.fromkeys(failed))
     if len(failed) == len(errors):
-        raise ValueError(
-            f"All the {len(errors)} folds failed: set error_score='raise' to stop at the first.\n"
-            f"{details}"
-        )
+        raise ValueError(f"All the {len(errors)} folds failed:\n{details}")
     warnings.warn(
         f"{len(failed)} folds failed out of a total of {len(errors)}; their score is set to "
         f"{error_score}. Set error_score='raise' to stop at the first.\n{details}",

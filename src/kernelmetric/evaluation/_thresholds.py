@@ -1,35 +1,18 @@
-"""A threshold for a wanted precision, recall or cost, with intervals that know of shared records.
-
-Two pairs that share a record are not independent: a record that is hard to recognize makes several
-pairs hard. Variances are those of leaving out one record after the other [1]_: with x_p what a
-pair adds to an estimate,
-
-    V = Σ_r (Σ_{p of r} x_p)² - Σ_p x_p²,
-
-where the last term is there since every pair is seen from both of its records. How much V exceeds
-the variance of independent pairs says how many independent pairs the given ones are worth, and
-Wilson's interval is taken for so many.
-
-A threshold that was chosen on pairs looks better there than on new ones. So precision counts one
-more false match than was seen, and recall one more match [2]_: a new pair comes beside the given
-ones, and may be the worst of them.
-
-References
-----------
-.. [1] Aronow, Samii and Assenova, "Cluster-robust variance estimation for dyadic data", Political
-   Analysis 2015.
-.. [2] Angelopoulos, Bates, Fisch, Lei and Schuster, "Conformal risk control", ICLR 2024.
-"""
+"""A threshold for a wanted precision, recall or cost, with intervals for shared records."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import norm
+from sklearn.metrics import roc_curve
+
+from kernelmetric.evaluation._verification import halfway
 
 _MOST_CUTS = 200  # thresholds that are tried for the ends of an interval
 
@@ -53,13 +36,11 @@ class Threshold:
     ----------
     threshold : Estimate
         Pairs with at least this score are accepted. The interval holds the threshold that all
-        pairs of the population would give: above its upper end the wanted precision is certain,
-        below its lower end the wanted recall, as far as the confidence goes. An end is infinite
-        where the labelled pairs are too few to be certain at any score.
+        pairs of the population would give. An end is infinite where the labelled pairs are too few
+        to be certain at any score.
     precision, recall : Estimate
-        At the threshold, counted on the given pairs. They chose it, so that the value of what was
-        wanted is a little better than on new pairs. Recall is the part of the true matches among
-        the pairs that can be accepted at all, the candidates.
+        At the threshold, counted on the given pairs, which chose it. Recall is the part of the true
+        matches among the candidates.
     match_share : float
         The share of matches for which precision holds.
     """
@@ -90,6 +71,16 @@ def threshold_for(
 ) -> Threshold:
     """The threshold on scores for a wanted precision, recall or cost, and its interval.
 
+    Two pairs that share a record are not independent. Variances are those of leaving out one
+    record after the other [1]_: with x_p what a pair adds to an estimate,
+
+        V = Σ_r (Σ_{p of r} x_p)² - Σ_p x_p².
+
+    How much V exceeds the variance of independent pairs says how many independent pairs the given
+    ones are worth, and Wilson's interval is taken for so many. The pairs that chose a threshold
+    flatter it, so precision counts one more false match than was seen, and recall one more match
+    [2]_.
+
     Parameters
     ----------
     scores : array-like of shape (n_pairs,)
@@ -100,13 +91,11 @@ def threshold_for(
     pairs : array-like of shape (n_pairs, 2)
         The two records of each pair, by number: pairs that share one are not independent.
     precision : float, default=None
-        Wanted part of the accepted pairs that match: the lowest threshold from which that many of
-        new pairs are expected to. It is expected with one false match more than was seen. Where
-        the pairs are too few for that, a warning says so, and none known to differ is accepted.
+        Wanted part of the accepted pairs that match. Where the pairs are too few for it, a warning
+        says so, and none known to differ is accepted.
     recall : float, default=None
-        Wanted part of the matches that are accepted: the highest threshold from which that many of
-        new ones are expected to be. Where the pairs are too few, a warning says so, and all
-        known matches are accepted.
+        Wanted part of the matches that are accepted. Where the pairs are too few for it, a warning
+        says so, and all known matches are accepted.
     cost : float, default=None
         How many missed matches one false match costs: the threshold of the least cost. Of
         precision, recall and cost exactly one is given.
@@ -123,6 +112,12 @@ def threshold_for(
     Threshold
         With intervals for the threshold, for precision and for recall.
 
+    References
+    ----------
+    .. [1] Aronow, Samii and Assenova, "Cluster-robust variance estimation for dyadic data",
+       Political Analysis 2015.
+    .. [2] Angelopoulos, Bates, Fisch, Lei and Schuster, "Conformal risk control", ICLR 2024.
+
     Examples
     --------
     >>> import numpy as np
@@ -137,7 +132,9 @@ def threshold_for(
     True
     """
     sample = _sample(scores, same, pairs, two_tables, match_share)
-    z = _normal_quantile(confidence)
+    if not 0.5 <= confidence < 1:
+        raise ValueError(f"Got confidence={confidence!r}, but expected 0.5 <= confidence < 1.")
+    z = float(norm.ppf(0.5 + confidence / 2))
     wanted = {"precision": precision, "recall": recall, "cost": cost}
     given = {name: value for name, value in wanted.items() if value is not None}
     if len(given) != 1:
@@ -151,14 +148,17 @@ def threshold_for(
             f"Got {name}={value!r}, but expected a number "
             f"{'above 0' if name == 'cost' else 'between 0 and 1'}."
         )
-    best = {"precision": _for_precision, "recall": _for_recall, "cost": _for_cost}[name](
-        sample, float(value)
-    )
-    if name == "cost":
-        holds = _cost_test(sample, best, float(value), z)
+    if name == "precision":
+        best = _for_precision(sample, value)
+        holds = partial(_may_have, _precision_at, sample, value, z)
+    elif name == "recall":
+        best = _for_recall(sample, value)
+        holds = partial(_may_have, _recall_at, sample, value, z)
     else:
-        at = _precision_at if name == "precision" else _recall_at
-        holds = _value_test(sample, at, float(value), z)
+        cuts, tpr, fpr = _rates(sample)
+        costs = value * (1 - sample.share) * fpr - sample.share * tpr
+        best = _below(cuts, np.argmin(costs))
+        holds = partial(_may_cost, best, sample, value, z)
     low, high = _range_of(sample.scores, best, holds)
     return Threshold(
         Estimate(best, low, high),
@@ -197,9 +197,8 @@ def _sample(scores: Any, same: Any, pairs: Any, two_tables: bool, share: Any) ->
         )
     if share is not None and not 0 < share < 1:
         raise ValueError(f"Got match_share={share!r}, but expected a number between 0 and 1.")
-    columns = [pairs[:, 0], pairs[:, 1]]
     if two_tables:
-        left, right = (np.unique(column, return_inverse=True)[1].ravel() for column in columns)
+        left, right = (np.unique(column, return_inverse=True)[1] for column in pairs.T)
         records = np.column_stack([left, right + left.max() + 1])
     else:
         records = np.unique(pairs, return_inverse=True)[1].reshape(-1, 2)
@@ -207,18 +206,10 @@ def _sample(scores: Any, same: Any, pairs: Any, two_tables: bool, share: Any) ->
     return _Sample(scores, same, records, actual, share is not None)
 
 
-def _normal_quantile(confidence: float) -> float:
-    if not 0.5 <= confidence < 1:
-        raise ValueError(f"Got confidence={confidence!r}, but expected 0.5 <= confidence < 1.")
-    return float(norm.ppf(0.5 + confidence / 2))
-
-
 def _rates(sample: _Sample) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Scores from high to low, and the parts of same and of different pairs from there on."""
-    cuts, place = np.unique(-sample.scores, return_inverse=True)
-    counts = [np.bincount(place[kind], minlength=len(cuts)) for kind in (sample.same, ~sample.same)]
-    tpr, fpr = (np.cumsum(each) / each.sum() for each in counts)
-    return -cuts, tpr, fpr
+    fpr, tpr, cuts = roc_curve(sample.same, sample.scores, drop_intermediate=False)
+    return cuts[1:], tpr[1:], fpr[1:]  # without the cut that accepts none
 
 
 def _for_precision(sample: _Sample, wanted: float) -> float:
@@ -258,17 +249,9 @@ def _warn_of_few(name: str, wanted: float, sample: _Sample, expected: float) -> 
     )
 
 
-def _for_cost(sample: _Sample, cost: float) -> float:
-    cuts, tpr, fpr = _rates(sample)
-    return _below(cuts, np.argmin(cost * (1 - sample.share) * fpr - sample.share * tpr))
-
-
 def _below(cuts: np.ndarray, last: Any) -> float:
-    """A threshold that accepts falling scores up to the last: half-way to the next one."""
-    if last + 1 == len(cuts):
-        return float(cuts[last])
-    middle = cuts[last + 1] + (cuts[last] - cuts[last + 1]) / 2
-    return float(middle if middle > cuts[last + 1] else cuts[last])
+    """A threshold that accepts falling scores up to the last."""
+    return -halfway(-cuts, last + 1)
 
 
 def _recall_at(sample: _Sample, threshold: float, z: float) -> Estimate:
@@ -296,16 +279,14 @@ def _precision_at(sample: _Sample, threshold: float, z: float) -> Estimate:
 
 
 def _proportion(holds: np.ndarray, among: np.ndarray, records: np.ndarray, z: float) -> Estimate:
-    """The part of some pairs of which something holds, with Wilson's interval.
-
-    Their number is divided by how much more the part varies than that of independent pairs.
-    """
+    """The part of some pairs of which something holds, with Wilson's interval."""
     n = int(among.sum())
     if n == 0:
         return Estimate(0.0, 0.0, 1.0)
     hits = int(np.sum(holds & among))
     # A little off the estimate: where all pairs agree, those of one record are still one witness.
     x = holds[among] - (hits + 1) / (n + 2)
+    # so many independent pairs vary as much
     n /= max(1.0, _record_variance(x, records[among]) / (x @ x))
     value = hits / int(among.sum())
     middle = (value + z**2 / (2 * n)) / (1 + z**2 / n)
@@ -319,40 +300,27 @@ def _record_variance(x: np.ndarray, records: np.ndarray) -> float:
     return float(sums @ sums - x @ x)
 
 
-Test = Callable[[float], bool]
+def _may_have(at: Callable, sample: _Sample, wanted: float, z: float, threshold: float) -> bool:
+    """Whether the wanted precision or recall may be that of a threshold."""
+    _, low, high = at(sample, threshold, z)
+    return bool(low <= wanted <= high)
 
 
-def _value_test(sample: _Sample, at: Callable, wanted: float, z: float) -> Test:
-    """Whether the wanted value may be that of a threshold."""
-
-    def holds(threshold: float) -> bool:
-        _, low, high = at(sample, threshold, z)
-        return bool(low <= wanted <= high)
-
-    return holds
-
-
-def _cost_test(sample: _Sample, best: float, cost: float, z: float) -> Test:
+def _may_cost(best: float, sample: _Sample, cost: float, z: float, threshold: float) -> bool:
     """Whether a threshold may cost no more than the best one."""
     same, share = sample.same, sample.share
     weight = np.where(same, -share / same.sum(), cost * (1 - share) / (~same).sum())
-    there = sample.scores >= best
-
-    def holds(threshold: float) -> bool:
-        x = weight * ((sample.scores >= threshold).astype(float) - there)
-        excess = x.sum()
-        for kind in (same, ~same):
-            x[kind] -= x[kind].mean()
-        return bool(excess <= z * np.sqrt(max(_record_variance(x, sample.records), x @ x)))
-
-    return holds
+    x = weight * ((sample.scores >= threshold).astype(float) - (sample.scores >= best))
+    excess = x.sum()
+    for kind in (same, ~same):
+        x[kind] -= x[kind].mean()
+    return bool(excess <= z * np.sqrt(max(_record_variance(x, sample.records), x @ x)))
 
 
-def _range_of(scores: np.ndarray, best: float, holds: Test) -> tuple[float, float]:
-    """The lowest and the highest threshold that may be the true one, each a step further out.
-
-    Infinite where the true one may be beyond all scores.
-    """
+def _range_of(
+    scores: np.ndarray, best: float, holds: Callable[[float], bool]
+) -> tuple[float, float]:
+    """The lowest and the highest threshold that may be the true one, each a step further out."""
     cuts = np.unique(scores)
     if len(cuts) > _MOST_CUTS:
         cuts = np.unique(np.quantile(scores, np.linspace(0, 1, _MOST_CUTS), method="nearest"))

@@ -32,9 +32,7 @@ def pairs_to_label(
 
     where q is the probability of a match, shifted so that the threshold is at one half, d the
     distance from the nearest pair that is known or was just chosen, and s a quarter of the
-    variance of all pairs. Chance is part of it: a learner that is sure and wrong is asked at
-    times. It serves every learner that gives probabilities of pairs, a linker of records or a
-    :class:`PairVerifier`.
+    variance of all pairs.
 
     Parameters
     ----------
@@ -58,9 +56,9 @@ def pairs_to_label(
 
     Notes
     -----
-    Labels that were chosen so are no sample of the candidates: the share of matches among them is
-    about one half, whatever it is among all. Fit :class:`~kernelmetric.linkage.RecordLinker` with
-    ``by_kind=False``, and take no threshold from these labels alone.
+    Labels that were chosen so are no sample of the candidates. Fit
+    :class:`~kernelmetric.linkage.RecordLinker` with ``by_kind=False``, and take no threshold from
+    these labels alone.
 
     Examples
     --------
@@ -98,7 +96,8 @@ def pairs_to_label(
     if P is None:
         size = min(n_pairs, len(free))
         return rng.choice(free, size, replace=False, p=doubt[free] / doubt[free].sum())
-    return free[_spread(doubt[free], P[free], P[known], n_pairs, _spread_of(P), rng)]
+    s = _NEAR * float(np.sum(np.var(P, axis=0))) or 1.0
+    return free[_spread(doubt[free], P[free], P[known], n_pairs, s, rng)]
 
 
 def _places(known: Any, n: int) -> np.ndarray:
@@ -114,10 +113,6 @@ def _places(known: Any, n: int) -> np.ndarray:
             "booleans."
         )
     return found.astype(np.intp)
-
-
-def _spread_of(P: np.ndarray) -> float:
-    return _NEAR * float(np.sum(np.var(P, axis=0))) or 1.0
 
 
 def _spread(

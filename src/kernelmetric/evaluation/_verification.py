@@ -26,15 +26,14 @@ class PairVerifier(BaseEstimator):
     """Says of two points whether they are the same, by a threshold on a learned distance.
 
     It calls two points the same if their distance is at most ``threshold_``. :meth:`calibrate`
-    finds the best threshold on known pairs. Use pairs that the metric has not learned from. On its
+    finds the best threshold on known pairs. Use pairs that the metric has not learned from: on its
     own training pairs the threshold comes out too small.
 
     Parameters
     ----------
     metric : fitted metric
-        Any metric of the library; or anything with ``transform``, such as a pipeline that ends
-        in one, whose Euclidean distance is then the metric. A copy by scikit-learn's ``clone``
-        forgets what a metric has learned: there pass ``FrozenEstimator(metric)``.
+        Any metric of the library; or anything with ``transform``, such as a pipeline. Where
+        scikit-learn clones the verifier, pass ``FrozenEstimator(metric)``.
     criterion : {'accuracy', 'f_beta', 'max_tpr', 'max_tnr'}, default='accuracy'
         What the threshold is best for. 'f_beta' gives recall beta times the weight of precision.
         'max_tpr' recognizes as many same pairs as possible while it still separates at least
@@ -44,25 +43,19 @@ class PairVerifier(BaseEstimator):
     min_rate : float, default=0.95
         For 'max_tpr' and 'max_tnr'.
     calibration : {'logistic', 'isotonic'}, default='logistic'
-        How probabilities depend on the distance. 'logistic' is Platt's curve, which stays finite
-        where distances separate the pairs perfectly. 'isotonic' allows any falling steps, and
-        needs a thousand pairs or more.
+        How probabilities depend on the distance: by Platt's curve, or by any falling steps, which
+        need a thousand pairs or more.
 
     Attributes
     ----------
     threshold_ : float
         The largest distance taken for the same.
     criterion_value_ : float
-        What the criterion reached on the calibration pairs, which chose the threshold: a little
-        more than on new pairs.
+        What the criterion reached on the calibration pairs; a little more than on new pairs.
     tpr_, tnr_ : float
         The part of same pairs recognized, and of different pairs told apart, there.
     calibrator_ : estimator
         The curve of the probabilities.
-
-    See Also
-    --------
-    cross_validate_pairs : How well a learner does on pairs it has not seen.
 
     Examples
     --------
@@ -112,12 +105,12 @@ class PairVerifier(BaseEstimator):
             Itself, ready to predict.
         """
         self._check_parameters()
-        distances, same, w = counted_distances(self.metric, pairs, X, y, sample_weight)
+        distances, same, w = known_distances(self.metric, pairs, X, y, sample_weight)
         how: Any = {"beta": float(self.beta), "min_rate": self.min_rate, "weights": w}
         threshold, value = best_threshold(distances, same, self.criterion, **how)
-        calibrator = _fit_probabilities(distances, same, self.calibration, w)
-        accepted = np.average(distances[same] <= threshold, weights=_of(w, same))
-        refused = np.average(distances[~same] > threshold, weights=_of(w, ~same))
+        calibrator = _fit_probabilities(distances, same, w, self.calibration)
+        accepted = np.average(distances[same] <= threshold, weights=w[same])
+        refused = np.average(distances[~same] > threshold, weights=w[~same])
         # All is known: what was refused, or interrupted, has changed nothing.
         self.threshold_, self.criterion_value_ = threshold, value
         self.tpr_, self.tnr_ = float(accepted), float(refused)
@@ -131,10 +124,8 @@ class PairVerifier(BaseEstimator):
         ----------
         X : array-like of shape (n_pairs, 2, n_features)
             The two points of every pair.
-        y : array-like of shape (n_pairs,)
-            1 or True where the pair is the same, 0, -1 or False where it is not.
-        sample_weight : array-like of shape (n_pairs,), default=None
-            What each pair counts.
+        y, sample_weight : array-like of shape (n_pairs,)
+            As in :meth:`calibrate`.
 
         Returns
         -------
@@ -166,10 +157,8 @@ class PairVerifier(BaseEstimator):
 
         Parameters
         ----------
-        pairs : Pairs, or array-like of shape (n_pairs, 2) or (n_pairs, 2, n_features)
+        pairs, X : array-like
             As in :meth:`decision_pairs`.
-        X : array-like of shape (n_samples, n_features), default=None
-            The points that the pairs number.
 
         Returns
         -------
@@ -183,10 +172,8 @@ class PairVerifier(BaseEstimator):
 
         Parameters
         ----------
-        pairs : Pairs, or array-like of shape (n_pairs, 2) or (n_pairs, 2, n_features)
+        pairs, X : array-like
             As in :meth:`decision_pairs`.
-        X : array-like of shape (n_samples, n_features), default=None
-            The points that the pairs number.
 
         Returns
         -------
@@ -208,21 +195,15 @@ class PairVerifier(BaseEstimator):
 
         Parameters
         ----------
-        pairs : Pairs, or array-like of shape (n_pairs, 2) or (n_pairs, 2, n_features)
+        pairs, X, y, sample_weight : array-like
             As in :meth:`calibrate`.
-        X : array-like of shape (n_samples, n_features), default=None
-            The points that the pairs number.
-        y : array-like of shape (n_pairs,), default=None
-            For arrays, which pairs are the same.
-        sample_weight : array-like of shape (n_pairs,), default=None
-            What each pair counts.
 
         Returns
         -------
         float
             Does not depend on the threshold, and needs no calibration.
         """
-        distances, same, w = counted_distances(self.metric, pairs, X, y, sample_weight)
+        distances, same, w = known_distances(self.metric, pairs, X, y, sample_weight)
         return float(roc_auc_score(same, -distances, sample_weight=w))
 
     def __sklearn_tags__(self) -> Any:
@@ -239,17 +220,10 @@ class PairVerifier(BaseEstimator):
             )
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.criterion, str) or self.criterion not in CRITERIA:
-            raise ValueError(
-                f"Got criterion={self.criterion!r}, but expected one of {', '.join(CRITERIA)}."
-            )
-        if not isinstance(self.calibration, str) or self.calibration not in (
-            "logistic",
-            "isotonic",
-        ):
-            raise ValueError(
-                f"Got calibration={self.calibration!r}, but expected 'logistic' or 'isotonic'."
-            )
+        for name, words in (("criterion", CRITERIA), ("calibration", ("logistic", "isotonic"))):
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in words:
+                raise ValueError(f"Got {name}={value!r}, but expected one of {', '.join(words)}.")
         for name, low, high in (("beta", 1e-100, 1e100), ("min_rate", 0, 1)):
             value = getattr(self, name)
             number = isinstance(value, Real) and not isinstance(value, bool)
@@ -268,14 +242,11 @@ def best_threshold(
     min_rate: float = 0.95,
     weights: np.ndarray | None = None,
 ) -> tuple[float, float]:
-    """The distance up to which pairs are best taken for the same, and the criterion there.
-
-    Half-way between two distances; of equally good ones the strictest. O(n log n) time: the counts
-    at all cuts are cumulative sums along the sorted distances.
-    """
+    """The distance up to which pairs are best taken for the same, and the criterion there."""
     lengths, place = np.unique(distances, return_inverse=True)
-    tp, fp = (
-        np.append(0, np.cumsum(np.bincount(place[kind], _of(weights, kind), len(lengths))))
+    w = np.ones(len(same)) if weights is None else weights
+    tp, fp = (  # at all cuts, from that which accepts none
+        np.append(0, np.cumsum(np.bincount(place[kind], w[kind], len(lengths))))
         for kind in (same, ~same)
     )
     tpr, tnr = tp / tp[-1], (fp[-1] - fp) / fp[-1]
@@ -288,14 +259,14 @@ def best_threshold(
         value = np.where(tnr >= enough, tpr, -1.0)
     else:
         value = np.where(tpr >= enough, tnr, -1.0)
-    best = int(np.argmax(value))
+    best = int(np.argmax(value))  # of equally good ones the strictest
     if criterion == "max_tnr":  # of cuts that let no more through, the one that accepts most
         best = int(np.flatnonzero(value == value[best])[-1])
-    return _between(lengths, best), float(value[best])
+    return halfway(lengths, best), float(value[best])
 
 
-def _between(lengths: np.ndarray, cut: int) -> float:
-    """A threshold that accepts the first ``cut`` of the ascending lengths."""
+def halfway(lengths: np.ndarray, cut: int) -> float:
+    """A threshold that accepts the first ``cut`` of the ascending lengths, half-way to the next."""
     if cut == 0:
         return float(np.nextafter(lengths[0], -np.inf))
     if cut == len(lengths):
@@ -323,8 +294,8 @@ def distances_of(metric: Any, pairs: Any, X: Any = None) -> np.ndarray:
         )
     if X is None:
         raise ValueError(
-            f"Got pairs of points for {type(metric).__name__}, which has no pair_distance: "
-            "pass X, and pairs of its row numbers."
+            f"Got pairs of points for {type(metric).__name__}, which has no pair_distance: pass X, "
+            "and pairs of its row numbers."
         )
     rows = check_rows(pairs, "given", _num_samples(X))
     Z = metric.transform(X)
@@ -343,9 +314,9 @@ def _finite(distances: np.ndarray) -> np.ndarray:
 
 
 def known_distances(
-    metric: Any, pairs: Any, X: Any = None, y: Any = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Distances, and which pairs are the same; refused where one kind of pair is missing."""
+    metric: Any, pairs: Any, X: Any = None, y: Any = None, sample_weight: Any = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Distances, which pairs are the same, and weights; of the pairs that have any weight."""
     if isinstance(pairs, Pairs):
         if y is not None:
             raise ValueError("Got y beside Pairs, but expected one: Pairs say which are similar.")
@@ -361,52 +332,32 @@ def known_distances(
     distances = distances_of(metric, pairs, X)
     if len(distances) != len(same):
         raise ValueError(f"Got {len(same)} answers for {len(distances)} pairs: expected one each.")
+    w = np.ones(len(same))
+    if sample_weight is not None:
+        w = checked_weights(sample_weight, len(same))
+        distances, same, w = distances[w > 0], same[w > 0], w[w > 0]
     if same.all() or not same.any():
         raise ValueError(
-            f"Got {np.sum(same)} similar and {np.sum(~same)} dissimilar pairs, but expected some "
-            "of both: there is nothing to tell apart."
+            f"Got {np.sum(same)} similar and {np.sum(~same)} dissimilar pairs"
+            f"{'' if sample_weight is None else ' with weight'}, but expected some of both."
         )
-    return distances, same
-
-
-def counted_distances(
-    metric: Any, pairs: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """:func:`known_distances` of the pairs that have weight, and their weights."""
-    distances, same = known_distances(metric, pairs, X, y)
-    if sample_weight is None:
-        return distances, same, None
-    w = checked_weights(sample_weight, len(same))
-    kept = w > 0
-    if not (kept & same).any() or not (kept & ~same).any():
-        kind = "similar" if (kept & ~same).any() else "dissimilar"
-        raise ValueError(
-            f"Got sample_weight of zero for all {kind} pairs, but expected some weight "
-            "for both kinds: there is nothing to tell apart."
-        )
-    return distances[kept], same[kept], w[kept]
-
-
-def _of(weights: np.ndarray | None, chosen: np.ndarray) -> np.ndarray | None:
-    return None if weights is None else weights[chosen]
+    return distances, same, w
 
 
 def _fit_probabilities(
-    distances: np.ndarray, same: np.ndarray, calibration: str, w: np.ndarray | None
+    distances: np.ndarray, same: np.ndarray, w: np.ndarray, calibration: str
 ) -> Any:
     if calibration == "isotonic":
         curve = IsotonicRegression(y_min=0, y_max=1, increasing=False, out_of_bounds="clip")
         return curve.fit(distances, same.astype(np.float64), sample_weight=w)
     # Platt: the targets are a little less than sure, (n + 1) / (n + 2), so that the optimum is
     # finite; each pair enters as both answers, with these weights.
-    each = np.ones(len(same)) if w is None else w
-    n_same, n_other = np.sum(each[same]), np.sum(each[~same])
-    target = np.where(same, (n_same + 1) / (n_same + 2), 1 / (n_other + 2))
+    target = np.where(same, (w[same].sum() + 1) / (w[same].sum() + 2), 1 / (w[~same].sum() + 2))
     curve = make_pipeline(StandardScaler(), LogisticRegression(C=1e10))
     answers = np.repeat([True, False], len(distances))
-    weights = np.concatenate([each * target, each * (1 - target)])
-    both = {"logisticregression__sample_weight": weights}
-    if w is not None:
-        both["standardscaler__sample_weight"] = np.tile(w, 2)
+    weights = {
+        "standardscaler__sample_weight": np.tile(w, 2),
+        "logisticregression__sample_weight": np.concatenate([w * target, w * (1 - target)]),
+    }
     with config_context(enable_metadata_routing=False):
-        return curve.fit(np.tile(distances, 2)[:, None], answers, **both)
+        return curve.fit(np.tile(distances, 2)[:, None], answers, **weights)

@@ -1,20 +1,20 @@
 """Neighbours as learners need them: who should be near, who should be far.
 
-:func:`target_neighbors` lists the k nearest points of a point's own class (LMNN);
-:func:`discriminant_graph` joins near points with +1 inside a class and -1 across classes (DNE), and
-:func:`patch_graph` likewise with weights (DLA); :func:`heat_graph` joins near points (LPP);
-:func:`neighbor_graph` joins the nearest points whatever their labels, and
-:func:`component_codes` says which of them hang together (transductive distances);
-:func:`laplacian` turns weights into the quadratic form ``Σ w_ij |z_i - z_j|²``;
-:class:`Pairs` lists similar and dissimilar pairs, from labels, chunks or a person (idealized
-kernels), and :func:`as_pairs` makes them from what a ``fit`` got. Where points have weights,
-:func:`neighbor_parts` says what each neighbour of a point counts. :class:`Triplets` and
-:class:`Quadruplets` list comparisons of distances. Of all points, labelled or not,
-:func:`gaussian_graph` joins every two; :func:`label_graphs` and :func:`pair_graphs` join what
-labels or pairs say should be near, or far. :func:`coded_targets` says whether labels are classes
-or numbers.
+:func:`target_neighbors` (LMNN), :func:`discriminant_graph` (DNE), :func:`patch_graph` (DLA) and
+:func:`heat_graph` (LPP) join near points by labels; :func:`neighbor_graph` and
+:func:`gaussian_graph` join them whatever their labels, :func:`label_graphs` and
+:func:`pair_graphs` as labels or pairs say. :func:`laplacian` turns weights into
+``Σ w_ij |z_i - z_j|²``. :class:`Pairs`, :class:`Triplets` and :class:`Quadruplets` list what is
+known of rows of X. :func:`coded_targets` says whether labels are classes or numbers.
 """
 
+from kernelmetric.graphs._given import (
+    are_tuples,
+    as_pairs,
+    ordered_tuples,
+    points_of_tuples,
+    signed_pairs,
+)
 from kernelmetric.graphs._labels import (
     discriminant_graph,
     heat_graph,
@@ -26,16 +26,9 @@ from kernelmetric.graphs._labels import (
     warn_unlabelled,
 )
 from kernelmetric.graphs._neighbors import component_codes, neighbor_graph, union_graph
-from kernelmetric.graphs._pair_arguments import as_pairs
-from kernelmetric.graphs._pair_rows import check_length, check_rows, pair_distances
 from kernelmetric.graphs._pair_sources import read_pairs
 from kernelmetric.graphs._pairs import Pairs
-from kernelmetric.graphs._point_tuples import (
-    are_tuples,
-    ordered_tuples,
-    points_of_tuples,
-    signed_pairs,
-)
+from kernelmetric.graphs._row_tuples import check_length, check_rows, pair_distances
 from kernelmetric.graphs._targets import Targets, coded_targets, rows_by_place, spread_rows
 from kernelmetric.graphs._tuples import IndexTuples, Quadruplets, Triplets, count_triplets
 from kernelmetric.graphs._weights import (

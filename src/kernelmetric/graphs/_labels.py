@@ -9,7 +9,7 @@ from scipy import sparse
 
 from kernelmetric.compute import Weights, label_column, nearest_neighbors, warn
 from kernelmetric.compute.reductions import class_neighbors
-from kernelmetric.graphs._neighbors import union_graph
+from kernelmetric.graphs._neighbors import adjacency, union_graph
 
 
 def target_neighbors(X: Any, codes: np.ndarray, k: int) -> np.ndarray:
@@ -19,15 +19,11 @@ def target_neighbors(X: Any, codes: np.ndarray, k: int) -> np.ndarray:
 
 
 def neighbor_parts(neighbors: np.ndarray, weights: Weights) -> np.ndarray:
-    """What each neighbour of a point counts: in proportion to its weight, one on average.
-
-    Zero where a row number is negative. So a point's part of an objective is in proportion to its
-    own weight.
-    """
-    there = neighbors >= 0
-    parts = np.where(there, weights.masses[neighbors], 0.0)
+    """What each neighbour of a point counts: in proportion to its weight, one on average."""
+    found = neighbors >= 0
+    parts = np.where(found, weights.masses[neighbors], 0.0)
     sums = np.sum(parts, axis=1, keepdims=True)
-    return parts * (np.sum(there, axis=1, keepdims=True) / np.where(sums > 0, sums, 1.0))
+    return parts * (np.sum(found, axis=1, keepdims=True) / np.where(sums > 0, sums, 1.0))
 
 
 def discriminant_graph(
@@ -44,9 +40,7 @@ def discriminant_graph(
     warn_small_classes(codes, k)
     k = min(k, len(codes))
     same, other = (class_neighbors(X, codes, k, same=inside)[0] for inside in (True, False))
-    if weights is None:
-        return (union_graph(same) - union_graph(other)).tocsr()
-    return (_weighted_union(same, weights) - _weighted_union(other, weights)).tocsr()
+    return (_union(same, weights) - _union(other, weights)).tocsr()
 
 
 def patch_graph(
@@ -67,8 +61,10 @@ def patch_graph(
     """
     warn_small_classes(codes, k_same)
     k_same, k_other = min(k_same, len(codes)), min(k_other, len(codes))
-    W = _adjacency(class_neighbors(X, codes, k_same, same=True)[0], weights)
-    W = W - float(beta) * _adjacency(class_neighbors(X, codes, k_other, same=False)[0], weights)
+    same = class_neighbors(X, codes, k_same, same=True)[0]
+    other = class_neighbors(X, codes, k_other, same=False)[0]
+    W = adjacency(same, _given(same, weights))
+    W = W - float(beta) * adjacency(other, _given(other, weights))
     return (W + W.T).tocsr()
 
 
@@ -85,12 +81,12 @@ def heat_graph(
     else:
         warn_small_classes(codes, k)
         neighbors, D2 = class_neighbors(X, codes, min(k, len(codes)), same=True)
-    D2 = D2[neighbors >= 0]
-    W = _adjacency(neighbors, weights)
-    t = float(np.average(D2, weights=None if weights is None else W.data)) if D2.any() else 1.0
-    W.data = np.exp(-D2 / t)
+    found, given = neighbors >= 0, _given(neighbors, weights)
+    counted = None if given is None else given[found]
+    t = float(np.average(D2[found], weights=counted)) if D2[found].any() else 1.0
+    W = adjacency(neighbors, np.exp(-D2 / t))
     W = W.maximum(W.T).tocsr()
-    return W if weights is None else W.multiply(_weighted_union(neighbors, weights)).tocsr()
+    return W if weights is None else W.multiply(_union(neighbors, weights)).tocsr()
 
 
 def laplacian(W: Any) -> sparse.csr_array:
@@ -125,23 +121,18 @@ def warn_unlabelled(y: Any) -> np.ndarray:
     return labels
 
 
-def _adjacency(neighbors: np.ndarray, weights: Weights | None = None) -> sparse.csr_array:
-    """Ones from every point to its neighbours, in their order; with weights, what each counts."""
-    n = neighbors.shape[0]
-    found = neighbors >= 0
-    ends = np.concatenate([[0], np.cumsum(np.sum(found, axis=1))])
-    values = np.ones(ends[-1])
-    if weights is not None:
-        values = (weights.shares[:, None] * neighbor_parts(neighbors, weights))[found]
-    return sparse.csr_array((values, neighbors[found], ends), shape=(n, n))
+def _given(neighbors: np.ndarray, weights: Weights | None) -> np.ndarray | None:
+    """What every point gives each of its neighbours by weights."""
+    if weights is None:
+        return None
+    return weights.shares[:, None] * neighbor_parts(neighbors, weights)
 
 
-def _weighted_union(neighbors: np.ndarray, weights: Weights) -> sparse.csr_array:
-    """For pairs one of which is a neighbour of the other, the mean of what either gives the pair.
-
-    Of two that are no neighbours of each other, only one gives anything.
-    """
-    A, given = _adjacency(neighbors, weights), _adjacency(neighbors)
-    given = given + given.T
-    given.data = 1.0 / given.data
-    return ((A + A.T).multiply(given)).tocsr()
+def _union(neighbors: np.ndarray, weights: Weights | None) -> sparse.csr_array:
+    """Neighbours on either side; with weights, the mean of what those that are give the pair."""
+    if weights is None:
+        return union_graph(neighbors)
+    A, givers = adjacency(neighbors, _given(neighbors, weights)), adjacency(neighbors)
+    givers = givers + givers.T
+    givers.data = 1.0 / givers.data
+    return ((A + A.T).multiply(givers)).tocsr()

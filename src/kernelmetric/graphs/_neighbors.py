@@ -51,19 +51,15 @@ def neighbor_graph(
     metric : fitted metric, default=None
         Distances are Euclidean in ``metric.transform(X)``; None means in X itself.
     neighbors : tuple of (distances, indices), default=None
-        Neighbours found by others, each of shape (n, k) with k >= ``n_neighbors``, nearest first,
-        as ``kneighbors`` of scikit-learn and ``tangent_neighbors`` of this library return them.
-        A point in its own list is passed over, and so are negative indices: "no neighbour".
+        Neighbours as ``kneighbors`` of scikit-learn and ``tangent_neighbors`` return them, each of
+        shape (n, k) with k >= ``n_neighbors``, nearest first. A point in its own list is passed
+        over, and so are negative indices.
 
     Returns
     -------
     sparse array of shape (n, n)
-        CSR, symmetric, no entries on the diagonal, no stored zeros. Duplicates are neighbours at
-        distance zero, with weight 1 for either kind.
-
-    Notes
-    -----
-    O(n² d) time, one block of rows × n of distances in memory, and 24 bytes per neighbour.
+        CSR, symmetric, no entries on the diagonal, no stored zeros. O(n² d) time, one block of
+        rows × n of distances in memory.
 
     Examples
     --------
@@ -82,27 +78,26 @@ def neighbor_graph(
         indices, squared = nearest_neighbors(Z, n_neighbors)
     else:
         squared, indices = _first_others(*neighbors, n_neighbors)
-    n = len(indices)
-    rows, slots = np.nonzero((indices >= 0) & (indices != np.arange(n)[:, None]))
-    values = np.ones(len(rows))
+    A = adjacency(indices, squared if weights == "gaussian" else None)
     if weights == "gaussian":
-        values = squared[rows, slots]
-        scale = np.median(values[values > 0]) if np.any(values > 0) else 1.0
-        values = np.exp(-values / scale)
-    A = sparse.csr_array((values, (rows, indices[rows, slots])), shape=(n, n))
+        scale = np.median(A.data[A.data > 0]) if np.any(A.data > 0) else 1.0
+        A.data = np.exp(-A.data / scale)
     W = sparse.csr_array(_SYMMETRIZE[symmetrize](A))
     W.eliminate_zeros()
     return W
 
 
-def union_graph(neighbors: np.ndarray) -> sparse.csr_array:
-    """Weight one between two points when either is among the neighbours of the other.
-
-    A symmetric sparse array; negative row numbers are no neighbours.
-    """
-    n = neighbors.shape[0]
+def adjacency(neighbors: np.ndarray, values: np.ndarray | None = None) -> sparse.csr_array:
+    """Ones, or given values, from every point to its neighbours; negative numbers are none."""
+    n = len(neighbors)
     rows, slots = np.nonzero((neighbors >= 0) & (neighbors != np.arange(n)[:, None]))
-    A = sparse.csr_array((np.ones(len(rows)), (rows, neighbors[rows, slots])), shape=(n, n))
+    data = np.ones(len(rows)) if values is None else values[rows, slots]
+    return sparse.csr_array((data, (rows, neighbors[rows, slots])), shape=(n, n))
+
+
+def union_graph(neighbors: np.ndarray) -> sparse.csr_array:
+    """Weight one between two points when either is among the neighbours of the other."""
+    A = adjacency(neighbors)
     A.data[:] = 1.0  # a neighbour listed twice is one neighbour
     return A.maximum(A.T).tocsr()
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import column_or_1d
 from kernelmetric.compute import classes_of, refuse_masked, require_memory
 from kernelmetric.compute.reductions import class_neighbors
 from kernelmetric.graphs._labels import warn_unlabelled
-from kernelmetric.graphs._pair_rows import components_of, unique_pairs
+from kernelmetric.graphs._row_tuples import components_of, unique_pairs
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _WHOLE = re.compile(r"[-+]?[0-9]{1,18}")  # fits 64 bits
@@ -85,12 +85,7 @@ def pairs_across(groups: list[np.ndarray]) -> np.ndarray:
 def draw_until_connected(
     groups: list[np.ndarray], n_samples: int, fraction: float, rng: np.random.RandomState
 ) -> np.ndarray:
-    """Random pairs inside the groups, as few as leave ``fraction * n_samples`` components.
-
-    The rule of section 4.1 of Kwok and Tsang, "Learning with idealized kernels" (ICML 2003). The
-    number of components only falls along a random order of the pairs: bisection finds the place to
-    stop.
-    """
+    """Random pairs inside the groups, as few as leave ``fraction * n_samples`` components."""
     if not isinstance(fraction, Real) or not 0 < fraction <= 1:
         raise ValueError(f"Got components={fraction!r}, but expected 0 < components <= 1.")
     target = round(float(fraction) * n_samples)
@@ -107,6 +102,7 @@ def draw_until_connected(
         if size == total or components_of(order, n_samples).max() < target:
             break
         size = min(total, 4 * size)
+    # The number of components only falls along the order: bisection finds the place to stop.
     low, high = 0, len(order)  # `high` pairs suffice, fewer than `low` do not
     while low < high:
         middle = (low + high) // 2
@@ -120,11 +116,9 @@ def draw_until_connected(
 def draw_partners(
     codes: np.ndarray, per_point: int, rng: np.random.RandomState, *, inside: bool
 ) -> np.ndarray:
-    """For every point ``per_point`` random partners of its own class, or of the others.
-
-    Partners are counted from the point's own place (or from the end of its class) along the
-    points sorted by class, at equal steps from a random start: different ones, spread over all.
-    """
+    """For every point ``per_point`` random partners of its own class, or of the others."""
+    # They are counted from the point's own place (or from the end of its class) along the points
+    # sorted by class, at equal steps from a random start: different ones, spread over all.
     order, n = np.argsort(codes, kind="stable"), len(codes)
     counts = np.bincount(codes)
     size = counts[codes[order]]
@@ -146,38 +140,37 @@ def draw_partners(
 
 def read_pairs(path: Any) -> tuple[np.ndarray, np.ndarray]:
     """Similar and dissimilar row numbers from a text file, see ``Pairs.from_file``."""
-    lines, width = _numbered_lines(path, "pairs")
-    table = np.ones((len(lines), 3), dtype=np.intp)
-    for row, (number, fields) in zip(table, lines, strict=True):
-        if len(fields) != width or width not in (2, 3) or not all(map(_WHOLE.fullmatch, fields)):
-            raise ValueError(
-                f"Got {', '.join(fields)!r} in line {number} of {path}, but expected two row "
-                "numbers, counted from 0, and where not all pairs are similar a sign, in as many "
-                "columns as in the first line."
-            )
-        row[:width] = [int(field) for field in fields]
-        if not -1 <= row[2] <= 1:
-            raise ValueError(
-                f"Got the sign {row[2]} in line {number} of {path}, but expected 1 for similar, "
-                "-1 or 0 for dissimilar."
-            )
-    similar = table[:, 2] > 0
-    return table[similar, :2], table[~similar, :2]
+    expected = "two row numbers, counted from 0, and where not all pairs are similar a sign"
+    lines, table = _read_table(path, (2, 3), expected)
+    signs = table[:, 2] if table.shape[1] == 3 else np.ones(len(table), dtype=np.intp)
+    for line in np.flatnonzero(np.abs(signs) > 1)[:1]:
+        raise ValueError(
+            f"Got the sign {signs[line]} in line {lines[line]} of {path}, but expected 1 for "
+            "similar, -1 or 0 for dissimilar."
+        )
+    return table[signs > 0, :2], table[signs <= 0, :2]
 
 
 def read_row_numbers(path: Any, width: int) -> np.ndarray:
     """Row numbers of shape (n_tuples, width) from a text file."""
-    lines, _ = _numbered_lines(path, "tuples")
+    return _read_table(path, (width,), f"{width} row numbers, counted from 0")[1]
+
+
+def _read_table(path: Any, widths: tuple[int, ...], expected: str) -> tuple[list[int], np.ndarray]:
+    """The numbers of the lines that hold row numbers, and these, in so many columns."""
+    lines, width = _numbered_lines(path)
     for number, fields in lines:
-        if len(fields) != width or not all(map(_WHOLE.fullmatch, fields)):
+        whole = all(map(_WHOLE.fullmatch, fields))
+        if len(fields) != width or width not in widths or not whole:
             raise ValueError(
-                f"Got {', '.join(fields)!r} in line {number} of {path}, but expected {width} row "
-                "numbers, counted from 0."
+                f"Got {', '.join(fields)!r} in line {number} of {path}, but expected {expected}, "
+                "in as many columns as in the first line."
             )
-    return np.array([[int(field) for field in fields] for _, fields in lines], dtype=np.intp)
+    numbers = [[int(field) for field in fields] for _, fields in lines]
+    return [number for number, _ in lines], np.array(numbers, dtype=np.intp)
 
 
-def _numbered_lines(path: Any, what: str) -> tuple[list[tuple[int, list[str]]], int]:
+def _numbered_lines(path: Any) -> tuple[list[tuple[int, list[str]]], int]:
     """The lines with their numbers, without comments and names; and how many columns they have."""
     data = Path(path).read_bytes()
     try:
@@ -191,7 +184,7 @@ def _numbered_lines(path: Any, what: str) -> tuple[list[tuple[int, list[str]]], 
     ]
     names = numbered.pop(0)[1] if numbered and _are_names(numbered[0][1], path) else None
     if not numbered:
-        raise ValueError(f"Got {path} without a line of row numbers, but expected {what}.")
+        raise ValueError(f"Got {path} without a line of row numbers, but expected some.")
     return numbered, len(names or numbered[0][1])
 
 

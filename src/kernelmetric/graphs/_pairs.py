@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import median_squared_distance
-from kernelmetric.graphs._pair_rows import (
-    check_count,
-    check_radius,
-    check_rows,
-    components_of,
-    find_faults,
-    nearest_of,
-    pair_distances,
-    points_of,
-    refuse_as_array,
-)
 from kernelmetric.graphs._pair_sources import (
     chunk_codes,
     class_codes,
@@ -33,9 +20,20 @@ from kernelmetric.graphs._pair_sources import (
     pairs_within,
     read_pairs,
 )
+from kernelmetric.graphs._row_tuples import (
+    RowTuples,
+    check_count,
+    check_radius,
+    check_rows,
+    components_of,
+    find_faults,
+    nearest_of,
+    pair_distances,
+    points_of,
+)
 
 
-class Pairs:
+class Pairs(RowTuples):
     """Pairs of rows of X: similar ones (must-link) and dissimilar ones (cannot-link).
 
     Parameters
@@ -45,15 +43,14 @@ class Pairs:
     dissimilar : array-like of shape (n_dissimilar, 2), default=None
         Row numbers of points that differ.
     n_samples : int
-        Number of rows of X. Pairs are refused with an X of another length, so they never refer to
-        the wrong points.
+        Number of rows of X. Pairs are refused with an X of another length.
     faults : {'raise', 'drop'}, default='raise'
         What to do about a pair of a point with itself, a pair listed twice, and a pair said to be
-        both. 'raise' names them in an error. 'drop' names them in a warning and leaves them out;
-        the first of duplicates stays.
+        both: name them in an error, or in a warning and leave them out, but for the first of
+        duplicates.
     labelled : bool, default=False
-        Whether the pairs came from class labels, so that similar pairs may be far apart and
-        :meth:`select` may leave those out.
+        Whether the pairs came from class labels, so that :meth:`select` may leave out similar
+        pairs that are far apart.
 
     Attributes
     ----------
@@ -87,28 +84,16 @@ class Pairs:
     dissimilar: np.ndarray
     n_samples: int
     labelled: bool
+    _expected = "two different points in a pair, and every pair once"
 
     def __init__(
         self, similar=None, dissimilar=None, n_samples=None, *, faults="raise", labelled=False
     ):
-        if not isinstance(n_samples, Integral) or n_samples < 0:
-            raise ValueError(
-                f"Got n_samples={n_samples!r}, but expected the number of rows of X: "
-                "Pairs(similar, dissimilar, n_samples=len(X))."
-            )
-        if not isinstance(faults, str) or faults not in ("raise", "drop"):
-            raise ValueError(f"Got faults={faults!r}, but expected 'raise' or 'drop'.")
-        n = int(n_samples)
+        n = self._checked_size(n_samples, faults, "similar, dissimilar")
         S, D = check_rows(similar, "similar", n), check_rows(dissimilar, "dissimilar", n)
         found, keep_S, keep_D = find_faults(S, D, n)
-        if found and faults == "raise":
-            raise ValueError(
-                f"Got {'; '.join(found)}, but expected two different points in a pair, and every "
-                "pair once: correct the list, or leave these out with faults='drop'."
-            )
-        if found:
-            warnings.warn(f"Left out {'; '.join(found)}.", UserWarning, stacklevel=2)
-            S, D = S[keep_S], D[keep_D]
+        self._tell_faults(found, faults)
+        S, D = S[keep_S], D[keep_D]
         S.flags.writeable = D.flags.writeable = False
         vars(self).update(similar=S, dissimilar=D, n_samples=n, labelled=bool(labelled))
 
@@ -132,7 +117,7 @@ class Pairs:
             all n (n - 1) / 2 pairs.
         components : float, default=None
             Draw random similar pairs until the points form ``components * n`` connected groups, as
-            in section 4.1 of [1]_ with 0.7. ``per_point`` still decides about dissimilar pairs.
+            in section 4.1 of [1]_ with 0.7; dissimilar pairs go by ``per_point``.
         random_state : int, RandomState or None, default=None
             For the random pairs.
 
@@ -179,8 +164,7 @@ class Pairs:
         n_neighbors : int, default=5
             How many pairs of either kind each point asks for, m.
         radius : float, 'median' or None, default='median'
-            Longest pair, R. 'median' is that of the distances between different points, from a
-            sample where there are many.
+            Longest pair, R. 'median' is that of the distances between different points.
 
         Returns
         -------
@@ -204,8 +188,7 @@ class Pairs:
         codes : array-like of shape (n_samples,)
             Number of the chunk of every point; negative where nothing is known.
         between : bool, default=False
-            Whether points of different chunks are dissimilar: true of clusters, but not of
-            chunks, of which several may belong to one class.
+            Whether points of different chunks are dissimilar.
 
         Returns
         -------
@@ -216,28 +199,7 @@ class Pairs:
         groups = members_of(codes)
         return cls(pairs_within(groups), pairs_across(groups) if between else None, len(codes))
 
-    @classmethod
-    def from_file(cls, path: Any, n_samples: int, *, faults: str = "raise") -> Pairs:
-        """Pairs from a text file of two or three columns.
-
-        Parameters
-        ----------
-        path : str or path
-            Each line has two row numbers, counted from 0, and where not all pairs are similar a
-            sign: 1 for similar, -1 or 0 for dissimilar. Commas, semicolons, tabs or blanks part
-            them, quotes around them are fine. A line of column names may come first; ``#``
-            begins a comment. The text is UTF-8, or UTF-16 with its mark.
-        n_samples : int
-            Number of rows of X.
-        faults : {'raise', 'drop'}, default='raise'
-            As in :class:`Pairs`.
-
-        Returns
-        -------
-        Pairs
-            In the order of the file.
-        """
-        return cls(*read_pairs(path), n_samples, faults=faults)
+    _read = staticmethod(read_pairs)
 
     @property
     def rows(self) -> np.ndarray:
@@ -249,42 +211,12 @@ class Pairs:
         """Which of :attr:`rows` are similar; shape (n_pairs,)."""
         return np.arange(len(self)) < len(self.similar)
 
-    def take(self, chosen: Any) -> Pairs:
-        """Some of the pairs, of the same points.
-
-        Parameters
-        ----------
-        chosen : ndarray of int or bool
-            Positions in :attr:`rows`, or a mask over them.
-
-        Returns
-        -------
-        Pairs
-            Those pairs.
-        """
+    def _taken(self, chosen: Any) -> tuple[np.ndarray, np.ndarray]:
         rows, alike = self.rows[chosen], self.is_similar[chosen]
-        return Pairs(rows[alike], rows[~alike], self.n_samples, labelled=self.labelled)
+        return rows[alike], rows[~alike]
 
-    def subset(self, rows: Any) -> Pairs:
-        """The pairs inside some of the points, counted anew: pairs of ``X[rows]``.
-
-        Parameters
-        ----------
-        rows : ndarray of int or bool
-            Row numbers of X, each once, or a mask over its rows.
-
-        Returns
-        -------
-        Pairs
-            Pairs both of whose points are among the rows.
-        """
-        numbers = np.arange(self.n_samples)[rows]
-        place = np.full(self.n_samples, -1, dtype=np.intp)
-        place[numbers] = np.arange(len(numbers))
-        if np.sum(place >= 0) != len(numbers):
-            raise ValueError("Got rows with repetitions, but expected every point at most once.")
-        S, D = (p[np.all(p >= 0, axis=1)] for p in (place[self.similar], place[self.dissimilar]))
-        return Pairs(S, D, len(numbers), labelled=self.labelled)
+    def _made(self, n_samples: int, similar: np.ndarray, dissimilar: np.ndarray) -> Pairs:
+        return Pairs(similar, dissimilar, n_samples, labelled=self.labelled)
 
     def components(self) -> np.ndarray:
         """The groups that similar pairs connect.
@@ -318,8 +250,7 @@ class Pairs:
             )
         groups = members_of(codes)
         joined = ((groups[a], groups[b]) for a, b in np.unique(ends, axis=0).tolist())
-        S, D = pairs_within(groups), pairs_between(joined)
-        return Pairs(S, D, self.n_samples, labelled=self.labelled)
+        return self._made(self.n_samples, pairs_within(groups), pairs_between(joined))
 
     def select(
         self,
@@ -345,7 +276,6 @@ class Pairs:
             What X is.
         limit_similar : bool, default=None
             Whether the radius applies to similar pairs too. None: only if they come from labels.
-            If a person named them, the far ones teach most.
 
         Returns
         -------
@@ -376,19 +306,6 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.similar) + len(self.dissimilar)
-
-    def __getitem__(self, key: Any) -> Any:
-        raise TypeError(
-            "Pairs cannot be indexed: they number the rows of X, and slicing them beside X, as "
-            "scikit-learn's GridSearchCV does, would make them number other points. Use "
-            "cross_validate_pairs, or pairs.subset(rows) beside X[rows]."
-        )
-
-    def __array__(self, *how: Any, **else_how: Any) -> Any:
-        refuse_as_array("Pairs")
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"Pairs do not change: make new ones instead of setting {name}.")
 
     def __reduce__(self) -> Any:
         return _rebuild, (self.similar, self.dissimilar, self.n_samples, self.labelled)

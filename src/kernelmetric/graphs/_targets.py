@@ -18,8 +18,8 @@ _ROWS_PER_VALUE = 4  # floating-point targets with fewer rows per value are no c
 class Targets(NamedTuple):
     """Labels or continuous targets, as ridge regression predicts them.
 
-    ``key`` sorts: codes of classes in order of appearance, or the target. ``values`` are
-    standardized targets (n, p), None for classes.
+    ``key`` sorts: codes of classes in order of appearance, or the target. ``values`` (n, p) are
+    standardized targets, None for classes.
     """
 
     key: np.ndarray
@@ -84,8 +84,7 @@ def spread_rows(X: Any, key: np.ndarray, n_columns: int) -> tuple[np.ndarray, np
     """An order of rows in which any evenly spaced ones resemble all, and one of targets.
 
     Rows go along a direction within each class, and classes in the order of their first points
-    there. Neither the order of rows nor the names of classes change a bit of the result; nor does
-    the order of columns, where no two of them are alike.
+    there: neither the order of rows nor the names of classes change the result.
     """
     along = X @ _direction(X)
     if key.dtype.kind != "i":
@@ -96,10 +95,7 @@ def spread_rows(X: Any, key: np.ndarray, n_columns: int) -> tuple[np.ndarray, np
 
 
 def rows_by_place(X: np.ndarray) -> np.ndarray:
-    """Rows in an order that goes by distances alone, for draws that rows may not decide.
-
-    They go from the mean outwards; of rows equally far, those near the farthest come first.
-    """
+    """Rows from the mean outwards, for draws that their order may not decide."""
     apart = X - X.mean(axis=0)
     outwards = np.einsum("ij,ij->i", apart, apart)
     from_farthest = np.square(X - X[np.argmax(outwards)]).sum(axis=1)
@@ -107,10 +103,7 @@ def rows_by_place(X: np.ndarray) -> np.ndarray:
 
 
 def _direction(X: Any) -> np.ndarray:
-    """A direction that goes with the columns: they take its entries by their kurtosis and skewness.
-
-    Both are the same for columns that were moved or rescaled.
-    """
+    """A direction whose entries columns take by kurtosis and skewness, which scaling leaves."""
     if is_sparse(X):
         mean = np.asarray(X.mean(axis=0)).ravel()
         raw = [np.asarray(X.power(k).mean(axis=0)).ravel() for k in (2, 3, 4)]

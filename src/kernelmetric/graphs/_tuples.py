@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,54 +9,36 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import require_memory
 from kernelmetric.compute.reductions import class_neighbors
-from kernelmetric.graphs._pair_rows import (
+from kernelmetric.graphs._pair_sources import class_codes, members_of, read_row_numbers
+from kernelmetric.graphs._row_tuples import (
+    RowTuples,
     check_count,
     check_rows,
-    listed_rows,
+    described,
     points_of,
-    refuse_as_array,
+    repeated_keys,
     unordered_keys,
 )
-from kernelmetric.graphs._pair_sources import class_codes, members_of, read_row_numbers
-
-_FEW_POINTS = 2**15  # so that four row numbers make one integer
 
 
-class IndexTuples:
-    """What triplets and quadruplets share: row numbers that are checked and do not change.
-
-    Every one says that the distance of its ``near`` pair is below that of its ``far`` pair.
-    """
+class IndexTuples(RowTuples):
+    """Comparisons: every one says that its ``near`` pair is nearer than its ``far`` pair."""
 
     rows: np.ndarray
-    n_samples: int
     width: ClassVar[int]  # row numbers in a tuple
     kind: ClassVar[str]  # what one is called, and the argument of ``fit`` without its plural
     _near: ClassVar[list[int]]  # columns of the near pair
     _far: ClassVar[list[int]]
+    _expected = "comparisons of two different pairs of different points, every one once"
 
     def __init__(self, rows=None, n_samples=None, *, faults="raise"):
-        name = type(self).__name__
-        if not isinstance(n_samples, Integral) or n_samples < 0:
-            raise ValueError(
-                f"Got n_samples={n_samples!r}, but expected the number of rows of X: "
-                f"{name}(rows, n_samples=len(X))."
-            )
-        if not isinstance(faults, str) or faults not in ("raise", "drop"):
-            raise ValueError(f"Got faults={faults!r}, but expected 'raise' or 'drop'.")
-        R = check_rows(rows, self.kind, int(n_samples), self.width)
-        found, kept = self._faults(R, int(n_samples))
-        if found and faults == "raise":
-            raise ValueError(
-                f"Got {'; '.join(found)}, but expected comparisons of two different pairs of "
-                "different points, every one once: correct the list, or leave these out with "
-                "faults='drop'."
-            )
-        if found:
-            warnings.warn(f"Left out {'; '.join(found)}.", UserWarning, stacklevel=2)
-            R = R[kept]
+        n = self._checked_size(n_samples, faults, "rows")
+        R = check_rows(rows, self.kind, n, self.width)
+        found, kept = self._faults(R, n)
+        self._tell_faults(found, faults)
+        R = R[kept]
         R.flags.writeable = False
-        vars(self).update(rows=R, n_samples=int(n_samples))
+        vars(self).update(rows=R, n_samples=n)
 
     @classmethod
     def _faults(cls, rows: np.ndarray, n_samples: int) -> tuple[list[str], np.ndarray]:
@@ -67,50 +47,26 @@ class IndexTuples:
         selves = np.zeros(len(rows), dtype=bool)
         for part in (cls._near, cls._far):
             selves |= rows[:, part[0]] == rows[:, part[1]]
-        size = n_samples**2
-        if n_samples >= _FEW_POINTS:  # number the pairs, so that two numbers make one integer
-            near, far = np.unique([near, far], return_inverse=True)[1].reshape(2, -1)
-            size = 2 * len(rows)
+        # The pairs are numbered, so that two numbers make one integer.
+        near, far = np.unique([near, far], return_inverse=True)[1].reshape(2, -1)
+        size = 2 * len(rows)
         forth, back = near * size + far, far * size + near
         ordered = np.sort(np.concatenate([forth, back]))
         if not selves.any() and np.all(ordered[1:] != ordered[:-1]):
             return [], np.ones(len(rows), dtype=bool)
-        repeated = np.ones(len(rows), dtype=bool)
-        repeated[np.unique(forth, return_index=True)[1]] = False
-        against = np.isin(back, forth)
-        against &= ~selves
+        repeated = repeated_keys(forth)
+        against = np.isin(back, forth) & ~selves
         kinds = {
             "with a pair of a point and itself": selves,
             "of a pair with itself": against & (near == far),
             "listed before": repeated,
             "also listed the other way round": against & (near != far),
         }
-        faults = [
-            f"{np.sum(found)} {cls.kind}(s) {text} ({listed_rows(rows, np.flatnonzero(found))})"
-            for text, found in kinds.items()
-            if found.any()
-        ]
-        return faults, ~(selves | repeated | against)
+        return described(cls.kind, rows, kinds), ~(selves | repeated | against)
 
     @classmethod
-    def from_file(cls, path: Any, n_samples: int, *, faults: str = "raise") -> Self:
-        """Tuples from a text file, one in a line.
-
-        Parameters
-        ----------
-        path : str or path
-            Row numbers, counted from 0, in the columns; otherwise as in :meth:`Pairs.from_file`.
-        n_samples : int
-            Number of rows of X.
-        faults : {'raise', 'drop'}, default='raise'
-            As in the constructor.
-
-        Returns
-        -------
-        Triplets or Quadruplets
-            In the order of the file.
-        """
-        return cls(read_row_numbers(path, cls.width), n_samples, faults=faults)
+    def _read(cls, path: Any) -> tuple[np.ndarray]:
+        return (read_row_numbers(path, cls.width),)
 
     @property
     def near(self) -> np.ndarray:
@@ -122,59 +78,14 @@ class IndexTuples:
         """The pairs that shall be farther apart; shape (n_tuples, 2)."""
         return self.rows[:, self._far]
 
-    def take(self, chosen: Any) -> Self:
-        """Some of the tuples, of the same points.
+    def _taken(self, chosen: Any) -> tuple[np.ndarray]:
+        return (self.rows[chosen],)
 
-        Parameters
-        ----------
-        chosen : ndarray of int or bool
-            Positions in ``rows``, or a mask over them.
-
-        Returns
-        -------
-        Triplets or Quadruplets
-            Those.
-        """
-        return type(self)(self.rows[chosen], self.n_samples)
-
-    def subset(self, rows: Any) -> Self:
-        """The tuples inside some of the points, counted anew: tuples of ``X[rows]``.
-
-        Parameters
-        ----------
-        rows : ndarray of int or bool
-            Row numbers of X, each once, or a mask over its rows.
-
-        Returns
-        -------
-        Triplets or Quadruplets
-            Those all of whose points are among the rows.
-        """
-        numbers = np.arange(self.n_samples)[rows]
-        place = np.full(self.n_samples, -1, dtype=np.intp)
-        place[numbers] = np.arange(len(numbers))
-        if np.sum(place >= 0) != len(numbers):
-            raise ValueError("Got rows with repetitions, but expected every point at most once.")
-        moved = place[self.rows]
-        return type(self)(moved[np.all(moved >= 0, axis=1)], len(numbers))
+    def _made(self, n_samples: int, rows: np.ndarray) -> Self:
+        return type(self)(rows, n_samples)
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    def __getitem__(self, key: Any) -> Any:
-        name = type(self).__name__
-        raise TypeError(
-            f"{name} cannot be indexed: they number the rows of X, and slicing them beside X, as "
-            "scikit-learn's GridSearchCV does, would make them number other points. Use "
-            f"{name.lower()}.take(chosen), or .subset(rows) beside X[rows]."
-        )
-
-    def __array__(self, *how: Any, **else_how: Any) -> Any:
-        refuse_as_array(type(self).__name__)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        kind = type(self).__name__
-        raise AttributeError(f"{kind} do not change: make new ones instead of setting {name}.")
 
     def __reduce__(self) -> Any:
         return type(self), (self.rows, self.n_samples)
@@ -191,12 +102,10 @@ class Triplets(IndexTuples):
     rows : array-like of shape (n_triplets, 3)
         Row numbers of a, b and c.
     n_samples : int
-        Number of rows of X. Triplets are refused with an X of another length, so they never refer
-        to the wrong points.
+        Number of rows of X. Triplets are refused with an X of another length.
     faults : {'raise', 'drop'}, default='raise'
         What to do about points that occur twice in a triplet, triplets listed twice, and triplets
-        also listed the other way round. 'raise' names them in an error. 'drop' names them in a
-        warning and leaves them out; the first of duplicates stays.
+        also listed the other way round; as in :class:`Pairs`.
 
     Attributes
     ----------
@@ -253,7 +162,7 @@ class Triplets(IndexTuples):
             which, c = np.nonzero(codes[a][:, None] != codes)
             return cls(np.column_stack([a[which], b[which], c]), len(codes))
         a, b, c, codes = _draws(y, per_point, random_state)
-        return cls(_unique_rows(np.column_stack([a, b, c]), len(codes)), len(codes))
+        return cls(_unique_rows(np.column_stack([a, b, c])), len(codes))
 
     @classmethod
     def from_neighbors(cls, X: Any, y: Any, n_neighbors: int = 3, n_others: int = 10) -> Triplets:
@@ -356,7 +265,7 @@ class Quadruplets(IndexTuples):
         order = rng.permutation(len(c))
         rows = np.column_stack([np.sort(np.column_stack([a, b]), axis=1), c[order], d[order]])
         rows[:, 2:] = np.sort(rows[:, 2:], axis=1)
-        return cls(_unique_rows(rows, len(codes)), len(codes))
+        return cls(_unique_rows(rows), len(codes))
 
 
 def count_triplets(codes: np.ndarray) -> int:
@@ -388,9 +297,8 @@ def _draws(
     return a, b, c, codes
 
 
-def _unique_rows(rows: np.ndarray, n_samples: int) -> np.ndarray:
+def _unique_rows(rows: np.ndarray) -> np.ndarray:
     """Every tuple once, sorted; ``np.unique`` compares rows entry by entry, which is slow."""
-    if n_samples >= _FEW_POINTS:
-        return np.unique(rows, axis=0)
-    keys = rows @ n_samples ** np.arange(rows.shape[1])[::-1]
-    return rows[np.unique(keys, return_index=True)[1]]
+    rows = rows[np.lexsort(rows.T[::-1])]
+    repeated = np.all(rows[1:] == rows[:-1], axis=1)
+    return np.delete(rows, 1 + np.flatnonzero(repeated), axis=0)

@@ -44,9 +44,8 @@ def label_graphs(X: Any, codes: np.ndarray, k: int) -> tuple[sparse.csr_array, s
     """The cost graph of labels in its two parts: neighbours of one class, and of different ones.
 
     Every labelled point (code not negative) gives a weight of one in all to its k nearest labelled
-    points of its own class, and one to its k nearest of other classes, in equal shares: 1/k each,
-    more where fewer than k exist. Both are symmetrised by the mean; their difference is eq. (6) of
-    [1]_.
+    points of its own class, and one to its k nearest of other classes. Both are symmetrised by the
+    mean; their difference is eq. (6) of [1]_.
 
     .. [1] Li, Yang and Wang, "A transductive framework of distance metric learning by spectral
        dimensionality reduction", ICML 2007, section 3.1.

@@ -20,6 +20,25 @@ from kernelmetric.transductive import TransductiveDistance
 
 
 @dataclass(frozen=True)
+class Shares:
+    """Shares of features, or of the columns of a table, by name."""
+
+    names: tuple[str, ...]
+    shares: np.ndarray
+
+    def ranked(self) -> list[tuple[str, float]]:
+        """Names and shares, the largest first.
+
+        Returns
+        -------
+        list of (str, float)
+            By absolute value, descending.
+        """
+        order = np.argsort(-np.abs(self.shares), kind="stable")
+        return [(self.names[j], float(self.shares[j])) for j in order]
+
+
+@dataclass(frozen=True)
 class Reading:
     """A metric, its encoders, the names of the columns, and the column of every feature."""
 

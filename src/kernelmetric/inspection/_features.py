@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.inspection._columns import Reading, read
+from kernelmetric.inspection._columns import Reading, Shares, read
 from kernelmetric.inspection._maps import LinearMap, map_of
 from kernelmetric.metric import refuse_signed
 
 
 @dataclass(frozen=True)
-class FeatureImportance:
+class FeatureImportance(Shares):
     """How much each feature shapes a metric, as shares of the whole.
 
     Parameters
@@ -28,20 +28,7 @@ class FeatureImportance:
         What the shares are a mean of.
     """
 
-    names: tuple[str, ...]
-    shares: np.ndarray
     how: str
-
-    def ranked(self) -> list[tuple[str, float]]:
-        """Names and shares, the largest first.
-
-        Returns
-        -------
-        list of (str, float)
-            Descending.
-        """
-        order = np.argsort(-self.shares, kind="stable")
-        return [(self.names[j], float(self.shares[j])) for j in order]
 
 
 def feature_importance(
@@ -79,9 +66,7 @@ def feature_importance(
     Notes
     -----
     A ridge in the kernel is left out: it moves training rows alone. Of two features that say the
-    same, each may have half. Evaluates the kernel at max_samples rows for every column. Gradients
-    at the rows would be cheaper, but a metric that has drawn classes together is flat there: what
-    counts are the steps between rows, above all for categories.
+    same, each may have half. Evaluates the kernel at max_samples rows for every column.
 
     References
     ----------
@@ -115,12 +100,12 @@ def importance_by(
     if isinstance(found, LinearMap):
         centred = (X - X.mean(axis=0)) / np.sqrt(len(X))
         moves = [_moves(found.L[:, some], centred[:, some]) for some in members]
-        how = "exact: the metric is linear"
+        how = found.how
     else:
         i, j = check_random_state(random_state).randint(len(X), size=(2, max_samples))
         i, j = i[i != j], j[i != j]
         start = found.values(X[i])
-        moves = [_moved(found, X, i, j, some, start) for some in members]
+        moves = [_moved(found, X[i], X[j], some, start) for some in members]
         how = f"{len(i)} pairs of rows"
     values = np.array(moves)
     total = values.sum()
@@ -140,11 +125,11 @@ def _moves(L: np.ndarray, centred: np.ndarray) -> float:
     return float(np.sum((L @ root.T) ** 2))
 
 
-def _moved(found: Any, X: np.ndarray, i: Any, j: Any, some: np.ndarray, start: Any) -> float:
-    """Mean squared step of rows i that take some features of rows j."""
-    changed = X[i]
-    changed[:, some] = X[j][:, some]
-    rows = np.flatnonzero((changed != X[i]).any(axis=1))
+def _moved(found: Any, X: np.ndarray, others: np.ndarray, some: np.ndarray, start: Any) -> float:
+    """Mean squared step of rows that take some features of other rows."""
+    changed = X.copy()
+    changed[:, some] = others[:, some]
+    rows = np.flatnonzero((changed != X).any(axis=1))
     if not len(rows):
         return 0.0
-    return float(np.sum((found.values(changed[rows]) - start[rows]) ** 2)) / (2 * len(i))
+    return float(np.sum((found.values(changed[rows]) - start[rows]) ** 2)) / (2 * len(X))

@@ -43,11 +43,7 @@ def has_gradient(kernel: Kernel) -> bool:
 
 
 def gradients(kernel: Kernel, P: np.ndarray, B: np.ndarray, W: np.ndarray, box: Box) -> np.ndarray:
-    """Gradients (m, d) of ``sum_i W[p, i] k(P[p], B[i])`` by the features of the points P.
-
-    W counts as constant; ``box`` is where a kernel without a formula may be evaluated. Some arrays
-    of m × n are in memory.
-    """
+    """Gradients (m, d) of ``sum_i W[p, i] k(P[p], B[i])`` by the features of P, for constant W."""
     if isinstance(kernel, Sum):
         return sum((w * gradients(k, P, B, W, box) for w, k in kernel._flat()), np.zeros(P.shape))
     if isinstance(kernel, Product):
@@ -78,23 +74,17 @@ def _box_of(scales: np.ndarray, box: Box) -> Box:
 
 
 def differences(function: Callable[[Any], Any], P: np.ndarray, box: Box) -> np.ndarray:
-    """Derivatives (m, ..., d) of a function of points by central differences.
-
-    One-sided at the ends of a range, zero where a range is empty.
-    """
-    columns: list[Any] = [None] * P.shape[1]
+    """Derivatives (m, d) of a function of points by differences, one-sided at the ends of a box."""
+    slopes = np.zeros(P.shape)
     steps = _STEP * (box.high - box.low)
     for k in range(P.shape[1]):
         up, down = P.copy(), P.copy()
         up[:, k] = np.minimum(P[:, k] + steps[k], np.maximum(box.high[k], P[:, k]))
         down[:, k] = np.maximum(P[:, k] - steps[k], np.minimum(box.low[k], P[:, k]))
         width = up[:, k] - down[:, k]
-        if width.all():
-            change = function(up) - function(down)
-            columns[k] = change / width.reshape(-1, *[1] * (change.ndim - 1))
-    known = next((column for column in columns if column is not None), None)
-    nothing = np.zeros_like(function(P) if known is None else known)
-    return np.stack([nothing if column is None else column for column in columns], axis=-1)
+        if width.all():  # else the range is empty
+            slopes[:, k] = (function(up) - function(down)) / width
+    return slopes
 
 
 def _of_radial(kernel: Any, P: np.ndarray, B: np.ndarray, W: np.ndarray) -> np.ndarray:

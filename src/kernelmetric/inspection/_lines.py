@@ -1,11 +1,12 @@
 """Integrals of the Laplacian kernel's gradient along a line, in closed form.
 
-The kernel has a kink wherever the line passes a feature of an anchor: thousands of them, at each
-of which quadrature would have to stop. Between two kinks of an anchor it is the exponential of a
-linear function, whose integral is known.
+The kernel has a kink wherever the line passes a feature of an anchor, too many for quadrature.
+Between two kinks it is the exponential of a linear function, whose integral is known.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 
@@ -45,38 +46,37 @@ def split_laplacian(kernel: Kernel, n_features: int) -> tuple[Terms, Kernel | No
 def laplacian_shares(
     terms: Terms, rows: np.ndarray, B: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Integrals of the gradient of ``sum_i weights[i] k(x, B[i])`` along a line, times its steps.
-
-    ``rows`` are the ends of the line. O(n d²) time; some anchors at a time are in memory.
-    """
-    d = B.shape[1]
-    total = np.zeros(d)
+    """Integrals of the gradient of ``sum_i weights[i] k(x, B[i])`` from row to row, times steps."""
+    total = np.zeros(B.shape[1])
     for weight, scales, kernel in terms:
         start, delta = rescaled(rows[0], scales), rescaled(rows[1] - rows[0], scales)
-        gamma = kernel._gamma()
-
-        def some(
-            part: slice,
-            scales: np.ndarray = scales,
-            start: np.ndarray = start,
-            delta: np.ndarray = delta,
-            gamma: float = gamma,
-        ) -> np.ndarray:
-            offsets = rescaled(B[part], scales) - start  # where the anchors lie, from the start
-            moving = np.where(delta == 0, 1.0, delta)
-            kinks = np.where(delta == 0, 0.0, offsets / moving)
-            kinks = np.sort(np.clip(kinks, 0.0, 1.0), axis=1)
-            times = np.pad(kinks, ((0, 0), (1, 1)), constant_values=(0.0, 1.0))
-            places = times[:, :, None] * delta - offsets[:, None, :]
-            exponents = -gamma * np.abs(places).sum(axis=2)
-            signs = np.sign(places[:, 1:] + places[:, :-1])
-            masses = np.diff(times, axis=1) * _mean_exponential(exponents)
-            return np.einsum("nsd,ns,n->d", signs, masses, weights[part], optimize=True) * -gamma
-
+        slopes_of = partial(_slopes, B, weights, scales, start, delta, kernel._gamma())
         r = len(delta)
-        slopes = sum_rows(some, len(B), 4 * 8 * (r + 2) * r)
+        slopes = sum_rows(slopes_of, len(B), 4 * 8 * (r + 2) * r)
         total += weight * (rows[1] - rows[0]) * pulled_back(slopes, scales)
     return total
+
+
+def _slopes(
+    B: np.ndarray,
+    weights: np.ndarray,
+    scales: np.ndarray,
+    start: np.ndarray,
+    delta: np.ndarray,
+    gamma: float,
+    part: slice,
+) -> np.ndarray:
+    """Mean gradients over the line of the terms of some anchors."""
+    offsets = rescaled(B[part], scales) - start  # where the anchors lie, from the start
+    moving = np.where(delta == 0, 1.0, delta)
+    kinks = np.where(delta == 0, 0.0, offsets / moving)
+    kinks = np.sort(np.clip(kinks, 0.0, 1.0), axis=1)
+    times = np.pad(kinks, ((0, 0), (1, 1)), constant_values=(0.0, 1.0))
+    places = times[:, :, None] * delta - offsets[:, None, :]
+    exponents = -gamma * np.abs(places).sum(axis=2)
+    signs = np.sign(places[:, 1:] + places[:, :-1])
+    masses = np.diff(times, axis=1) * _mean_exponential(exponents)
+    return np.einsum("nsd,ns,n->d", signs, masses, weights[part], optimize=True) * -gamma
 
 
 def _mean_exponential(exponents: np.ndarray) -> np.ndarray:

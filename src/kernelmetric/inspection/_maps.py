@@ -20,54 +20,56 @@ from kernelmetric.selection._ridge_kpca import without_ridge
 from kernelmetric.spaces import KernelTrick, Space
 
 
-class LinearMap:
+class SampledMap:
+    """Any map from points (m, d) to coordinates (m, q), known by its values."""
+
+    how = "central differences of transform"
+    ridge_scales: np.ndarray | None = None
+
+    def __init__(self, function: Callable[[np.ndarray], np.ndarray], cost: int):
+        self.values = function
+        self.cost = cost  # operations for a gradient, roughly
+
+    def slopes(self, P: np.ndarray, w: np.ndarray, box: Box) -> np.ndarray:
+        """Gradients of the coordinate ⟨w, f(x)⟩ at points."""
+        return differences(lambda points: self.values(points) @ w, P, box)
+
+
+class LinearMap(SampledMap):
     """A linear map: its derivatives are its matrix L, everywhere."""
 
     how = "exact: the metric is linear"
-    ridge_scales = None
 
     def __init__(self, L: np.ndarray):
+        super().__init__(lambda P: P @ L.T, L.size)
         self.L = L
-        self.cost = L.size  # operations for a gradient, roughly
 
-    def along(self, P: np.ndarray, w: np.ndarray, box: Box) -> tuple[np.ndarray, np.ndarray]:
-        """Values and gradients of the coordinate ⟨w, f(x)⟩ at points."""
-        slope = w @ self.L
-        return P @ slope, np.broadcast_to(slope, P.shape)
-
-    def values(self, P: np.ndarray) -> np.ndarray:
-        """Learned coordinates of points."""
-        return P @ self.L.T
+    def slopes(self, P: np.ndarray, w: np.ndarray, box: Box) -> np.ndarray:
+        """Gradients of the coordinate ⟨w, f(x)⟩ at points."""
+        return np.broadcast_to(w @ self.L, P.shape)
 
 
-class KernelMap:
-    """A map x ↦ k(x, B) A, as kernels and spaces of this library give it.
-
-    A ridge (``Delta``) is left out of k: it moves training points alone, and a formula says what it
-    adds to their distances.
-    """
+class KernelMap(SampledMap):
+    """A map x ↦ k(x, B) A without the ridge of k, which moves training points alone."""
 
     def __init__(self, kernel: Kernel, B: np.ndarray, A: np.ndarray):
+        super().__init__(self._coordinates, B.size + A.size)
         self.kernel, _, delta = without_ridge(kernel)
         self.B, self.A = B, A
-        self.cost = B.size + A.size
         scales = delta.scales if isinstance(delta, Rescaled) else np.ones(B.shape[1])
         self.ridge_scales = None if delta is None else np.asarray(scales, dtype=float)
         exact = has_gradient(self.kernel)
         self.how = "gradients of the kernel" if exact else "central differences of the kernel"
 
-    def along(self, P: np.ndarray, w: np.ndarray, box: Box) -> tuple[np.ndarray, np.ndarray]:
-        """Values and gradients of the coordinate ⟨w, f(x)⟩ at points."""
+    def slopes(self, P: np.ndarray, w: np.ndarray, box: Box) -> np.ndarray:
+        """Gradients of the coordinate ⟨w, f(x)⟩ at points."""
         weights = self.A @ w
 
         def work(rows: slice) -> np.ndarray:
-            here = P[rows]
-            values = np.asarray(self.kernel(here, self.B)) @ weights
-            W = np.broadcast_to(weights, (len(here), len(weights)))
-            return np.column_stack([values, gradients(self.kernel, here, self.B, W, box)])
+            W = np.broadcast_to(weights, (len(P[rows]), len(weights)))
+            return gradients(self.kernel, P[rows], self.B, W, box)
 
-        both = map_rows(work, len(P), 6 * 8 * (self.B.shape[0] + self.B.shape[1]))
-        return both[:, 0], both[:, 1:]
+        return map_rows(work, len(P), 6 * 8 * (self.B.shape[0] + self.B.shape[1]))
 
     def without_kinks(
         self, rows: np.ndarray, w: np.ndarray
@@ -80,7 +82,7 @@ class KernelMap:
         smooth = None if rest is None else KernelMap(rest, self.B, self.A)
         return shares, float(shares.sum()), smooth
 
-    def values(self, P: np.ndarray) -> np.ndarray:
+    def _coordinates(self, P: np.ndarray) -> np.ndarray:
         """Learned coordinates of points, up to a constant."""
 
         def work(rows: slice) -> np.ndarray:
@@ -89,30 +91,7 @@ class KernelMap:
         return map_rows(work, len(P), 4 * 8 * (self.B.shape[0] + self.B.shape[1]))
 
 
-class SampledMap:
-    """Any map from points (m, d) to coordinates (m, q), known by its values."""
-
-    how = "central differences of transform"
-    ridge_scales = None
-
-    def __init__(self, function: Callable[[np.ndarray], np.ndarray], cost: int):
-        self.function = function
-        self.cost = cost
-
-    def along(self, P: np.ndarray, w: np.ndarray, box: Box) -> tuple[np.ndarray, np.ndarray]:
-        """Values and gradients of the coordinate ⟨w, f(x)⟩ at points."""
-
-        def coordinate(points: np.ndarray) -> np.ndarray:
-            return self.function(points) @ w
-
-        return coordinate(P), differences(coordinate, P, box)
-
-    def values(self, P: np.ndarray) -> np.ndarray:
-        """Learned coordinates of points."""
-        return self.function(P)
-
-
-def map_of(metric: Any) -> LinearMap | KernelMap | SampledMap:
+def map_of(metric: Any) -> SampledMap:
     """The map of a fitted metric."""
     if isinstance(metric, Learner) and type(metric).transform is Learner.transform:
         if getattr(metric, "space_", None) is None:
@@ -136,12 +115,6 @@ def embed(metric: Any, X: Any) -> np.ndarray:
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         E = metric.transform(X)
     return to_numpy(E.to_numpy() if hasattr(E, "to_numpy") else E).astype(np.float64)
-
-
-def signs_of(metric: Any, n_components: int) -> np.ndarray:
-    """Signs of the learned coordinates in squared distances: all +1, but of indefinite metrics."""
-    signature = getattr(metric, "signature_", None)
-    return np.ones(n_components) if signature is None else to_numpy(signature).astype(np.float64)
 
 
 def _dense(A: Any) -> np.ndarray:

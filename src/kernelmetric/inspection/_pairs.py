@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.inspection._columns import Reading, as_row, read
+from kernelmetric.compute import to_numpy
+from kernelmetric.inspection._columns import Reading, Shares, as_row, read
 from kernelmetric.inspection._gradients import Box
-from kernelmetric.inspection._maps import KernelMap, embed, map_of, signs_of
+from kernelmetric.inspection._maps import KernelMap, embed, map_of
 from kernelmetric.kernels import pulled_back, rescaled
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
@@ -21,7 +22,7 @@ _TOLD = 1e-6  # of the squared distance: a residual that is worth a warning
 
 
 @dataclass(frozen=True)
-class PairExplanation:
+class PairExplanation(Shares):
     """The squared distance of two rows as a sum over features.
 
     Parameters
@@ -41,8 +42,6 @@ class PairExplanation:
         How derivatives were taken.
     """
 
-    names: tuple[str, ...]
-    shares: np.ndarray
     squared_distance: float
     residual: float
     ridge: float
@@ -52,17 +51,6 @@ class PairExplanation:
     def distance(self) -> float:
         """The distance; of an indefinite metric, the root with the sign of the square."""
         return float(np.sign(self.squared_distance) * np.sqrt(abs(self.squared_distance)))
-
-    def ranked(self) -> list[tuple[str, float]]:
-        """Names and shares, the largest first.
-
-        Returns
-        -------
-        list of (str, float)
-            By absolute value, descending.
-        """
-        order = np.argsort(-np.abs(self.shares), kind="stable")
-        return [(self.names[j], float(self.shares[j])) for j in order]
 
 
 def explain_pair(metric: Any, a: Any, b: Any) -> PairExplanation:
@@ -92,8 +80,8 @@ def explain_pair(metric: Any, a: Any, b: Any) -> PairExplanation:
 
     Notes
     -----
-    Panels of eight Gauss-Legendre nodes are halved until each adds up to the change of
-    :math:`\langle w, f \rangle` over it. O(n d) time a node for n anchors of the kernel.
+    Panels of eight Gauss-Legendre nodes are halved until each adds up to the change over it.
+    O(n d) time a node for n anchors of the kernel.
 
     References
     ----------
@@ -121,7 +109,8 @@ def explain_features(reading: Reading, pair: Any) -> PairExplanation:
     rows = np.asarray(pair, dtype=np.float64)
     E = embed(reading.metric, rows)
     difference = E[1] - E[0]
-    w = signs_of(reading.metric, len(difference)) * difference
+    signs = getattr(reading.metric, "signature_", None)  # of an indefinite metric
+    w = difference if signs is None else to_numpy(signs) * difference
     square = float(w @ difference)
     found = map_of(reading.metric)
     rest: Any = found
@@ -159,11 +148,11 @@ def _integrated(
     start, delta = rows[0], rows[1] - rows[0]
     box = Box(rows.min(axis=0), rows.max(axis=0))
 
-    def at(times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return found.along(start + times.reshape(-1, 1) * delta, w, box)
+    def at(times: np.ndarray) -> np.ndarray:
+        return start + times.reshape(-1, 1) * delta
 
     edges = np.linspace(0.0, 1.0, _FIRST_PANELS + 1)
-    heights = at(edges)[0]
+    heights = found.values(at(edges)) @ w
     low, high = edges[:-1], edges[1:]
     rise = np.diff(heights)
     shares, n_panels = np.zeros(len(delta)), 0
@@ -171,7 +160,7 @@ def _integrated(
     while len(low):
         n_panels += len(low)
         middle, half = (low + high) / 2, (high - low) / 2
-        slopes = at(middle[:, None] + half[:, None] * _NODES)[1]
+        slopes = found.slopes(at(middle[:, None] + half[:, None] * _NODES), w, box)
         slopes = slopes.reshape(len(low), len(_NODES), -1)
         parts = delta * np.einsum("pnd,n,p->pd", slopes, _NODE_WEIGHTS, half)
         good = np.abs(parts.sum(axis=1) - rise) <= tolerance
@@ -180,7 +169,7 @@ def _integrated(
         shares += parts[good].sum(axis=0)
         low, middle, high, rise = low[~good], middle[~good], high[~good], rise[~good]
         if len(low):
-            ends = at(np.stack([low, middle]))[0].reshape(2, -1)
+            ends = (found.values(at(np.stack([low, middle]))) @ w).reshape(2, -1)
             first = ends[1] - ends[0]
             rise = np.concatenate([first, rise - first])
             low, high = np.concatenate([low, middle]), np.concatenate([middle, high])

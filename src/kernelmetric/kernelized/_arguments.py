@@ -31,6 +31,17 @@ from kernelmetric.learners._checks import kept_rows, weights_of_classes
 from kernelmetric.selection._ridge_solution import LEAST_OF_CLASS
 
 _LISTED = ("similar", "dissimilar")  # row numbers of pairs
+_COMPARED = "does not learn from them: try LSML, SCML, LMNN or IdealizedKernel."
+_NOT_TAKEN = {  # what to say where a learner's fit does not take it
+    "gram": "Got {space} with {learner}, which cannot take the Gram matrix of its basis; expected "
+    "an orthonormal basis: use KPCA() instead.",
+    "neighbors": "Got neighbors='input', but {learner} looks for no neighbours: leave it out.",
+    "pairs": "Got pairs, but {learner} learns from labels: pass y.",
+    "similar": "Got similar pairs, but {learner} learns from labels: pass y.",
+    "dissimilar": "Got dissimilar pairs, but {learner} learns from labels: pass y.",
+    "triplets": "Got triplets, but {learner} " + _COMPARED,
+    "quadruplets": "Got quadruplets, but {learner} " + _COMPARED,
+}
 
 
 def learner_arguments(metric: Any, space: Any, X: Any, given: dict[str, Any]) -> dict[str, Any]:
@@ -41,36 +52,20 @@ def learner_arguments(metric: Any, space: Any, X: Any, given: dict[str, Any]) ->
     arguments = {key: value for key, value in given.items() if key not in _LISTED}
     if get_config()["enable_metadata_routing"]:
         arguments = dict(process_routing(metric, "fit", **arguments)["learner"]["fit"])
-    gram = getattr(space, "gram_", None)
-    if gram is not None:
-        if "gram" not in known:
-            raise ValueError(
-                f"Got {type(space).__name__} with {name}, which cannot take the Gram "
-                "matrix of its basis; expected an orthonormal basis: use KPCA() instead."
-            )
-        arguments["gram"] = gram
+    arguments |= listed
+    if getattr(space, "gram_", None) is not None:
+        arguments["gram"] = space.gram_
     if metric.neighbors == "input":
-        if "neighbors" not in known:
-            raise ValueError(
-                f"Got neighbors='input', but {name} looks for no neighbours: leave it out."
-            )
-        if space.kernel_.pairwise:
-            raise ValueError(
-                "Got neighbors='input' with a precomputed kernel, but expected points: there "
-                "is no input space to look in."
-            )
         arguments["neighbors"] = X.toarray() if hasattr(X, "toarray") else X
-    for key in [*listed, *(["pairs"] if arguments.get("pairs") is not None else [])]:
-        if key not in known:
-            kind = "pairs" if key == "pairs" else f"{key} pairs"
-            raise ValueError(f"Got {kind}, but {name} learns from labels: pass y.")
-    for key in ("triplets", "quadruplets"):
+    for key, refusal in _NOT_TAKEN.items():
         if arguments.get(key) is not None and key not in known:
-            raise ValueError(
-                f"Got {key}, but {name} does not learn from them: try LSML, SCML, LMNN or "
-                "IdealizedKernel."
-            )
-    return arguments | listed
+            raise ValueError(refusal.format(learner=name, space=type(space).__name__))
+    if metric.neighbors == "input" and space.kernel_.pairwise:
+        raise ValueError(
+            "Got neighbors='input' with a precomputed kernel, but expected points: there is no "
+            "input space to look in."
+        )
+    return arguments
 
 
 def boundary_part(
@@ -86,12 +81,8 @@ def boundary_part(
 
 
 def _rows_that_suffice(learner: Any, space: Any, Z: Any, y: Any) -> np.ndarray | None:
-    """Rows that tell a learner as much as all; None for all.
-
-    Margins are those of the rows between classes, the boundary rows that the space used; every
-    class has as many neighbours among these as the learner asks for, if it has them at all. Few
-    coordinates that hold predictions need no more than some thousand rows, of each class its share.
-    """
+    """Rows that tell a learner as much as all; None for all."""
+    # Margins are those of the rows between classes; few coordinates need some thousand rows.
     rows = getattr(space, "boundary_rows", None)
     suffices = getattr(learner, "_boundary_suffices", None)
     if rows is not None and suffices is not None and suffices(LEAST_OF_CLASS):

@@ -6,13 +6,28 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from array_api_compat import is_array_api_obj
+from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils.validation import _num_samples
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.utils import get_tags
+from sklearn.utils.validation import (
+    _num_samples,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+)
 
-from kernelmetric.kernelized._parts import check_estimator, check_learner, is_indefinite
-from kernelmetric.kernels import Kernel, polynomial_degrees, rbf_widths
+from kernelmetric.compute import check_labels, check_points, refuse_text, refuse_unsaid, to_numpy
+from kernelmetric.kernelized._kernelized import Kernelized
+from kernelmetric.kernelized._parts import (
+    check_estimator,
+    check_learner,
+    is_estimator,
+    is_indefinite,
+)
+from kernelmetric.kernels import Kernel, is_frame, is_table, polynomial_degrees, rbf_widths
 from kernelmetric.selection import automatic_kernel
 
 _MOST_JOBS = 2**15  # more processes than any machine has; what is beyond is a slip
@@ -99,6 +114,45 @@ def _numbers(rows: Any, n_samples: int) -> np.ndarray:
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or not np.all(rows < n_samples):
         raise ValueError("Got something else than row numbers.")
     return rows
+
+
+def judge_of(search: Any, y: Any = None) -> Any:
+    """What is fitted on learned coordinates: a regressor for learners from numbers."""
+    if search.estimator is not None:
+        return search.estimator
+    numbers = getattr(search.learner, "learns_from", "labels") == "targets"
+    if not numbers and y is not None and is_estimator(search.learner):
+        values = np.asarray(to_numpy(y) if is_array_api_obj(y) else y)
+        takes_both = get_tags(search.learner).target_tags.multi_output
+        fractions = values.dtype.kind == "f" and np.any(values != np.round(values))
+        numbers = takes_both and bool(fractions or values.ndim > 1)
+    return KNeighborsRegressor(1) if numbers else KNeighborsClassifier(1)
+
+
+def checked_data(search: Any, X: Any, y: Any, judge: Any) -> tuple[Any, Any]:
+    """Points that folds can be cut from, and labels; nothing is written into the search."""
+    if y is None:
+        raise ValueError(
+            f"{type(search).__name__} requires y to be passed, but the target y is None: "
+            "candidates are scored by it."
+        )
+    if is_frame(X) and is_table(X):  # of arrays of objects scikit-learn says what is wrong
+        raise ValueError(
+            f"Got a table with names, dates or gaps, but {type(search).__name__} expected "
+            "numbers: put TableSchema() before it in a Pipeline, or search over Kernelized "
+            "with GridSearchCV."
+        )
+    probe, sparse = Kernelized(search.learner), get_tags(search).input_tags.sparse
+    points = check_points(probe, X, reset=True, accept_sparse=sparse, ensure_min_samples=2)
+    check_consistent_length(X, y)
+    if is_classifier(judge):
+        check_labels(y, points)
+        y = column_or_1d(y)
+    elif is_regressor(judge):
+        refuse_unsaid(y, "y")
+        refuse_text(y)
+        y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
+    return points, y
 
 
 def check_search(search: Any, judge: Any) -> Any:

@@ -1,23 +1,37 @@
-"""What an inner estimator can do, the outer one can: predictions, and being a metric."""
+"""What the estimators inside can do, the outer one can: predictions, and being a metric."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn import config_context
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernelmetric.compute import like, namespace, on_clusters, on_devices, to_numpy
+from kernelmetric.compute import (
+    check_points,
+    like,
+    map_rows,
+    namespace,
+    on_clusters,
+    on_devices,
+    there,
+    to_host,
+    to_numpy,
+)
+from kernelmetric.graphs import are_tuples, points_of_tuples
+from kernelmetric.kernelized._folded import coordinates
+from kernelmetric.kernelized._places import fingerprint
+from kernelmetric.kernelized._supervision import coordinates_of_tuples
+from kernelmetric.kernels import is_frame
 from kernelmetric.metric import Metric
+from kernelmetric.spaces._base import own
 
 
 def in_dtype_of(Z: Any, E: Any) -> Any:
-    """Learned coordinates in the precision and library of those they were made from.
-
-    Some learners widen, and those of others answer in NumPy's arrays.
-    """
+    """Learned coordinates in the precision and library of those they were made from."""
     dtype = getattr(E, "dtype", Z.dtype)  # a frame has none, and stays as it is
     if dtype == Z.dtype or (not hasattr(E, "__array__") and not hasattr(E, "__array_namespace__")):
         return E
@@ -52,25 +66,31 @@ def attribute_of(part: str, name: str, meaning: str) -> Any:
     return property(attribute, doc=meaning)
 
 
-def _delegated(name: str, summary: str, shape: str) -> Any:
-    """A method of the inner estimator, there where that has it."""
-
-    def method(self: Any, X: Any) -> Any:
-        return self._through(name, X)
-
+def _of_points(method: Callable[..., Any], name: str, summary: str, shape: str) -> Any:
+    """A function of points as a method with a docstring."""
     method.__name__, method.__qualname__ = name, f"Predictions.{name}"
     method.__doc__ = f"""{summary}
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points.
+            Points; for a precomputed kernel, kernel values with the training points.
 
         Returns
         -------
         array of shape {shape}
             One for each point.
         """
+    return method
+
+
+def _delegated(name: str, summary: str, shape: str = "(n_samples,)") -> Any:
+    """A method of the inner estimator, available where that has it."""
+
+    def method(self: Any, X: Any) -> Any:
+        return self._through(name, X)
+
+    method = _of_points(method, name, summary, shape)
     return available_if(inner_has(name))(on_clusters(on_devices(method)))
 
 
@@ -81,14 +101,10 @@ class Predictions:
     one, or before the fit the parameter) and how a method of it is reached (``_through``).
     """
 
-    @property
-    def _inner(self) -> Any:
-        raise NotImplementedError
+    _inner: Any
+    _through: Any
 
-    def _through(self, method: str, X: Any) -> Any:
-        raise NotImplementedError
-
-    predict = _delegated("predict", "Predictions of the inner estimator.", "(n_samples,)")
+    predict = _delegated("predict", "Predictions of the inner estimator.")
     predict_proba = _delegated(
         "predict_proba", "Class probabilities by the inner estimator.", "(n_samples, n_classes)"
     )
@@ -99,34 +115,38 @@ class Predictions:
         "decision_function", "Decision values of the inner estimator.", "(n_samples, ...)"
     )
     score_samples = _delegated(
-        "score_samples",
-        "Score of every point by the inner density, or outlier detector: the lower, the stranger.",
-        "(n_samples,)",
+        "score_samples", "Scores by the inner density or outlier detector: low ones are strange."
     )
 
     classes_ = attribute_of("_inner", "classes_", "Classes known to the inner classifier.")
     offset_ = attribute_of("_inner", "offset_", "What an outlier detector takes from its scores.")
 
 
-class BestMetric(Metric):
-    """The metric of ``best_estimator_``: what a search is once it has ended."""
+class NewPoints(Predictions, Metric):
+    """Points, or tuples of them, through ``space_`` and a method of ``learner_``."""
 
-    def transform(self, X: Any) -> Any:
-        """Map points to the coordinates in which Euclidean distance is the learned one.
+    learner: Any
+    learner_: Any
+    kernel_: Any
+    space_: Any
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points; for a precomputed kernel, kernel values with the training points.
+    components_ = attribute_of("learner_", "components_", "The learner's map on the coordinates.")
+    labels_ = attribute_of("learner_", "labels_", "Labels given by the wrapped clusterer.")
 
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-            As the ``transform`` of ``best_estimator_`` gives them.
-        """
-        check_is_fitted(self)
-        with config_context(transform_output="default"):
-            return self._best.transform(X)
+    @property
+    def _inner(self) -> Any:
+        return getattr(self, "learner_", self.learner)
+
+    @property
+    def signature_(self) -> Any:
+        """Signs of the rows of ``components_``, where the learner has any; else None."""
+        return getattr(self.learner_, "signature_", None)
+
+    @property
+    def _n_features_out(self) -> int:
+        if hasattr(self.learner_, "_n_features_out"):
+            return self.learner_._n_features_out
+        return len(self.learner_.get_feature_names_out())
 
     def places(self, X: Any) -> Any:
         """Where the rows of a table lie among each other.
@@ -139,11 +159,97 @@ class BestMetric(Metric):
         Returns
         -------
         array of shape (n_samples, n_components)
-            As the ``places`` of ``best_estimator_`` gives them.
+            Of the table that the metric was fitted to, ``embedding_``, where it has one; of any
+            other, what :meth:`transform` gives.
         """
         check_is_fitted(self)
+        E, known = (vars(self).get(name) for name in ("embedding_", "_training_table"))
+        if E is None or are_tuples(X) or _num_samples(X) != len(E):
+            return self.transform(X)
+        return own(E) if fingerprint(self._checked(X)) == known else self.transform(X)
+
+    def get_mahalanobis_matrix(self) -> Any:
+        """The matrix M of the learned metric, on the coordinates of the space.
+
+        Returns
+        -------
+        array of shape (rank, rank)
+            ``LᵀL``, or what the learner says itself: that of an indefinite metric has negative
+            eigenvalues.
+        """
+        check_is_fitted(self)
+        if hasattr(self.learner_, "get_mahalanobis_matrix"):
+            return self.learner_.get_mahalanobis_matrix()
+        return super().get_mahalanobis_matrix()
+
+    @available_if(inner_has("score"))
+    @on_clusters
+    def score(self, X: Any, y: Any = None) -> float:
+        """Score of the wrapped estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points; tuples of them for a learner from tuples.
+        y : array-like of shape (n_samples,), default=None
+            Labels or targets.
+
+        Returns
+        -------
+        float
+            The score.
+        """
+        return self.learner_.score(self._coordinates(X), *(() if y is None else (y,)))
+
+    def _checked(self, X: Any) -> Any:
+        """Other points, which must be like those of the fit."""
+        schema = getattr(self, "schema_", None)
+        if schema is not None:
+            return there(schema.transform(X if is_frame(X) else np.asarray(X)))
+        return check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
+
+    def _coordinates(self, X: Any) -> Any:
+        check_is_fitted(self)
+        if are_tuples(X):
+            points, rows = points_of_tuples(X)
+            return coordinates_of_tuples(self._coordinates(points), rows)
+        return coordinates(self.space_, self._checked(X))
+
+    def _through(self, method: str, X: Any) -> Any:
+        return self._apply(lambda Z: getattr(self.learner_, method)(Z), X)
+
+    @config_context(transform_output="default")
+    def _apply(self, function: Any, X: Any) -> Any:
+        """Space, then a function of coordinates, one block of rows at a time."""
+        if are_tuples(X):
+            return function(self._coordinates(X))
+        check_is_fitted(self)
+        X = self._checked(X)
+        width = self.space_._n_features_out + X.shape[1]
+
+        def work(rows: slice) -> Any:
+            Z = coordinates(self.space_, X[rows, :])
+            return function(Z if isinstance(self.learner_, Metric) else to_host(Z))
+
+        return map_rows(work, X.shape[0], 4 * 8 * width)
+
+
+def _of_best(name: str, summary: str) -> Any:
+    """A method of the best metric."""
+
+    def method(self: Any, X: Any) -> Any:
+        check_is_fitted(self)
         with config_context(transform_output="default"):
-            return self._best.places(X)
+            return getattr(self._best, name)(X)
+
+    return _of_points(method, name, summary, "(n_samples, n_components)")
+
+
+class BestMetric(Metric):
+    """The metric of ``best_estimator_``: what a search is once it has ended."""
+
+    transform = _of_best("transform", "Map points to coordinates of the learned distance.")
+    places = _of_best("places", "Where the rows of a table lie among each other.")
 
     def get_mahalanobis_matrix(self) -> Any:
         """The matrix M of the best metric, on the coordinates of its space.

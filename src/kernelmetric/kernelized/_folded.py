@@ -1,13 +1,8 @@
 """The map of a space and that of a learner as one matrix, for points that are checked once.
 
 A space gives f(x)ᵀ P - o, a learner multiplies that by Lᵀ. Together they are f(x)ᵀ A - b, where
-A = P Lᵀ and b = o Lᵀ are computed once: for m features, rank r and q rows of L, a point then takes
-m q operations instead of m r + r q.
-
-It costs no digits. Rounding changes f(x)ᵀ P Lᵀ by up to some (m + r) eps |f(x)|ᵀ |P| |Lᵀ| either
-way: one after the other, the product with P is rounded and then multiplied by L; folded, A is
-rounded and then multiplied by f(x). Large entries of P, which small eigenvalues make, that cancel
-in A have cancelled in the coordinates as well.
+A = P Lᵀ and b = o Lᵀ are computed once. Rounding changes f(x)ᵀ P Lᵀ by up to some
+(m + r) eps |f(x)|ᵀ |P| |Lᵀ| either way.
 """
 
 from __future__ import annotations
@@ -23,11 +18,7 @@ from kernelmetric.spaces import KernelTrick, Space
 
 
 class FoldedMap:
-    """The one matrix of a metric, made when it is first needed and again when its parts change.
-
-    L and o are compared by their entries, P by being the same array: whoever writes into P, as no
-    fit does, has to replace it.
-    """
+    """The one matrix of a metric, made when it is first needed and again when its parts change."""
 
     _made: tuple[Any, ...] = (None,) * 5  # of P, o and L, then A and b
 

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,8 @@ from kernelmetric.compute import (
 )
 from kernelmetric.kernelized._arguments import weighed_fit
 from kernelmetric.kernelized._kernelized import Kernelized
+from kernelmetric.kernelized._places import among_candidates
+from kernelmetric.learners._progress import Iterations
 from kernelmetric.selection import KernelPath
 from kernelmetric.spaces import Space
 
@@ -38,12 +41,12 @@ _CHUNKS_PER_JOB = 4  # more and smaller tasks than workers, so that none waits l
 
 
 class Outcome(NamedTuple):
-    """What came of one candidate in one fold."""
+    """What came of one candidate in one fold, in scikit-learn's words."""
 
-    score: float
+    test_scores: float
     fit_time: float
     score_time: float
-    error: str | None = None
+    fit_error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,8 @@ class Fold:
 class Trial:
     """How a candidate is judged: learn on coordinates, fit an estimator on the result, score it.
 
-    ``error_score`` is the score of a candidate that fails, or 'raise'.
+    ``error_score`` is the score of a candidate that fails, or 'raise'. ``chosen``: the estimator
+    has as many neighbours as the metric says should vote, where it does.
     """
 
     learner: Any
@@ -90,14 +94,7 @@ class Trial:
     def run(
         self, fold: Fold, X: Any, y: Any, kernels: Sequence[Any], ranks: Sequence[int | None]
     ) -> Iterator[list[Outcome]]:
-        """Outcomes of one kernel after the other, one outcome for each rank.
-
-        Every candidate is learned from its own start: started from the map of the rank below, NCA
-        took two thirds of the time, but scored lower (ionosphere, 200 points: 0.85 instead of
-        0.87 on average).
-        The time for distances and bases is counted with the first candidate that needs them. A
-        rank that the kernel does not reach has the outcome of the rank it reaches.
-        """
+        """Outcomes of one kernel after the other, one outcome for each rank."""
         X, y, X_new, y_new = fold.cut(X, y)
         weights = weighed_fit(self.learner, None, X, y, fold.fit_params)[2]
         target = y if weights is None else Weighed(y, weights)
@@ -105,8 +102,12 @@ class Trial:
         for kernel, space in zip(kernels, fold.spaces, strict=True):
             started = time.perf_counter()
             if getattr(space, "knows_labels", False):  # no two ranks share anything
-                whole = [X, y, X_new, y_new]
-                yield [self._whole(kernel, space, rank, whole, fold) for rank in ranks]
+                learner, state = self.learner, fold.random_state
+                metrics = [candidate(learner, kernel, space, rank, state) for rank in ranks]
+                with warnings.catch_warnings(), among_candidates():
+                    warnings.simplefilter("ignore", FarCellWarning)  # the last fit says it
+                    found = [self._judged(metric, X, y, X_new, y_new, fold) for metric in metrics]
+                yield found
                 continue
             path.space = space
             try:
@@ -117,48 +118,43 @@ class Trial:
                 continue
             columns = [path.n_columns(rank, Z) for rank in ranks]
             known: dict[int, Outcome] = {}
+            spent = time.perf_counter() - started
             for r in dict.fromkeys(columns):
-                parts = Z[:, :r], y, Z_new[:, :r], y_new
-                known[r] = self._judged(clone(self.learner), *parts, fold, started)
-                started = time.perf_counter()
+                learner = clone(self.learner)
+                outcome = self._judged(learner, Z[:, :r], y, Z_new[:, :r], y_new, fold)
+                known[r], spent = outcome._replace(fit_time=outcome.fit_time + spent), 0.0
             yield [
                 known[r] if r not in columns[:i] else known[r]._replace(fit_time=0, score_time=0)
                 for i, r in enumerate(columns)
             ]
 
-    def _whole(self, kernel: Any, space: Space, rank: Any, parts: list[Any], fold: Fold) -> Outcome:
-        """The outcome of one candidate that is fitted as a whole."""
-        space = clone(space)
-        if rank is not None:
-            space.set_params(n_components=rank)
-        state = fold.random_state
-        metric = Kernelized(clone(self.learner), kernel, space, random_state=state)
-        X, y, X_new, y_new = parts
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FarCellWarning)  # the fit on all points says it
-            return self._judged(metric, X, y, X_new, y_new, fold, time.perf_counter())
-
-    def _judged(
-        self, metric: Any, Z: Any, y: Any, Z_new: Any, y_new: Any, fold: Fold, started: float
-    ) -> Outcome:
+    def _judged(self, metric: Any, Z: Any, y: Any, Z_new: Any, y_new: Any, fold: Fold) -> Outcome:
         """The outcome of a metric that is still to be fitted."""
+        started = time.perf_counter()
         counts = {} if fold.weights is None else {"sample_weight": fold.weights}
-        quiet = nullcontext() if isinstance(metric, Kernelized) else silent_about_far_cells()
+        whole = isinstance(metric, Kernelized)
+        quiet = nullcontext() if whole else silent_about_far_cells()
         try:
             with config_context(transform_output="default"), quiet:
-                if isinstance(metric, Kernelized):  # rows are placed as if they were left out
+                if whole:  # rows are placed as if they were left out
                     E = to_numpy(metric.fit_transform(Z, y, **fold.fit_params))
                 else:
                     E = to_numpy(metric.fit(Z, y, **fold.fit_params).transform(Z))
-                judge = self.estimator
-                if self.chosen:
-                    judge = as_the_metric_chose(judge, metric)
-                estimator = judged_by(judge, E, y, fold.fit_params.get("sample_weight"))
+                estimator = self.fitted_judge(metric, E, y, fold.fit_params.get("sample_weight"))
                 fitted = time.perf_counter()
                 score = self.scorer(estimator, to_numpy(metric.transform(Z_new)), y_new, **counts)
         except Exception:
             return self._failed(started)
         return Outcome(float(score), fitted - started, time.perf_counter() - fitted)
+
+    def fitted_judge(self, metric: Any, E: np.ndarray, y: Any, sample_weight: Any) -> Any:
+        """A copy of the estimator, fitted in learned coordinates, by weights where it takes any."""
+        estimator = clone(self.estimator)
+        number = getattr(metric, "n_neighbors_", None)
+        if self.chosen and number is not None:
+            estimator.set_params(n_neighbors=number)
+        takes = sample_weight is not None and has_fit_parameter(estimator, "sample_weight")
+        return estimator.fit(E, y, **({"sample_weight": sample_weight} if takes else {}))
 
     def _failed(self, started: float) -> Outcome:
         """The outcome of a failure, from inside its except clause."""
@@ -168,19 +164,40 @@ class Trial:
         return Outcome(float(self.error_score), spent, 0.0, traceback.format_exc())
 
 
-def as_the_metric_chose(neighbors: Any, metric: Any) -> Any:
-    """Neighbours, as many as a fitted metric says should vote, where it does."""
-    number = getattr(metric, "n_neighbors_", None)
-    return neighbors if number is None else clone(neighbors).set_params(n_neighbors=number)
+def candidate(
+    learner: Any, kernel: Any, space: Any, rank: int | None, random_state: Any
+) -> Kernelized:
+    """A candidate as an estimator, not fitted."""
+    space = clone(space)
+    if rank is not None:
+        space.set_params(n_components=rank)
+    return Kernelized(clone(learner), kernel, space, random_state=random_state)
 
 
-def judged_by(estimator: Any, E: np.ndarray, y: Any, sample_weight: Any) -> Any:
-    """A copy of an estimator, fitted in learned coordinates, by weights where it takes any."""
-    takes = sample_weight is not None and has_fit_parameter(estimator, "sample_weight")
-    return clone(estimator).fit(E, y, **({"sample_weight": sample_weight} if takes else {}))
+def all_outcomes(
+    trial: Trial,
+    folds: Sequence[Fold],
+    X: Any,
+    y: Any,
+    kernels: Sequence[Any],
+    ranks: Sequence[int | None],
+    n_jobs: int | None,
+    report: Iterations,
+) -> list[dict[str, Any]]:
+    """The outcomes of the first candidate in all folds, then those of the next."""
+    report.start(None)
+    found: list[list[Any]] = [[None] * len(kernels) for _ in folds]
+    best = -np.inf
+    for fold, kernel, outcomes in _stream(trial, folds, X, y, kernels, ranks, n_jobs):
+        found[fold][kernel] = outcomes
+        best = max(best, np.nanmax([-np.inf, *(outcome.test_scores for outcome in outcomes)]))
+        report(None, -best)
+    report.finish()
+    by_candidate = zip(*(chain(*of_fold) for of_fold in found), strict=True)
+    return [outcome._asdict() for outcome in chain(*by_candidate)]
 
 
-def stream(
+def _stream(
     trial: Trial,
     folds: Sequence[Fold],
     X: Any,
@@ -189,10 +206,7 @@ def stream(
     ranks: Sequence[int | None],
     n_jobs: int | None,
 ) -> Iterator[tuple[int, int, list[Outcome]]]:
-    """Number of the fold, number of the kernel and its outcomes, one kernel after the other.
-
-    Processes share the work by folds and kernels; what comes out does not depend on how many.
-    """
+    """Number of the fold, number of the kernel and its outcomes, one kernel after the other."""
     n_jobs = effective_n_jobs(n_jobs)
     if n_jobs == 1 and not elsewhere():
         for number, fold in enumerate(folds):
@@ -230,9 +244,7 @@ def _run_apart(
     n_bytes: int | None,
 ) -> list[list[Outcome]]:
     """All outcomes of a trial in another process, which has its own share of the memory."""
-    if n_bytes is None:
-        # what runs on a cluster must not send its own small loops to the cluster again
-        with parallel_config(backend="sequential"):
-            return list(trial.run(fold, X, y, kernels, ranks))
-    with block_budget(n_bytes):
+    # What runs on a cluster must not send its own small loops to the cluster again.
+    alone = parallel_config(backend="sequential") if n_bytes is None else block_budget(n_bytes)
+    with alone:
         return list(trial.run(fold, X, y, kernels, ranks))

@@ -19,6 +19,7 @@ from kernelmetric.compute import (
     streamed,
     to_host,
     unchanged_on_failure,
+    warn,
 )
 from kernelmetric.graphs import are_tuples
 from kernelmetric.kernelized._arguments import (
@@ -27,16 +28,24 @@ from kernelmetric.kernelized._arguments import (
     naming,
     refuse_zeros,
 )
-from kernelmetric.kernelized._delegation import in_dtype_of, inner_has, placed_among
+from kernelmetric.kernelized._delegation import NewPoints, in_dtype_of, inner_has, placed_among
 from kernelmetric.kernelized._folded import FoldedMap, can_fold, fit_coordinates
 from kernelmetric.kernelized._memory import fit_bytes
-from kernelmetric.kernelized._new_points import NewPoints
-from kernelmetric.kernelized._parts import check_parts, metric_tags
-from kernelmetric.kernelized._places import chosen_voters, fingerprint
+from kernelmetric.kernelized._parts import (
+    check_parts,
+    fit_points,
+    is_auto,
+    metric_tags,
+    with_columns,
+)
+from kernelmetric.kernelized._places import (
+    NotBetterWarning,
+    chosen_voters,
+    fingerprint,
+    worse_than_kernel,
+)
 from kernelmetric.kernelized._recipe import check_recipe, choose, used
-from kernelmetric.kernelized._supervision import Supervision, is_compared
-from kernelmetric.kernelized._tables import fit_points, with_columns
-from kernelmetric.kernelized._tuples import coordinates_of_tuples
+from kernelmetric.kernelized._supervision import Supervision, coordinates_of_tuples, is_compared
 from kernelmetric.learners._progress import (
     CallbackSupportMixin,
     propagated_callbacks,
@@ -46,7 +55,7 @@ from kernelmetric.metric import Metric
 from kernelmetric.spaces._base import own
 
 
-class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
+class Kernelized(CallbackSupportMixin, NewPoints, BaseEstimator):
     """Any learner, run in the feature space of a kernel.
 
     The points become coordinates of the kernel's feature space (kernel PCA, section 3 of [1]_),
@@ -57,35 +66,26 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
     ----------
     learner : estimator
         A learner of this library, or any scikit-learn-style estimator, also one that predicts,
-        clusters or fits on tuples of points; what it can do, its kernel version can.
-        :func:`check_kernelizable` says whether that is what comes out.
+        clusters or fits on tuples of points; see :func:`check_kernelizable`.
     kernel : str, Kernel or callable, default='auto'
-        'auto' compares kernels by how well ridge regression predicts left-out points, see
-        :class:`LeaveOneOutRidge`; without y it is the RBF of median width. 'aligned' is the sum
-        of 21 RBF widths best aligned with the labels, see :class:`KernelAlignment`. Otherwise a
-        kernel; a name such as 'rbf', 'poly', 'linear', 'laplacian', 'cosine', 'precomputed' or
-        any of scikit-learn's; or a function of two blocks of points.
+        'auto' is :class:`LeaveOneOutRidge`, without y the RBF of median width; 'aligned' is
+        :class:`KernelAlignment`. Otherwise a kernel; a name such as 'rbf', 'poly', 'linear',
+        'laplacian', 'cosine', 'precomputed' or any of scikit-learn's; or a function of two blocks.
     space : Space or 'auto', default='auto'
         Where coordinates come from: :class:`KPCA`, :class:`Nystroem`, :class:`RandomFeatures` or
         :class:`KernelTrick`, without a kernel of its own. 'auto' is
-        :class:`~kernelmetric.selection.RidgeKPCA` where the learner needs labels: what ridge
-        regression predicts, and up to 32 leading components. Training points are placed there as
-        if they had been left out. Above 4,000 points with a leave-one-out error of at most 1 %,
-        2,000 boundary points are used, by the margins of :class:`LMNN` and :class:`LMCA`, too. For
-        :class:`IdealizedKernel` from pairs of 101 to 2,000 points it is
-        :class:`~kernelmetric.spaces.PairKPCA`, the 24 directions that tell the pairs apart.
-        Otherwise it is full-rank KPCA up to 2,000 points, KPCA of rank 256 up to 10,000, and 1,000
-        landmarks reduced to rank 256 beyond.
+        :class:`~kernelmetric.selection.RidgeKPCA` where the learner needs labels, and
+        :class:`~kernelmetric.spaces.PairKPCA` for :class:`IdealizedKernel` from pairs of 101 to
+        2,000 points. Otherwise it is full-rank KPCA up to 2,000 points, KPCA of rank 256 up to
+        10,000, and 1,000 landmarks reduced to rank 256 beyond.
     neighbors : {'feature', 'input'}, default='feature'
         Where learners that look for neighbours look: in the feature space, or among X itself.
     recipe : Recipe, default=None
-        The ``recipe_`` of a fitted metric. What is "auto" here is taken from it instead of being
-        chosen. Its kernel is taken in place of one that learns, such as "auto" or "aligned", and
-        of the same formula with something left to the data, such as ``RBF()``. Any other kernel
-        that you write stays: of another class, with other terms, weights or numbers.
+        The ``recipe_`` of a fitted metric. What is "auto" here is taken from it, and its kernel in
+        place of one that learns, or of the same formula with something left to the data, such as
+        ``RBF()``. Any other kernel that you write stays.
     random_state : int, RandomState or None, default=None
-        For the automatic space. Without one, :class:`~kernelmetric.selection.RidgeKPCA` draws the
-        same numbers in every fit.
+        For the automatic space; :class:`~kernelmetric.selection.RidgeKPCA` has 0 for None.
 
     Attributes
     ----------
@@ -102,23 +102,16 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
     signature_ : array of shape (n_components,) or None
         The learner's signs of the rows of ``components_``, where its metric is indefinite.
     embedding_ : array of shape (n_samples, n_components) or None
-        The training rows in learned coordinates, each where it would be had it been left out; of
-        rows that have weight. None where the space is not made of labels: :meth:`transform` tells.
+        The training rows that have weight in learned coordinates, each where it would be had it
+        been left out. None where the space is not made of labels: :meth:`transform` tells.
     n_neighbors_ : int or None
-        How many neighbours predict rows of ``embedding_`` best that are left out: the k for a vote
-        of neighbours in this metric.
+        How many neighbours predict rows of ``embedding_`` best that are left out.
     n_features_in_ : int
         Number of features seen in fit.
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
     schema_ : TableSchema
         What the columns of X are, where X was a table of names, dates or gaps.
-
-    See Also
-    --------
-    KPCA : Coordinates of the feature space by kernel PCA.
-    Nystroem : Coordinates from landmarks, for many points.
-    KernelTrick : The classical kernel trick, for comparison.
 
     References
     ----------
@@ -179,10 +172,8 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points; a data frame, also with columns of names or dates and with missing values, see
-            :class:`~kernelmetric.kernels.TableSchema`; the Gram matrix of shape
-            (n_samples, n_samples) for a precomputed kernel; (n_tuples, t, n_features) for a learner
-            from tuples.
+            Points; a data frame, see :class:`~kernelmetric.kernels.TableSchema`; the Gram matrix
+            for a precomputed kernel; (n_tuples, t, n_features) for a learner from tuples.
         y : array-like of shape (n_samples,), default=None
             Labels, for learners that want them; those of the tuples, where there are tuples.
         similar, dissimilar : array-like of shape (n_pairs, 2), default=None
@@ -242,8 +233,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         array of shape (n_samples, n_components)
             As :meth:`transform` gives them, or where there is none, as the learner does. In the
             automatic space of labelled points, each row is where it would be had it not been in
-            the table, see :class:`~kernelmetric.selection.RidgeKPCA`: use these coordinates for
-            training rows, and those of :meth:`transform` for all others.
+            the table: use these coordinates for training rows alone.
         """
         if not hasattr(self.learner, "transform"):
             refuse_zeros(fit_params.get("sample_weight"), _num_samples(X))
@@ -274,86 +264,29 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         Returns
         -------
         array of shape (n_samples, n_components)
-            One block of rows at a time is in memory besides the result. For learners of this
-            library the first call multiplies the maps of space and learner, once for all calls.
+            One block of rows at a time is in memory besides the result.
         """
         check_is_fitted(self)
         if can_fold(self.space_, self.learner_) and not are_tuples(X):
             return self._folded(self.space_, self.components_, self._checked(X))
         return self._apply(lambda Z: in_dtype_of(Z, self.learner_.transform(Z)), X)
 
-    def places(self, X: Any) -> Any:
-        """Where the rows of a table lie among each other.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-            Of the table that the metric was fitted to, ``embedding_``, where it has one; of any
-            other, what :meth:`transform` gives.
-        """
-        check_is_fitted(self)
-        E, known = (vars(self).get(name) for name in ("embedding_", "_training_table"))
-        if E is None or are_tuples(X) or _num_samples(X) != len(E):
-            return self.transform(X)
-        return own(E) if fingerprint(self._checked(X)) == known else self.transform(X)
-
-    def get_mahalanobis_matrix(self) -> Any:
-        """The matrix M of the learned metric, on the coordinates of the space.
-
-        Returns
-        -------
-        array of shape (rank, rank)
-            ``LᵀL``, or what the learner says itself: that of an indefinite metric has negative
-            eigenvalues.
-        """
-        check_is_fitted(self)
-        if hasattr(self.learner_, "get_mahalanobis_matrix"):
-            return self.learner_.get_mahalanobis_matrix()
-        return super().get_mahalanobis_matrix()
-
-    @available_if(inner_has("score"))
-    @on_clusters
-    def score(self, X: Any, y: Any = None) -> float:
-        """Score of the wrapped estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points; tuples of them for a learner from tuples.
-        y : array-like of shape (n_samples,), default=None
-            Labels or targets.
-
-        Returns
-        -------
-        float
-            The score.
-        """
-        return self.learner_.score(self._coordinates(X), *(() if y is None else (y,)))
-
     def estimate_memory(self, n_samples: int, n_features: int) -> int:
         """Bytes that a fit takes at its peak, besides the data.
 
         Parameters
         ----------
-        n_samples : int
-            Number of training points.
-        n_features : int
-            Number of features.
+        n_samples, n_features : int
+            Shape of the training points.
 
         Returns
         -------
         int
-            An estimate of the step that takes most: the choice of the kernel, the space, or the
-            learner where it has an estimate. ``fit`` refuses before any of them what cannot fit.
+            An estimate of the step that takes most. ``fit`` refuses what cannot fit.
         """
         check_parts(self)
         check_recipe(self.recipe)
-        return _bytes(choose(self, n_samples, Supervision()), n_samples, n_features)
+        return fit_bytes(choose(self, n_samples, Supervision()), n_samples, n_features)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """How metadata reach the learner.
@@ -384,7 +317,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
             supervision = supervision.for_learner(self.learner, X.shape[0])
             recipe = choose(self, X.shape[0], supervision)
             require_memory(
-                0 if streamed(X) else _bytes(recipe, *X.shape),
+                0 if streamed(X) else fit_bytes(recipe, *X.shape),
                 f"Kernelized({type(self.learner).__name__}) on {X.shape[0]} points",
                 "try a space of lower rank, such as KPCA(50) or Nystroem(500, n_components=50).",
             )
@@ -425,6 +358,11 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         with config_context(transform_output="default"):
             self.embedding_ = in_dtype_of(Z, self.learner_.transform(Z))
         self.n_neighbors_ = chosen_voters(self.embedding_, supervision.y, supervision.weights)
+        if not is_auto(self.kernel):
+            judged = (self.embedding_, supervision.y, supervision.weights)
+            said = worse_than_kernel(self.kernel_, X, *judged)
+            if said is not None:
+                warn(said, NotBetterWarning)
         self._training_table = fingerprint(X)
 
     def _streams(self) -> str | None:
@@ -439,11 +377,6 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: part for name, part in super().__getstate__().items() if name != "_folded"}
-
-
-def _bytes(recipe: Any, n_samples: int, n_features: int) -> int:
-    """What a fit by a recipe takes at its peak."""
-    return fit_bytes(recipe.kernel, recipe.space, recipe.learner, n_samples, n_features)
 
 
 # scikit-learn wraps these two when the class is made, and the wrapper would hide the condition.

@@ -1,4 +1,4 @@
-"""What may stand inside Kernelized, and what is refused in a sentence before any work."""
+"""What may stand inside Kernelized, which points it is fitted to, and what is refused."""
 
 from __future__ import annotations
 
@@ -6,9 +6,21 @@ from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
+import numpy as np
+from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from kernelmetric.kernels import Kernel, Linear
+from kernelmetric.compute import check_points, far_columns
+from kernelmetric.kernels import (
+    Kernel,
+    Linear,
+    TableSchema,
+    is_frame,
+    is_table,
+    reads_columns,
+    refuse_objects,
+    with_schema,
+)
 from kernelmetric.metric import Metric
 from kernelmetric.selection import automatic_kernel
 from kernelmetric.spaces import Space
@@ -92,11 +104,7 @@ def check_learner(owner: Any) -> None:
 
 
 def check_parts(metric: Any, y: Any = None, *, compared: bool | None = None) -> Kernel:
-    """The kernel of a metric, not bound, once all its parts are in order.
-
-    ``compared`` says that there are tuples to learn from instead of labels; where it is None,
-    nobody is about to fit, and y is not asked for.
-    """
+    """The kernel of a metric, not bound, once all its parts are in order."""
     check_learner(metric)
     kernel = automatic_kernel(metric.kernel)
     if not isinstance(metric.neighbors, str) or metric.neighbors not in ("feature", "input"):
@@ -122,3 +130,44 @@ def _has_own_kernel(part: Any) -> bool:
     params = part.get_params(deep=False)
     kernels = [params[name] for name in ("kernel", "kernels") if name in params]
     return not all(isinstance(k, Linear) or (isinstance(k, str) and k == "linear") for k in kernels)
+
+
+def fit_points(metric: Any, X: Any, kernel: Kernel) -> tuple[Any, TableSchema | None]:
+    """Points to fit to, and the schema of their table, which is left in the metric."""
+    vars(metric).pop("schema_", None)
+    refuse_objects(kernel, X)
+    schema = None if metric.recipe is None else metric.recipe.schema
+    if schema is not None:
+        X = schema.transform(X)
+    # A schema reads cells such as 9999, far from all others, as missing, and says so.
+    elif not kernel.pairwise and (
+        is_table(X)
+        or (is_frame(X) and reads_columns(kernel))
+        or (is_auto(metric.kernel) and far_columns(_plain(X)))
+    ):
+        X = X if is_frame(X) else np.asarray(X)
+        schema = TableSchema().fit(X)
+        X = schema.transform(X)
+    X = check_points(
+        metric, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
+    )
+    if schema is not None:
+        metric.schema_ = schema
+        metric.n_features_in_ = schema.n_features_in_
+        metric.feature_names_in_ = schema.feature_names_in_
+    return X, schema
+
+
+def _plain(X: Any) -> Any:
+    """Numbers of a list or a frame as an array; what is none of these as it is."""
+    if is_frame(X) and hasattr(X, "to_numpy"):
+        return X.to_numpy()
+    try:
+        return np.asarray(X) if isinstance(X, list | tuple) else X
+    except ValueError:  # rows of several lengths, of which others tell
+        return X
+
+
+def with_columns(kernel: Kernel, schema: TableSchema | None) -> Kernel:
+    """A copy of a kernel that knows the columns of its table, where there is one."""
+    return clone(kernel) if schema is None else with_schema(kernel, schema)

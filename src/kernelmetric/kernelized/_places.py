@@ -3,17 +3,48 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import Weights, is_sparse, nearest_neighbors, streamed, to_numpy
+from kernelmetric.compute import (
+    Weights,
+    is_sparse,
+    nearest_neighbors,
+    over_rows,
+    streamed,
+    take_rows,
+    to_numpy,
+)
 from kernelmetric.graphs import coded_targets
 from kernelmetric.solvers import evenly
 
 VOTERS = (1, 3, 5, 9, 15, 25, 40, 70, 100)
 _JUDGES = 2_000  # rows that choose how many neighbours vote
+_JUDGES_OF_KERNELS = 500  # rows that compare the metric with its kernel
+_FEWEST_JUDGES = 20  # fewer say nothing
+_SURE = 2.0  # standard errors beyond which the metric is worse than its kernel
 _CHANCE = 1.0  # standard errors of the least error: numbers that make no more are as good
+
+
+_SEARCHED: ContextVar[bool] = ContextVar("searched", default=False)
+
+
+class NotBetterWarning(UserWarning):
+    """Rows left out are predicted worse in a learned metric than by its kernel's own distances."""
+
+
+@contextmanager
+def among_candidates() -> Iterator[None]:
+    """Within it no metric is compared with its kernel: a search compares it with others."""
+    token = _SEARCHED.set(True)
+    try:
+        yield
+    finally:
+        _SEARCHED.reset(token)
 
 
 def fingerprint(X: Any) -> str | None:
@@ -36,40 +67,93 @@ def other_neighbors(E: np.ndarray, rows: np.ndarray, k: int) -> tuple[np.ndarray
     return indices, squares
 
 
+def kernel_neighbors(kernel: Any, X: Any, rows: np.ndarray, k: int) -> np.ndarray:
+    """The k nearest of the other rows of X for some of its rows, by the kernel's own distances."""
+    anchors, diagonal = kernel.anchors(X), to_numpy(kernel.diag(X))
+
+    def nearest(part: slice) -> np.ndarray:
+        squares = diagonal - 2.0 * to_numpy(kernel(take_rows(X, rows[part]), anchors))
+        np.put_along_axis(squares, rows[part, None], np.inf, axis=1)
+        return np.argsort(squares, axis=1, kind="stable")[:, :k]
+
+    return np.concatenate(list(over_rows(nearest, len(rows), 4 * 8 * X.shape[0])))
+
+
 def chosen_voters(E: Any, y: Any, weights: Weights | None = None) -> int | None:
-    """How many neighbours predict rows best that are left out; None of too few rows.
+    """How many neighbours predict rows best that are left out; None of too few rows."""
+    E = to_numpy(E)
+    n = len(E)
+    if n <= VOTERS[0]:
+        return None
+    rows = evenly(n, min(n, _JUDGES))
+    found, _ = other_neighbors(E, rows, max(k for k in VOTERS if k < n))
+    return _chosen(found, rows, coded_targets(y, E), _mass(weights, rows))[0]
+
+
+def worse_than_kernel(
+    kernel: Any, X: Any, E: Any, y: Any, weights: Weights | None = None
+) -> str | None:
+    """What to say where rows left out are predicted worse in E than by the kernel's distances."""
+    E = to_numpy(E)
+    n = len(E)
+    rows = evenly(n, min(n, _JUDGES_OF_KERNELS))
+    if len(rows) < _FEWEST_JUDGES or _SEARCHED.get():
+        return None
+    targets, mass = coded_targets(y, E), _mass(weights, rows)
+    k = max(k for k in VOTERS if k < n)
+    lists = (other_neighbors(E, rows, k)[0], kernel_neighbors(kernel, X, rows, k))
+    (learned, wrong), (plain, wrong_of_kernel) = (
+        _chosen(found, rows, targets, mass) for found in lists
+    )
+    excess = wrong - wrong_of_kernel
+    mean = np.average(excess, weights=mass)
+    if mean <= _SURE * np.sqrt(np.average((excess - mean) ** 2, weights=mass) / len(rows)):
+        return None
+    loss = "mean squared error" if targets.values is not None else "share of wrong classes"
+    values = [float(np.average(part, weights=mass)) for part in (wrong, wrong_of_kernel)]
+    return (
+        f"The learned metric is not better than its kernel: {loss} {values[0]:.3g} by {learned} "
+        f"neighbours in the metric, but {values[1]:.3g} by {plain} in the kernel's own distances, "
+        f"{len(rows)} rows each left out. Try another learner, another space such as KPCA(10), or "
+        "the kernel as it is: KPCA(kernel=...) gives its coordinates."
+    )
+
+
+def _mass(weights: Weights | None, rows: np.ndarray) -> np.ndarray:
+    """How much each judging row counts."""
+    return np.ones(len(rows)) if weights is None else weights.shares[rows]
+
+
+def _chosen(
+    found: np.ndarray, rows: np.ndarray, targets: Any, mass: np.ndarray
+) -> tuple[int, np.ndarray]:
+    """The number of neighbours that predicts rows best, and what each row loses by it.
 
     Of numbers whose votes are wrong about as rarely, the one whose shares are the best
     probabilities.
     """
-    E = to_numpy(E)
-    n = len(E)
-    numbers = [k for k in VOTERS if k < n]
-    if not numbers:
-        return None
-    targets = coded_targets(y, E)
-    rows = evenly(n, min(n, _JUDGES))
-    k = numbers[-1]
-    found, _ = other_neighbors(E, rows, k)
-    mass = np.ones(len(rows)) if weights is None else weights.shares[rows]
-    counts = np.arange(1.0, k + 1.0)
+    counts = np.arange(1.0, found.shape[1] + 1.0)
+    numbers = [k for k in VOTERS if k <= found.shape[1]]
     if targets.values is not None:
         means = np.cumsum(targets.values[found], axis=1) / counts[:, None]
-        losses = mass @ np.sum((means - targets.values[rows, None]) ** 2, axis=2)
-        return min(numbers, key=lambda number: float(losses[number - 1]))
+        squares = np.sum((means - targets.values[rows, None]) ** 2, axis=2)
+        number = min(numbers, key=lambda k: float(mass @ squares[:, k - 1]))
+        return number, squares[:, number - 1]
     hits = np.cumsum(targets.key[found] == targets.key[rows, None], axis=1)
     classes = int(targets.key.max()) + 1
     losses = mass @ -np.log((hits + 1.0 / classes) / (counts + 1.0))
-    wrong = {number: _wrong(targets.key, found[:, :number], rows, mass) for number in numbers}
-    least = min(wrong.values())
+    wrong = {k: _wrong(targets.key, found[:, :k], rows) for k in numbers}
+    shares = {k: float(np.average(wrong[k], weights=mass)) for k in numbers}
+    least = min(shares.values())
     chance = np.sqrt(least * (1.0 - least) / len(rows))
-    good = [number for number in numbers if wrong[number] <= least + _CHANCE * chance]
-    return min(good, key=lambda number: float(losses[number - 1]))
+    good = [k for k in numbers if shares[k] <= least + _CHANCE * chance]
+    number = min(good, key=lambda k: float(losses[k - 1]))
+    return number, wrong[number]
 
 
-def _wrong(codes: np.ndarray, found: np.ndarray, rows: np.ndarray, mass: np.ndarray) -> float:
-    """Share of rows that most of their neighbours give another class."""
+def _wrong(codes: np.ndarray, found: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """1 for each row that most of its neighbours give another class, 0 for the others."""
     n_classes = int(codes.max()) + 1
     cells = np.arange(len(rows))[:, None] * n_classes + codes[found]
     votes = np.bincount(cells.ravel(), minlength=len(rows) * n_classes).reshape(-1, n_classes)
-    return float(np.average(votes.argmax(axis=1) != codes[rows], weights=mass))
+    return (votes.argmax(axis=1) != codes[rows]).astype(np.float64)

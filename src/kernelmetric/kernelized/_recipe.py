@@ -1,8 +1,6 @@
 """What "auto" stands for: decided in one place, kept as a value, and used again where it is given.
 
-:func:`choose` looks at a metric, the number of its rows and what is known of them, and says what
-its kernel, its space and its learner are. It resolves "auto" and nothing else. What a fit used is
-its ``recipe_``; a metric with ``recipe=`` that recipe looks "auto" up there instead of choosing.
+:func:`choose` resolves "auto" and nothing else; a metric with ``recipe=`` looks it up there.
 """
 
 from __future__ import annotations
@@ -15,9 +13,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
-from kernelmetric.kernelized._parts import is_auto, is_estimator
+from kernelmetric.kernelized._parts import is_auto, is_estimator, with_columns
 from kernelmetric.kernelized._supervision import Supervision
-from kernelmetric.kernelized._tables import with_columns
 from kernelmetric.kernels import Kernel, Sum
 from kernelmetric.selection import RidgeKPCA, _ridge_kpca, automatic_kernel, automatic_space
 
@@ -29,10 +26,8 @@ _LONG = re.compile(r"\d+\.\d{5,}(?:e[-+]\d+)?")  # numbers with more digits than
 class Recipe(BaseEstimator):
     """What a metric was made of, nothing in it left to choose.
 
-    A fold, a refit or another machine does the same with it:
     ``Kernelized(learner, recipe=metric.recipe_)`` takes from it whatever is "auto" in the new
-    metric. What is not "auto" there stays as it was written. A recipe is a record, and cannot be
-    changed.
+    metric. A recipe is a record, and cannot be changed.
 
     Parameters
     ----------
@@ -228,15 +223,10 @@ def space_for(
 
 def given_space(space: Any, kernel: Any) -> Any:
     """A copy of the space that a user wrote, refused where it is none; the kernel is for words."""
-    if isinstance(space, str):
-        raise ValueError(
-            f"Got space={space!r}, but expected 'auto' or a space such as KPCA(50), "
-            "Nystroem(500) or KernelTrick()."
-        )
     if not is_estimator(space) or "kernel" not in space.get_params():
         raise ValueError(
-            f"Got space={space!r}, but expected 'auto' or a space with a kernel "
-            "parameter, such as KPCA(50) or Nystroem(500)."
+            f"Got space={space!r}, but expected 'auto' or a space with a kernel parameter, such as "
+            "KPCA(50), Nystroem(500) or KernelTrick()."
         )
     if space.get_params()["kernel"] is not None:
         raise ValueError(
@@ -247,16 +237,13 @@ def given_space(space: Any, kernel: Any) -> Any:
 
 
 def _learner(learner: Any, space: Any, known: Recipe | None) -> tuple[Any, str]:
-    """A learner for the coordinates of a space: what is "auto" goes by them, the rest stays.
-
-    Where the coordinates of training points know their labels, points held out are no judges: a
-    learner that would stop early by itself does not.
-    """
+    """A learner for the coordinates of a space: what is "auto" goes by them, the rest stays."""
     fresh = clone(learner)
     params = fresh.get_params(deep=False)
     open_ = [name for name, value in params.items() if is_auto(value)]
     meant: dict[str, Any] = {}
     if getattr(space, "knows_labels", False):
+        # Points held out are no judges where coordinates of training points know their labels.
         meant = {"early_stopping": False} | getattr(learner, "_where_labels_are_known", {})
     if known is not None and type(known.learner) is type(learner):
         settled = known.learner.get_params(deep=False)

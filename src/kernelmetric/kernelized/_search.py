@@ -3,61 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from functools import cached_property, partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 from joblib import effective_n_jobs
 from sklearn import config_context
-from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
-from sklearn.model_selection import check_cv
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.model_selection import GridSearchCV, check_cv
+from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    _check_method_params,
-    _num_samples,
-    check_array,
-    check_consistent_length,
-    column_or_1d,
-)
+from sklearn.utils.validation import _check_method_params, _num_samples
 
-from kernelmetric.compute import (
-    check_labels,
-    check_points,
-    refuse_text,
-    refuse_unsaid,
-    require_memory,
-    rows_of,
-    to_numpy,
-)
+from kernelmetric.compute import require_memory, rows_of, to_numpy
 from kernelmetric.kernelized._arguments import counted_rows, search_arguments
 from kernelmetric.kernelized._candidates import (
     check_search,
+    checked_data,
+    judge_of,
     listed_folds,
     listed_kernels,
     listed_ranks,
 )
 from kernelmetric.kernelized._delegation import BestMetric, Predictions, inner_has, placed_among
-from kernelmetric.kernelized._folds import (
-    Fold,
-    Outcome,
-    Trial,
-    as_the_metric_chose,
-    elsewhere,
-    judged_by,
-    stream,
-)
+from kernelmetric.kernelized._folds import Fold, Trial, all_outcomes, candidate, elsewhere
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._memory import search_bytes
-from kernelmetric.kernelized._parts import is_auto, is_estimator, metric_tags
+from kernelmetric.kernelized._parts import is_auto, metric_tags
 from kernelmetric.kernelized._recipe import given_space, space_for
-from kernelmetric.kernelized._results import cv_results, report_failures
-from kernelmetric.kernels import is_frame, is_table
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
 from kernelmetric.selection import LeaveOneOutRidge, automatic_kernel
 
@@ -67,11 +43,10 @@ _USUAL_FOLDS = 5  # where a splitter does not say how many there are
 class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator):
     """Kernelized, with its kernel and rank chosen by cross-validation.
 
-    It finds what ``GridSearchCV`` over :class:`Kernelized` and a classifier would find, and
-    writes the same ``cv_results_``. It does shared work once: in each fold it computes distances
-    once for all radial kernels, and eigenvectors once for all ranks of a kernel. After ``fit`` it
-    is the metric of the best candidate, learned again from all points. It is also a classifier by
-    the nearest neighbour in that metric.
+    It finds what ``GridSearchCV`` over :class:`Kernelized` and a classifier would find. In each
+    fold it computes distances once for all radial kernels, and eigenvectors once for all ranks of a
+    kernel. After ``fit`` it is the metric of the best candidate, learned again from all points, and
+    a classifier by the nearest neighbour in that metric.
 
     Parameters
     ----------
@@ -87,19 +62,16 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         The ranks: how many coordinates of the kernel's space the learner sees. None is as many
         as the space gives. In a list, ranks of a given kernel are those of :class:`KPCA`.
     space : Space or 'auto', default='auto'
-        Where coordinates come from, as in :class:`Kernelized`, where 'auto' means the same for
-        each kernel; of the ready-made ones, all but :class:`KernelTrick`, whose coordinates cannot
-        be cut.
+        Where coordinates come from, as in :class:`Kernelized`; not :class:`KernelTrick`, whose
+        coordinates cannot be cut.
     estimator : estimator, default=None
         What is fitted on the learned coordinates and scored; None is the nearest neighbour, or in
-        the automatic space the vote of as many as the metric chose, ``n_neighbors_``. Numbers are
-        averaged instead of labels where the learner learns from numbers, as MLKR does, or takes
-        both, as RFM does, and y holds numbers.
+        the automatic space the vote of as many as the metric chose, ``n_neighbors_``. Where the
+        learner learns from numbers, these are averaged.
     scoring : str or callable, default=None
         As in ``GridSearchCV``, one score; None is the estimator's own.
     n_jobs : int, default=None
-        Processes that share the folds and kernels; each gets its part of the memory budget, and
-        joblib limits its threads. The result does not depend on it. Inside
+        Processes that share the folds and kernels, and the memory budget. Inside
         ``joblib.parallel_config(backend="dask", scatter=[X, y])`` they are those of a cluster.
     refit : bool, default=True
         Whether to learn the best candidate again from all points.
@@ -116,13 +88,11 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         As in ``GridSearchCV``. The time of shared work is counted with the first candidate that
         needs it.
     best_index_ : int
-        Row of the best candidate. The first of equals wins: list first what you prefer; the
-        families begin with the smoothest kernel.
+        Row of the best candidate; the first of equals wins.
     best_params_ : dict
         Its kernel and n_components.
     best_score_ : float
-        Its mean score. It is the best of many on the same folds, so new points score a little
-        less; for an estimate, cross-validate the search.
+        Its mean score, the best of many: new points score a little less.
     best_estimator_ : Kernelized
         The metric, learned from all points. Only with ``refit``, as all that follows.
     estimator_ : estimator
@@ -140,18 +110,11 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
 
-    See Also
-    --------
-    Kernelized : One kernel, one space.
-
     Notes
     -----
-    For n points in a fold, d features, p kernels of which each reaches rank r: O(n² d + p n³)
-    time a fold for full rank, whatever the number of ranks, and the learner once for each kernel
-    and rank. The distances of a fold are held where they fit the memory budget; otherwise each
-    kernel is evaluated on its own.
-
-    A fit that is interrupted leaves the object as it was before.
+    For n points in a fold, d features and p kernels: O(n² d + p n³) time a fold for full rank,
+    whatever the number of ranks, and the learner once for each kernel and rank. Distances are held
+    where they fit the memory budget. A fit that is interrupted leaves the object as it was before.
 
     References
     ----------
@@ -214,10 +177,8 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         y : array-like of shape (n_samples,)
             Labels.
         **params : dict
-            ``groups`` for the splitter, and what else the learner's ``fit`` takes; with
-            scikit-learn's metadata routing, what each of them asks for. A ``sample_weight`` also
-            counts in the kernel, in the space, in the fit of the estimator where that takes any,
-            and in the scores.
+            ``groups`` for the splitter, and what else the learner's ``fit`` takes. A
+            ``sample_weight`` also counts in the kernel, the space, the estimator and the scores.
 
         Returns
         -------
@@ -243,8 +204,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         Returns
         -------
         array of shape (n_samples, n_components)
-            As :meth:`Kernelized.fit_transform` gives them for the best candidate: in the automatic
-            space of labelled points, each row is where it would be had it not been in the table.
+            As :meth:`Kernelized.fit_transform` gives them for the best candidate.
         """
         rows, E = self._search(X, y, params)
         if E is None or rows is None:
@@ -253,10 +213,10 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
     def _search(self, X: Any, y: Any, params: dict[str, Any]) -> tuple[Any, Any]:
         """Search; the rows that have weight, None for all, and their coordinates after a refit."""
-        judge = self._judge(y)
+        judge = judge_of(self, y)
         scorer = check_search(self, judge)
         kernels, ranks = listed_kernels(self.kernels), listed_ranks(self.n_components)
-        points, labels = self._check_data(X, y, judge)
+        points, labels = checked_data(self, X, y, judge)
         require_memory(
             self.estimate_memory(*points.shape),
             f"KernelizedCV({type(self.learner).__name__}) on {points.shape[0]} points",
@@ -274,11 +234,10 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         ]
         trial = Trial(self.learner, judge, scorer, self.error_score, self.estimator is None)
         report = Iterations(self, len(folds) * len(kernels), lambda _: {}, X, y)
-        work = stream(trial, folds, points, labels, kernels, ranks, self.n_jobs)
-        outcomes = _collected(work, len(folds), len(kernels), report)
-        report_failures(outcomes, self.error_score)
+        outcomes = all_outcomes(trial, folds, points, labels, kernels, ranks, self.n_jobs, report)
+        _warn_or_raise_about_fit_failures(outcomes, self.error_score)
         candidates = [{"kernel": k, "n_components": r} for k in kernels for r in ranks]
-        results = cv_results(candidates, outcomes)
+        results = GridSearchCV(None, {})._format_results(candidates, len(folds), outcomes)
         best = int(results["rank_test_score"].argmin())
         fitted = {
             "cv_results_": results,
@@ -290,7 +249,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         }
         E = None
         if self.refit:
-            more, E = self._refitted(candidates[best], judge, X, labels, fit_params)
+            more, E = self._refitted(candidates[best], trial, X, labels, fit_params)
             fitted |= more
         for name in ("best_estimator_", "estimator_", "refit_time_"):
             self.__dict__.pop(name, None)  # of an earlier fit
@@ -320,16 +279,13 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
         Parameters
         ----------
-        n_samples : int
-            Number of training points.
-        n_features : int
-            Number of features.
+        n_samples, n_features : int
+            Shape of the training points.
 
         Returns
         -------
         int
-            An estimate of the folds, as many at once as there are processes, or of the last fit
-            from all points, whichever takes more. ``fit`` refuses what cannot fit.
+            An estimate of the folds or of the last fit, whichever takes more.
         """
         kernels = [automatic_kernel(kernel) for kernel in listed_kernels(self.kernels)]
         ranks = listed_ranks(self.n_components)
@@ -340,10 +296,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         shape = n_samples - n_test, n_features, n_test
         n_jobs = min(effective_n_jobs(self.n_jobs), n_folds * len(kernels))
         rows = 8 * n_jobs * n_samples * n_features
-        each = [
-            search_bytes([k], self._candidate(k, highest, shape[0]).space, self.learner, *shape)
-            for k in kernels
-        ]
+        each = [search_bytes(self._candidate(k, highest, shape[0]), *shape) for k in kernels]
         folds = rows + n_jobs * max(each)
         if elsewhere():  # the machines that share the folds have memory of their own
             rows = folds = 0
@@ -361,7 +314,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         MetadataRouter
             ``fit`` of this class to ``fit`` of the learner and ``split`` of the splitter.
         """
-        splitter = check_cv(self.cv, classifier=is_classifier(self._judge()))
+        splitter = check_cv(self.cv, classifier=is_classifier(judge_of(self)))
         to_fit, to_split = MethodMapping(), MethodMapping()
         for caller in ("fit", "fit_transform"):  # which is what a pipeline calls
             to_fit.add(caller=caller, callee="fit")
@@ -372,7 +325,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
     def __sklearn_tags__(self) -> Any:
         kernels = partial(listed_kernels, self.kernels)
-        tags = metric_tags(super().__sklearn_tags__(), self.learner, self._judge(), kernels)
+        tags = metric_tags(super().__sklearn_tags__(), self.learner, judge_of(self), kernels)
         tags.target_tags.required = True
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_label = False  # learners know one label for each point
@@ -385,59 +338,17 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
     # --- what there is to search ----------------------------------------------------------------
 
-    def _judge(self, y: Any = None) -> Any:
-        """What is fitted on learned coordinates: a regressor for learners from numbers.
-
-        A learner that takes both, as RFM does, is judged by what y holds.
-        """
-        if self.estimator is not None:
-            return self.estimator
-        numbers = getattr(self.learner, "learns_from", "labels") == "targets"
-        if not numbers and y is not None and is_estimator(self.learner):
-            values = np.asarray(to_numpy(y) if is_array_api_obj(y) else y)
-            takes_both = get_tags(self.learner).target_tags.multi_output
-            fractions = values.dtype.kind == "f" and np.any(values != np.round(values))
-            numbers = takes_both and bool(fractions or values.ndim > 1)
-        return KNeighborsRegressor(1) if numbers else KNeighborsClassifier(1)
-
     @property
     def _inner(self) -> Any:
-        return vars(self).get("estimator_", self._judge())
+        return vars(self).get("estimator_", judge_of(self))
 
     def _through(self, method: str, X: Any) -> Any:
         return getattr(self._inner, method)(to_numpy(self._embed(X)))
 
-    def _check_data(self, X: Any, y: Any, judge: Any) -> tuple[Any, Any]:
-        """Points that folds can be cut from, and labels; nothing is written into this object."""
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: "
-                "candidates are scored by it."
-            )
-        if is_frame(X) and is_table(X):  # of arrays of objects scikit-learn says what is wrong
-            raise ValueError(
-                f"Got a table with names, dates or gaps, but {type(self).__name__} expected "
-                "numbers: put TableSchema() before it in a Pipeline, or search over Kernelized "
-                "with GridSearchCV."
-            )
-        probe, sparse = Kernelized(self.learner), get_tags(self).input_tags.sparse
-        points = check_points(probe, X, reset=True, accept_sparse=sparse, ensure_min_samples=2)
-        check_consistent_length(X, y)
-        if is_classifier(judge):
-            check_labels(y, points)
-            y = column_or_1d(y)
-        elif is_regressor(judge):
-            refuse_unsaid(y, "y")
-            refuse_text(y)
-            y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
-        return points, y
-
     def _candidate(self, kernel: Any, rank: int | None, n_samples: int) -> Kernelized:
         """The candidate as an estimator, for a training set of this size."""
         space = self._space(kernel, n_samples)
-        if rank is not None:
-            space.set_params(n_components=rank)
-        return Kernelized(clone(self.learner), kernel, space, random_state=self.random_state)
+        return candidate(self.learner, kernel, space, rank, self.random_state)
 
     def _space(self, kernel: Any, n_samples: int) -> Any:
         """The space of a kernel, as :class:`Kernelized` has it; its rank can be set."""
@@ -469,30 +380,14 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         return Fold(train, test, spaces, fit_params, pairwise, weights, self.random_state)
 
     def _refitted(
-        self, best: dict[str, Any], judge: Any, X: Any, y: Any, fit_params: dict[str, Any]
+        self, best: dict[str, Any], trial: Trial, X: Any, y: Any, fit_params: dict[str, Any]
     ) -> tuple[dict[str, Any], Any]:
         """The best candidate, learned from all points, and their coordinates in it."""
         started = time.perf_counter()
         metric = self._candidate(best["kernel"], best["n_components"], _num_samples(X))
         with config_context(transform_output="default"):
             E = metric.fit_transform(X, y, **fit_params)
-        if self.estimator is None:
-            judge = as_the_metric_chose(judge, metric)
-        estimator = judged_by(judge, to_numpy(E), y, fit_params.get("sample_weight"))
+        weights = fit_params.get("sample_weight")
+        estimator = trial.fitted_judge(metric, to_numpy(E), y, weights)
         spent = time.perf_counter() - started
         return {"best_estimator_": metric, "estimator_": estimator, "refit_time_": spent}, E
-
-
-def _collected(
-    work: Iterable[tuple[int, int, list[Outcome]]], n_folds: int, n_kernels: int, report: Iterations
-) -> list[list[Outcome]]:
-    """For each fold, the outcomes of all candidates in their order."""
-    report.start(None)
-    found: list[list[Any]] = [[None] * n_kernels for _ in range(n_folds)]
-    best = -np.inf
-    for fold, kernel, outcomes in work:
-        found[fold][kernel] = outcomes
-        best = max(best, np.nanmax([-np.inf, *(outcome.score for outcome in outcomes)]))
-        report(None, -best)
-    report.finish()
-    return [[outcome for outcomes in row for outcome in outcomes] for row in found]

@@ -1,13 +1,19 @@
-"""What a fit is told about its rows, of whatever kind: one value, made at the door."""
+"""What a fit is told about its rows, of whatever kind: one value, made at the door.
+
+metric-learn and its kin fit on tuples of points, arrays (n_tuples, t, n_features). A kernel wants
+every point once, so tuples are row numbers here, and after the space tuples of coordinates.
+"""
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, NamedTuple
 
-from kernelmetric.compute import Weighed, Weights
+import numpy as np
+
+from kernelmetric.compute import Weighed, Weights, take_rows
 from kernelmetric.graphs import Pairs, are_tuples, as_pairs, points_of_tuples
 from kernelmetric.kernelized._arguments import weighed_fit
-from kernelmetric.kernelized._tuples import takes_pair_tuples, tuples_of_pairs
 
 _TUPLES = ("triplets", "quadruplets")
 _PAIRS = ("pairs", "similar", "dissimilar")
@@ -51,8 +57,11 @@ class Supervision(NamedTuple):
             given |= learner.from_rows(tuples, y, n_samples)
             tuples = y = None
         pairs, similar, dissimilar = (given.get(name) for name in _PAIRS)
-        if tuples is None and takes_pair_tuples(learner):
-            tuples, y = tuples_of_pairs(as_pairs(pairs, similar, dissimilar, y, n_samples))
+        # metric-learn's learners from pairs of points say so, ``fit(pairs, y)``
+        first = next(iter(inspect.signature(learner.fit).parameters), None)
+        if tuples is None and first == "pairs":
+            known = as_pairs(pairs, similar, dissimilar, y, n_samples)
+            tuples, y = known.rows, np.where(known.is_similar, 1, -1)
             given = {name: value for name, value in given.items() if name not in _PAIRS}
         told = None
         if tuples is None and hasattr(learner, "pairs_for_space"):
@@ -73,3 +82,26 @@ def is_compared(X: Any, tuples: Any, given: dict[str, Any]) -> bool:
     return (
         tuples is not None or are_tuples(X) or any(given.get(name) is not None for name in _TUPLES)
     )
+
+
+def coordinates_of_tuples(Z: Any, tuples: Any) -> Any:
+    """Tuples (n_tuples, t, r) of coordinates, from coordinates and row numbers."""
+    rows = _check_tuples(tuples, Z.shape[0])
+    return take_rows(Z, rows.ravel()).reshape(*rows.shape, -1)
+
+
+def _check_tuples(tuples: Any, n_samples: int) -> np.ndarray:
+    """Row numbers of shape (n_tuples, t), refused where they do not number the points."""
+    rows = np.asarray(tuples)
+    if rows.ndim != 2 or rows.dtype.kind not in "iu":
+        raise ValueError(
+            f"Got tuples of shape {rows.shape} and dtype {rows.dtype}, but expected integers of "
+            "shape (n_tuples, t): row numbers of X. Tuples of points are passed as X itself."
+        )
+    if rows.size and (rows.min() < 0 or rows.max() >= n_samples):
+        bad = rows[np.any((rows < 0) | (rows >= n_samples), axis=1)][0]
+        raise ValueError(
+            f"Got the tuple {tuple(bad.tolist())}, but expected row numbers from 0 to "
+            f"{n_samples - 1}."
+        )
+    return rows

@@ -1,8 +1,4 @@
-"""What every kernel can do: be called on two blocks, be bound to data, be added and multiplied.
-
-A sum or a product of kernels is a kernel, and kernels are added and multiplied: neither can be
-written without the other, so both are here.
-"""
+"""What every kernel can do; and sums and products, which kernels are made into by + and *."""
 
 from __future__ import annotations
 
@@ -15,8 +11,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from kernelmetric.compute import all_finite, backend_of, map_rows, namespace, take_rows
-from kernelmetric.kernels._points import as_block, check_number, largest_entry, same_dtype
-from kernelmetric.kernels._tables import reads_columns, schema_of, with_schema
+from kernelmetric.kernels._points import (
+    as_block,
+    check_number,
+    largest_entry,
+    reads_columns,
+    same_dtype,
+    schema_of,
+    with_schema,
+)
 from kernelmetric.kernels._terms import Terms, check_terms, values_of
 from kernelmetric.tables import TableSchema, is_frame, is_table
 
@@ -28,7 +31,8 @@ class Kernel(BaseEstimator):
 
     A subclass stores its parameters and writes one formula, ``_evaluate(A, B)``. Where a
     parameter may be left to the data it also defines ``is_bound``, and ``_from_data(X, y)``, which
-    returns the parameters that ``bind`` sets.
+    returns the parameters that ``bind`` sets. A kernel that becomes another by learning defines
+    ``_bound(X, y)`` instead.
 
     Attributes
     ----------
@@ -108,18 +112,22 @@ class Kernel(BaseEstimator):
         X : array of shape (n, d)
             Training points.
         y : array of shape (n,), default=None
-            Labels, for kernels that look at them.
+            Labels or numbers, for kernels that look at them;
+            :class:`~kernelmetric.compute.Weighed` where rows have weights.
 
         Returns
         -------
         Kernel
-            A new kernel, of the same class unless a class says otherwise; this one is unchanged.
-            Binding a concrete kernel gives an equal one.
+            A new kernel; this one is unchanged. Binding a concrete kernel gives an equal one.
         """
         if is_table(X) or (is_frame(X) and reads_columns(self)):
             return self._bind_table(X, y)
         if isinstance(X, np.ndarray | list) or is_frame(X):
             X, _ = self._check_blocks(X, None)
+        return self._bound(X, y)
+
+    def _bound(self, X: Any, y: Any) -> Kernel:
+        """``bind`` on checked points; a kernel that learns what it is returns another."""
         known, params = self._from_data(X, y), self.get_params(deep=False)
         others = {name: params[name] for name in params if name not in known}
         return type(self)(**known, **clone(others, safe=False))
@@ -137,8 +145,10 @@ class Kernel(BaseEstimator):
         Returns
         -------
         array of shape (m, d)
-            The chosen points themselves.
+            The chosen points themselves; of a precomputed kernel, the numbers of their columns.
         """
+        if self.pairwise:
+            return np.arange(X.shape[1]) if indices is None else np.asarray(indices)
         if is_frame(X) or is_table(X):
             X = as_block(X, self)
         return X if indices is None else take_rows(X, indices)
@@ -235,26 +245,22 @@ class Kernel(BaseEstimator):
         )
 
 
+def _of_all_terms(name: str, meaning: str) -> Any:
+    """A property that holds where it does for every term."""
+
+    def holds(self: Any) -> bool:
+        self._check_terms()
+        return all(getattr(kernel, name) for kernel in self.kernels)
+
+    return property(holds, doc=meaning)
+
+
 class _Composition(Terms, Kernel):
     """Kernel made of kernels: what they give, combined."""
 
-    @property
-    def accepts_sparse(self) -> bool:
-        """Whether every term accepts sparse points."""
-        self._check_terms()
-        return all(kernel.accepts_sparse for kernel in self.kernels)
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether every term can be evaluated."""
-        self._check_terms()
-        return all(kernel.is_bound for kernel in self.kernels)
-
-    @property
-    def is_radial(self) -> bool:
-        """Whether every term is a function of the squared distance."""
-        self._check_terms()
-        return all(kernel.is_radial for kernel in self.kernels)
+    accepts_sparse = _of_all_terms("accepts_sparse", "Whether every term accepts sparse points.")
+    is_bound = _of_all_terms("is_bound", "Whether every term can be evaluated.")
+    is_radial = _of_all_terms("is_radial", "Whether every term is a function of the distance.")
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         self._check_terms()
@@ -325,8 +331,7 @@ class Sum(_Composition):
         for weight, kernel in zip(weights, self.kernels, strict=False):
             inside = f"({kernel!r})" if isinstance(kernel, Sum) else repr(kernel)
             terms.append(inside if weight == 1 else f"{weight:.6g} * {inside}")
-        text = " + ".join(terms) if terms else "Sum([])"
-        return text if len(text) <= N_CHAR_MAX else text[: N_CHAR_MAX - 3] + "..."
+        return _shortened(" + ".join(terms) or "Sum([])", N_CHAR_MAX)
 
     def _weights(self) -> list[float]:
         if self.weights is None:
@@ -385,11 +390,14 @@ class Product(_Composition):
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         parts = [f"({k!r})" if isinstance(k, Sum) else repr(k) for k in self.kernels]
-        text = " * ".join(parts) if parts else "Product([])"
-        return text if len(text) <= N_CHAR_MAX else text[: N_CHAR_MAX - 3] + "..."
+        return _shortened(" * ".join(parts) or "Product([])", N_CHAR_MAX)
 
     def _combined(self, values: Iterable[Any]) -> Any:
         return reduce(lambda total, K: backend_of(total).multiplied(total, K), values)
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def _weighted_terms(kernel: Kernel) -> list[tuple[float, Kernel]]:

@@ -18,10 +18,8 @@ class Columns(Kernel):
 
     .. math:: k(x, y) = k_0(\phi(x), \phi(y))
 
-    where :math:`\phi` is what :class:`~kernelmetric.kernels.TableSchema` makes of the columns:
-    numbers by their spread, a feature of zeros and ones for every name, missing values a state of
-    their own. Two names are at one distance from each other, whichever they are. Sums and products
-    of such kernels are kernels of the whole table.
+    where :math:`\phi` is what :class:`~kernelmetric.kernels.TableSchema` makes of the columns. Sums
+    and products of such kernels are kernels of the whole table.
 
     Parameters
     ----------
@@ -32,14 +30,10 @@ class Columns(Kernel):
     schema : TableSchema, default=None
         What the columns are. ``bind`` on a table learns it.
 
-    See Also
-    --------
-    TableSchema : What becomes of a column, and what is refused.
-
     Notes
     -----
-    Frames of pandas, polars and pyarrow need narwhals; arrays of objects are tables as well. Of an
-    array of numbers, the columns are taken as they are.
+    Frames need narwhals; arrays of objects are tables as well. Of an array of numbers, the columns
+    are taken as they are.
 
     Examples
     --------

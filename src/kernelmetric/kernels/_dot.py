@@ -6,12 +6,12 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
-from sklearn.utils.sparsefuncs import min_max_axis
 
 from kernelmetric.compute import device_of, is_sparse, namespace
 from kernelmetric.kernels._base import Kernel
-from kernelmetric.kernels._points import check_number, ones
+from kernelmetric.kernels._points import check_gamma, check_number, ones
 
 _HIGHEST_DEGREE = 10_000  # far beyond what floating-point numbers can take
 
@@ -20,8 +20,6 @@ class Linear(Kernel):
     r"""Inner product: the kernel that changes nothing.
 
     .. math:: k(x, y) = x^\top y
-
-    A block of n × m values takes O(n m d) time.
 
     Examples
     --------
@@ -43,8 +41,6 @@ class Polynomial(Kernel):
     r"""Polynomial kernel: all monomials of the features up to a degree.
 
     .. math:: k(x, y) = (\gamma\, x^\top y + c_0)^p
-
-    A block of n × m values takes O(n m d) time.
 
     Parameters
     ----------
@@ -76,15 +72,9 @@ class Polynomial(Kernel):
         return self.gamma is None or isinstance(self.gamma, Real)
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
-        known = self.gamma is None or isinstance(self.gamma, Real)
-        if not known and not (isinstance(self.gamma, str) and self.gamma == "auto"):
-            raise ValueError(
-                f"Got gamma={self.gamma!r}, but expected a number, None or 'auto': "
-                "try gamma='auto', which is 1 / n_features."
-            )
-        gamma = self.gamma if known else 1.0 / X.shape[1]
-        degree, gamma, coef0 = self._checked(gamma)
-        return {"degree": degree, "gamma": gamma, "coef0": coef0}
+        words = {"auto": lambda: 1.0 / X.shape[1]}
+        gamma = check_gamma(1.0 if self.gamma is None else self.gamma, words)
+        return dict(zip(("degree", "gamma", "coef0"), self._checked(gamma), strict=True))
 
     def _checked(self, gamma: Any) -> tuple[int, float, float]:
         whole = isinstance(self.degree, Integral) and not isinstance(self.degree, bool)
@@ -107,12 +97,40 @@ class Polynomial(Kernel):
         return self._power(squared_norms(A))
 
 
+def polynomial_degrees() -> list[Polynomial]:
+    r"""The polynomial kernels of degrees 1 to 5, scaled by the number of features D.
+
+    .. math:: k(x, y) = \left(\frac{x^\top y}{D}\right)^p
+
+    The family of [1]_ for images of digits, whose pixels want one scale in common.
+
+    Returns
+    -------
+    list of Polynomial
+        By increasing degree; D is settled by ``bind``.
+
+    References
+    ----------
+    .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
+       learning algorithms", Neurocomputing 73 (2010), section 5.1.
+
+    Examples
+    --------
+    >>> from kernelmetric.kernels import polynomial_degrees
+    >>> [kernel.degree for kernel in polynomial_degrees()]
+    [1, 2, 3, 4, 5]
+    >>> polynomial_degrees()[2]
+    Polynomial(coef0=0.0, degree=3, gamma='auto')
+    """
+    return [Polynomial(degree=degree, gamma="auto", coef0=0.0) for degree in range(1, 6)]
+
+
 class Cosine(Kernel):
     r"""Cosine of the angle between two points.
 
     .. math:: k(x, y) = \frac{x^\top y}{\|x\| \|y\|}
 
-    A point at the origin has kernel value 0 with every point. O(n m d) time for a block.
+    A point at the origin has kernel value 0 with every point.
 
     Examples
     --------
@@ -137,13 +155,8 @@ class Jaccard(Kernel):
     .. math:: k(x, y) = \frac{x^\top y}{\|x\|^2 + \|y\|^2 - x^\top y}
 
     For features of zeros and ones that is |X ∩ Y| / |X ∪ Y|: of words, of pieces of text, of
-    whatever ``CountVectorizer(binary=True)`` finds. Two empty sets have the value 1. O(n m d) time
-    for a block, O(n m s) where sparse rows have s entries.
-
-    Notes
-    -----
-    Positive semi-definite for all points: with a and b the squared norms and c the product, the
-    value is the sum of the powers of c / (a + b), and 1 / (a + b) is itself a kernel [1]_.
+    whatever ``CountVectorizer(binary=True)`` finds. Two empty sets have the value 1. It is positive
+    semi-definite for all points [1]_.
 
     References
     ----------
@@ -196,19 +209,10 @@ def unit_rows(A: Any) -> Any:
     """Rows of A scaled to norm one; rows of zeros stay."""
     # The largest entry goes first, so that squares of huge or tiny features stay in range.
     if is_sparse(A):
-        largest = np.max(np.abs(min_max_axis(A, axis=1)), axis=0)
-        A = _divided_rows(A, largest)
-        return _divided_rows(A, row_norms(A))
+        return normalize(normalize(A, "max"))
     xp = namespace(A)
     one = xp.ones((), dtype=A.dtype, device=device_of(A))
     largest = xp.max(xp.abs(A), axis=1, keepdims=True)
     A = A / xp.where(largest > 0, largest, one)
     norms = xp.sqrt(xp.sum(A * A, axis=1, keepdims=True))
     return A / xp.where(norms > 0, norms, one)
-
-
-def _divided_rows(A: Any, by: np.ndarray) -> Any:
-    """Rows of a sparse A divided by numbers; by zero is left out."""
-    A = A.copy()
-    A.data /= np.repeat(np.where(by > 0, by, 1), np.diff(A.indptr))
-    return A

@@ -17,11 +17,9 @@ from kernelmetric.tables._frames import holds_objects
 class FunctionKernel(Kernel):
     """Any function as a kernel.
 
-    The function is given two blocks of points, n × d and m × d, and returns n × m kernel values,
-    as scikit-learn's SVC and Gaussian-process kernels do. A function of two single points that
-    returns a number is understood too; it is called n m times. Points are rows of numbers: texts,
-    other objects and tables are refused. Pass the values of a function of these, with
-    ``kernel="precomputed"``.
+    The function is given two blocks of points, n × d and m × d, and returns n × m kernel values. A
+    function of two single points that returns a number is understood too; it is called n m times.
+    Points are rows of numbers; for texts and other objects pass ``kernel="precomputed"``.
 
     Parameters
     ----------
@@ -53,11 +51,7 @@ class FunctionKernel(Kernel):
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         A, _ = self._check_blocks(X, None)
-        if not (self.params is None or isinstance(self.params, dict)):
-            raise ValueError(
-                f"Got params={self.params!r}, but expected a dict of keyword arguments of the "
-                "kernel function: try {'gamma': 0.5}."
-            )
+        _check_params(self.params)
         params = None if self.params is None else dict(self.params)
         return {"function": self.function, "params": params, "form": self._form(A)}
 
@@ -122,9 +116,8 @@ class FunctionKernel(Kernel):
 class PairwiseKernel(Kernel):
     """A kernel of scikit-learn, by its name in ``sklearn.metrics.pairwise``.
 
-    For the names that have no class of their own here, such as "chi2" and "sigmoid". NumPy only.
-    Not all of them are positive semi-definite ("additive_chi2" and "sigmoid" are not in general);
-    a space refuses what is not.
+    For the names that have no class of their own here, such as "chi2". NumPy only. Not all of them
+    are positive semi-definite; a space refuses what is not.
 
     Parameters
     ----------
@@ -150,11 +143,7 @@ class PairwiseKernel(Kernel):
                 f"Got metric={self.metric!r}, but expected one of "
                 f"{sorted(PAIRWISE_KERNEL_FUNCTIONS)}."
             )
-        if not (self.params is None or isinstance(self.params, dict)):
-            raise ValueError(
-                f"Got params={self.params!r}, but expected a dict of keyword arguments of the "
-                "kernel: try {'gamma': 0.5}."
-            )
+        _check_params(self.params)
         if not isinstance(A, np.ndarray):
             raise TypeError(
                 f"Got {type(A).__name__}, but scikit-learn's kernel {self.metric!r} expected NumPy "
@@ -164,14 +153,21 @@ class PairwiseKernel(Kernel):
         return K.astype(A.dtype, copy=False)
 
 
+def _check_params(params: Any) -> None:
+    if not (params is None or isinstance(params, dict)):
+        raise ValueError(
+            f"Got params={params!r}, but expected a dict of keyword arguments of the kernel: try "
+            "{'gamma': 0.5}."
+        )
+
+
 def refuse_objects(kernel: Kernel, *blocks: Any) -> None:
     """Refuse texts, objects and tables for a function, which would get numbers made of them."""
     if _has_function(kernel) and any(map(holds_objects, blocks)):
         raise ValueError(
             "Got texts, other objects or a table, but a function as kernel expected rows of "
-            "numbers. For a function f of texts or objects try kernel='precomputed', with "
-            "fit(f(A, A), y) and transform(f(B, A)); for one of the numbers that the columns of a "
-            "table become try Columns(kernel=f)."
+            "numbers: try kernel='precomputed', with fit(f(A, A), y) and transform(f(B, A)), or "
+            "for the numbers that columns become, Columns(kernel=f)."
         )
 
 

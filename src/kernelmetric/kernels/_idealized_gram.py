@@ -45,9 +45,8 @@ def idealized_gram(K: Any, y: Any, gamma: float, class_weight: Any = None) -> np
     """The idealized Gram matrix ``K + γ/2 K*``, eq. (2) of [1]_.
 
     Squared distances across classes grow by γ, those inside a class stay, eq. (3); the alignment
-    with the ideal kernel grows (Proposition 1, which asks for γ > -⟨K, K*⟩/⟨K*, K*⟩; in fact every
-    γ > 0 will do unless K is a multiple of K* already). It knows nothing of other points: see
-    :class:`kernelmetric.IdealizedKernel` for those.
+    with the ideal kernel grows (Proposition 1). For new points see
+    :class:`kernelmetric.IdealizedKernel`.
 
     Parameters
     ----------
@@ -123,34 +122,29 @@ def form_alignment(
     E: np.ndarray, M: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None
 ) -> float:
     """Alignment of ``E M Eᵀ`` with the ideal kernel, without n × n where n is large."""
-    if weights is not None:
-        W = np.where(codes == np.arange(codes.max() + 1)[:, None], weights, 0.0)
-        MG, sums = M @ (E.T @ (weights[:, None] * E)), W @ E
-        product = float(np.sum((sums @ M) * sums))
-        return _cosine(product, float(np.sum(MG * MG.T)), float(np.sum(W.sum(axis=1) ** 2)))
-    if E.shape[0] <= E.shape[1]:
+    if weights is None and E.shape[0] <= E.shape[1]:
         return ideal_alignment(E @ M @ E.T, codes)
-    counts = np.bincount(codes)
+    weights = np.ones(len(E)) if weights is None else weights
+    counts, weighted = np.bincount(codes, weights=weights), weights[:, None] * E
     sums = np.zeros((len(counts), E.shape[1]))
-    np.add.at(sums, codes, E)
-    MG = M @ (E.T @ E)
+    np.add.at(sums, codes, weighted)
+    MG = M @ (E.T @ weighted)
     product = float(np.sum((sums @ M) * sums))
-    return _cosine(product, float(np.sum(MG * MG.T)), float(np.sum(counts.astype(float) ** 2)))
+    return _cosine(product, float(np.sum(MG * MG.T)), float(np.sum(counts**2)))
 
 
 def gram_alignment(
     kernel: Any, X: Any, codes: np.ndarray, weights: np.ndarray | None = None
 ) -> float:
     """Alignment of a bound kernel with the ideal one on points, a block of rows at a time."""
-    counts = np.bincount(codes, weights=weights).astype(float)
+    w = np.ones(len(codes)) if weights is None else weights
+    counts = np.bincount(codes, weights=w)
 
     def products(rows: slice) -> tuple[float, float]:
         K = to_numpy(kernel(X[rows, :], X)).astype(np.float64)
-        if weights is not None:
-            both = weights[rows, None] * weights
-            same = np.sum(K * both, where=codes[rows, None] == codes)
-            return float(same), float(np.sum(K * K * both))
-        return float(np.sum(K[codes[rows, None] == codes])), float(np.sum(K * K))
+        weighted = w[rows, None] * K * w
+        same = np.sum(weighted, where=codes[rows, None] == codes)
+        return float(same), float(np.sum(K * weighted))
 
     product, square = sum_rows(products, X.shape[0], 3 * 8 * X.shape[0])
     return _cosine(product, square, float(np.sum(counts**2)))

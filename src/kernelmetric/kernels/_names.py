@@ -7,23 +7,10 @@ from typing import Any
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from kernelmetric.kernels._base import Kernel
-from kernelmetric.kernels._dot import Cosine, Jaccard, Linear, Polynomial
 from kernelmetric.kernels._function import FunctionKernel, PairwiseKernel
-from kernelmetric.kernels._laplacian import Laplacian
-from kernelmetric.kernels._precomputed import Precomputed
-from kernelmetric.kernels._radial import RBF, Delta
+from kernelmetric.kernels._registry import KERNELS, RBF, Polynomial
 
-_NAMES: dict[str, type[Kernel]] = {
-    "rbf": RBF,
-    "laplacian": Laplacian,
-    "poly": Polynomial,
-    "polynomial": Polynomial,
-    "linear": Linear,
-    "cosine": Cosine,
-    "jaccard": Jaccard,
-    "delta": Delta,
-    "precomputed": Precomputed,
-}
+_NAMES = {kernel.__name__.lower(): kernel for kernel in KERNELS} | {"poly": Polynomial}
 
 
 def as_kernel(spec: Any = None) -> Kernel:
@@ -33,8 +20,8 @@ def as_kernel(spec: Any = None) -> Kernel:
     ----------
     spec : Kernel, str, callable or None
         A kernel passes through. A name stands for the class with its defaults ("rbf",
-        "laplacian", "poly", "linear", "cosine", "delta", "precomputed", or any kernel name of
-        scikit-learn). A callable becomes a ``FunctionKernel``; Gaussian-process kernels of
+        "laplacian", "poly", "linear", "cosine", "jaccard", "delta", "precomputed", or any kernel
+        name of scikit-learn). A callable becomes a ``FunctionKernel``; Gaussian-process kernels of
         scikit-learn are such callables. None means the RBF of median width.
 
     Returns

@@ -1,16 +1,17 @@
-"""Checks of what a kernel is given: blocks of points, and numbers as parameters."""
+"""What a kernel is given: blocks of points, tables by their schema, numbers as parameters."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from array_api_compat import is_array_api_obj
+from sklearn.base import clone
 
 from kernelmetric.compute import device_of, is_sparse, namespace, refuse_unsaid, to_numpy
-from kernelmetric.kernels._tables import schema_of
-from kernelmetric.tables import is_frame, is_table
+from kernelmetric.tables import TableSchema, is_frame, is_table
 
 
 def as_block(A: Any, kernel: Any) -> Any:
@@ -22,7 +23,7 @@ def as_block(A: Any, kernel: Any) -> Any:
         if not kernel.accepts_sparse:
             raise TypeError(
                 f"Got sparse points, but {type(kernel).__name__} expected a dense array: try "
-                "X.toarray(), or a kernel that takes sparse data (Linear, Polynomial, RBF, Cosine)."
+                "X.toarray(), or a kernel that takes sparse data, such as RBF."
             )
         A = A.tocsr()
         return A if A.dtype in (np.float32, np.float64) else A.astype(np.float64)
@@ -96,8 +97,37 @@ def check_number(name: str, value: Any, *, positive: bool = False) -> float:
     return number
 
 
+def check_gamma(gamma: Any, words: dict[str, Callable[[], float]]) -> float:
+    """A number as it is; one of the words as what the data say of it; anything else refused."""
+    if isinstance(gamma, Real):
+        return check_number("gamma", gamma)
+    if isinstance(gamma, str) and gamma in words:
+        return words[gamma]()
+    *first, last = ["a number", *map(repr, words)]
+    raise ValueError(f"Got gamma={gamma!r}, but expected {', '.join(first)} or {last}.")
+
+
 def ones(A: Any) -> Any:
     """Ones, one per row of A, in its library and dtype."""
     if is_sparse(A):
         return np.ones(A.shape[0], dtype=A.dtype)
     return namespace(A).ones(A.shape[0], dtype=A.dtype, device=device_of(A))
+
+
+def schema_of(kernel: Any) -> TableSchema | None:
+    """The schema that a kernel reads tables by, if any."""
+    parts = [kernel, *kernel.get_params(deep=True).values()]
+    return next((part for part in parts if isinstance(part, TableSchema)), None)
+
+
+def reads_columns(kernel: Any) -> bool:
+    """Whether a part of a kernel takes the columns of a table."""
+    return any(name.split("__")[-1] == "schema" for name in kernel.get_params(deep=True))
+
+
+def with_schema(kernel: Any, schema: TableSchema) -> Any:
+    """An unbound copy of a kernel for the features that a fitted schema makes of a table."""
+    given = {"schema": schema, "groups": schema.groups_}
+    kernel = clone(kernel, safe=False)
+    names = [name for name in kernel.get_params(deep=True) if name.split("__")[-1] in given]
+    return kernel.set_params(**{name: given[name.split("__")[-1]] for name in names})

@@ -18,8 +18,7 @@ class Precomputed(Kernel):
     r"""X itself holds the kernel values.
 
     In ``fit`` X is the Gram matrix of the training points, :math:`X_{ij} = k(x_i, x_j)`; later a
-    row of X holds the kernel values of one new point with all training points. Estimators that
-    hold this kernel carry scikit-learn's pairwise tag, so cross-validation cuts rows and columns.
+    row of X holds the kernel values of one new point with all training points.
 
     Examples
     --------
@@ -60,23 +59,6 @@ class Precomputed(Kernel):
                 "symmetric Gram matrix: try (K + K.T) / 2 if that is round-off."
             )
         return {}
-
-    def anchors(self, X: Any, indices: Any = None) -> Any:
-        """Return the columns of training points: their indices.
-
-        Parameters
-        ----------
-        X : array of shape (n, n)
-            Gram matrix of the training points.
-        indices : array of int of shape (m,), default=None
-            Which of them; None means all.
-
-        Returns
-        -------
-        ndarray of int of shape (m,)
-            Indices into the columns of X.
-        """
-        return np.arange(X.shape[1]) if indices is None else np.asarray(indices)
 
     def _check_blocks(self, A: Any, B: Any) -> tuple[Any, Any]:
         A = as_block(A, self)

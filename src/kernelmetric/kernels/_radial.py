@@ -1,4 +1,4 @@
-"""Radial kernels: functions of the squared Euclidean distance."""
+"""Kernels that are functions of a distance: the squared Euclidean one, or L1."""
 
 from __future__ import annotations
 
@@ -6,29 +6,34 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
     Weights,
+    all_finite,
     exp_of_negative,
     is_sparse,
+    l1_distances,
     median_squared_distance,
     namespace,
     squared_distances,
+    take_rows,
     to_numpy,
     unweighed,
+    weighted_quantiles,
 )
 from kernelmetric.kernels._base import Kernel
-from kernelmetric.kernels._points import check_number, ones
+from kernelmetric.kernels._points import check_gamma, check_number, ones
 
 _DELTA_FRACTION = 0.01
+_MEDIAN_ROWS = 400  # 80 000 pairs settle a median to well under a percent
 _LEAST_SPREAD = 1e-290  # one over a squared distance below this overflows, or nearly
 
 
 class RadialKernel(Kernel):
     """Base class of kernels exp(-γ ‖x - y‖²), which share one block of squared distances.
 
-    A subclass says what γ is (``_gamma``); ``Sum`` computes the distances once for all its
-    radial terms.
+    A subclass says what γ is (``_gamma``).
     """
 
     accepts_sparse = True
@@ -52,8 +57,6 @@ class RBF(RadialKernel):
 
     .. math:: k(x, y) = \exp(-\gamma \|x - y\|^2)
 
-    A block of n × m values takes O(n m d) time and one n × m array.
-
     Parameters
     ----------
     gamma : float or {"median", "scale", "auto"}, default=None
@@ -65,9 +68,8 @@ class RBF(RadialKernel):
 
     References
     ----------
-    .. [1] R. Chatpatanasiri, T. Korsrilabutr, P. Tangchanachaianan, B. Kijsirikul. "A new
-       kernelization framework for Mahalanobis distance learning algorithms". Neurocomputing,
-       2010.
+    .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
+       learning algorithms", Neurocomputing 73 (2010).
 
     Examples
     --------
@@ -98,23 +100,16 @@ class RBF(RadialKernel):
                 f"Got gamma={self.gamma!r} and sigma={self.sigma!r}, but expected one of them: "
                 "each of the two sets the width."
             )
-        word = "median" if self.gamma is None else self.gamma if isinstance(self.gamma, str) else ""
         if self.sigma is not None:
             sigma = check_number("sigma", self.sigma, positive=True)
-            gamma = _inverse_square("sigma", sigma, 2.0 * X.shape[1])
-        elif isinstance(self.gamma, Real):
-            gamma = check_number("gamma", self.gamma)
-        elif word == "median":
-            gamma = _inverse(median_distance(X, unweighed(y)[1]))
-        elif word == "scale":
-            gamma = _inverse(X.shape[1] * _variance(X, unweighed(y)[1]))
-        elif word == "auto":
-            gamma = 1.0 / X.shape[1]
-        else:
-            raise ValueError(
-                f"Got gamma={self.gamma!r}, but expected a number, 'median', 'scale' or 'auto': "
-                "try gamma='median'."
-            )
+            return {"gamma": _inverse_square("sigma", sigma, 2.0 * X.shape[1]), "sigma": None}
+        weights = unweighed(y)[1]
+        words = {
+            "median": lambda: _inverse(median_distance(X, weights)),
+            "scale": lambda: _inverse(X.shape[1] * _variance(X, weights)),
+            "auto": lambda: 1.0 / X.shape[1],
+        }
+        gamma = check_gamma("median" if self.gamma is None else self.gamma, words)
         return {"gamma": gamma, "sigma": None}
 
     def _gamma(self) -> float:
@@ -128,8 +123,7 @@ class Delta(RadialKernel):
 
     with a width w far below the distances between points. ``K + rho * Delta()`` gives every
     training point a private coordinate, like the ridge of a soft margin. It is a very narrow
-    Gaussian, not a test of equality: last-bit differences between batches do not change it, so
-    training points keep their coordinates in ``transform``. O(n m d) time for a block.
+    Gaussian, so last-bit differences between batches do not change it.
 
     Parameters
     ----------
@@ -168,12 +162,114 @@ class Delta(RadialKernel):
         return _inverse_square("width", width, 2.0)
 
 
+class Laplacian(Kernel):
+    r"""Laplacian kernel, less smooth than the Gaussian and milder on outlying features.
+
+    .. math:: k(x, y) = \exp(-\gamma \|x - y\|_1)
+
+    Parameters
+    ----------
+    gamma : float or {"auto", "median"}, default=None
+        The inverse width. "auto" or None: 1 / d, as in scikit-learn; "median": one over the
+        median L1 distance between training points.
+
+    Examples
+    --------
+    >>> from kernelmetric.kernels import Laplacian
+    >>> kernel = Laplacian(gamma=1.0)
+    >>> kernel([[0.0, 0.0]], [[0.0, 0.0], [0.5, 0.5]]).round(3)
+    array([[1.   , 0.368]])
+    """
+
+    def __init__(self, gamma: float | str | None = None):
+        self.gamma = gamma
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether gamma is a number."""
+        return isinstance(self.gamma, Real)
+
+    def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
+        words = {
+            "auto": lambda: 1.0 / X.shape[1],
+            "median": lambda: 1.0 / _median_l1(X, unweighed(y)[1]),
+        }
+        return {"gamma": check_gamma("auto" if self.gamma is None else self.gamma, words)}
+
+    def _gamma(self) -> float:
+        return check_number("gamma", self.gamma)
+
+    def _evaluate(self, A: Any, B: Any) -> Any:
+        D1 = l1_distances(A, B)
+        if not all_finite(D1):
+            raise ValueError(
+                "Got L1 distances that overflow, but expected finite numbers: "
+                "try rescaling the features, for instance with StandardScaler."
+            )
+        return exp_of_negative(D1, self._gamma(), overwrite=True)
+
+    def _diagonal(self, A: Any) -> Any:
+        return ones(A)
+
+
+def rbf_widths() -> list[RBF]:
+    r"""The 21 scaled Gaussian kernels of [1]_, from almost a delta to almost a constant.
+
+    .. math:: k(x, y) = \exp\left(-\frac{\|x - y\|^2}{2 D \sigma^2}\right)
+
+    Returns
+    -------
+    list of RBF
+        By increasing σ, from 0.01 to 1000; D, the number of features, is settled by ``bind``.
+
+    References
+    ----------
+    .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
+       learning algorithms", Neurocomputing 73 (2010), section 5.1.
+
+    Examples
+    --------
+    >>> from kernelmetric.kernels import rbf_widths
+    >>> len(rbf_widths())
+    21
+    >>> rbf_widths()[:3]
+    [RBF(sigma=0.01), RBF(sigma=0.025), RBF(sigma=0.05)]
+    """
+    factors = [(factor, power) for power in (-2, -1, 0, 1, 2) for factor in (1, 2.5, 5, 7.5)]
+    widths = [float(f"{factor}e{power}") for factor, power in factors]
+    return [RBF(sigma=sigma) for sigma in [*widths, 1000.0]]
+
+
 def median_distance(X: Any, weights: Weights | None = None) -> float:
     """Median squared distance of X, refused when it overflows."""
     if X.shape[0] < 2:
         return 1.0  # no pair of points says anything about a width
     median = median_squared_distance(X, weights=weights)
     return median if median > _LEAST_SPREAD else 1.0  # below: for float64 the points coincide
+
+
+def _median_l1(X: Any, weights: Weights | None = None) -> float:
+    n = X.shape[0]
+    rows = np.arange(n)
+    if n > _MEDIAN_ROWS:
+        rows = check_random_state(0).choice(n, _MEDIAN_ROWS, replace=False)
+        X = take_rows(X, rows)
+    with np.errstate(all="ignore"):
+        D1 = l1_distances(to_numpy(X).astype(np.float64))
+        apart = D1 > 0
+        if not apart.any():
+            median = 1.0
+        elif weights is None:
+            median = float(np.median(D1[apart]))
+        else:
+            counts = np.outer(weights.counts[rows], weights.counts[rows])
+            median = float(weighted_quantiles(D1[apart], counts[apart], 0.5))
+    if not np.isfinite(median):
+        raise ValueError(
+            f"Got a median L1 distance of {median}, but expected a finite number: "
+            "try rescaling the features, for instance with StandardScaler."
+        )
+    return median if np.isfinite(1.0 / median) else 1.0
 
 
 def _variance(X: Any, weights: Weights | None = None) -> float:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import _BaseComposition
 
 from kernelmetric.compute import squared_distances
 
-_TERM = re.compile(r"k(\d+)")
 
-
-class Terms(BaseEstimator):
+class Terms(_BaseComposition):
     """Kernels in a list, reachable as parameters ``k0``, ``k0__gamma``, ``k1``, ..."""
 
     kernels: Any
+
+    @property
+    def _named(self) -> list[tuple[str, Any]]:
+        listed = self.kernels if isinstance(self.kernels, list | tuple) else []
+        return [(f"k{i}", kernel) for i, kernel in enumerate(listed)]
+
+    @_named.setter
+    def _named(self, named: list[tuple[str, Any]]) -> None:
+        self.kernels = [kernel for _, kernel in named]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Get the parameters, with those of the terms when ``deep``.
@@ -31,16 +37,7 @@ class Terms(BaseEstimator):
         dict
             Parameter names and values.
         """
-        params = super().get_params(deep=False)
-        if not deep or not isinstance(self.kernels, list | tuple):
-            return params
-        for i, kernel in enumerate(self.kernels):
-            if not isinstance(kernel, BaseEstimator):
-                continue
-            params[f"k{i}"] = kernel
-            for name, value in kernel.get_params(deep=True).items():
-                params[f"k{i}__{name}"] = value
-        return params
+        return self._get_params("_named", deep=deep)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of the terms as ``k0__gamma``.
@@ -55,27 +52,9 @@ class Terms(BaseEstimator):
         self
             The same kernel.
         """
-        own = params.keys() & self.get_params(deep=False).keys()
-        for name in own:
-            setattr(self, name, params[name])
-        nested: dict[int, dict[str, Any]] = {}
-        for name in [name for name in params if name not in own]:
-            term, _, rest = name.partition("__")
-            match = _TERM.fullmatch(term)
-            if match is None or int(match[1]) >= len(self.kernels):
-                names = sorted(self.get_params(deep=False)) + [
-                    f"k{i}" for i in range(len(self.kernels))
-                ]
-                raise ValueError(
-                    f"Invalid parameter {name!r} for {self!r}. Valid parameters are: {names!r}."
-                )
-            i = int(match[1])
-            if rest:
-                nested.setdefault(i, {})[rest] = params[name]
-            else:  # a new list: the old one may belong to another kernel
-                self.kernels = [*self.kernels[:i], params[name], *self.kernels[i + 1 :]]
-        for i, values in nested.items():
-            self.kernels[i].set_params(**values)
+        if "kernels" in params:  # parameters of terms are those of the new ones
+            self.kernels = params.pop("kernels")
+        self._set_params("_named", **params)
         return self
 
 
@@ -91,13 +70,12 @@ def check_terms(kernels: Any, name: str, kind: Any) -> None:
     for kernel in kernels:
         if not isinstance(kernel, kind):
             raise ValueError(
-                f"Got {kernel!r} as a term of {name}, but expected a Kernel: "
-                "try as_kernel on it first."
+                f"Got {kernel!r} as a term of {name}, but expected a Kernel: try as_kernel on it."
             )
         if kernel.pairwise:
             raise ValueError(
-                f"Got Precomputed as a term of {name}, but expected kernels of points: its "
-                "input is a matrix of kernel values; try combining the matrices yourself."
+                f"Got Precomputed as a term of {name}, but expected kernels of points: try "
+                "combining the matrices of kernel values yourself."
             )
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -24,7 +23,7 @@ from kernelmetric.compute import (
     to_numpy,
     unchanged_on_failure,
 )
-from kernelmetric.learners._checks import check_flags, check_number, check_spread, weighed
+from kernelmetric.learners._checks import COUNT_OR_NONE, check_parameters, check_spread, weighed
 from kernelmetric.metric import Metric
 from kernelmetric.spaces import Gram
 
@@ -40,6 +39,8 @@ class Learner(Metric, BaseEstimator):
     """
 
     learns_from = "labels"  # or targets, pairs, comparisons, chunks; points, where labels only help
+    _allowed: ClassVar[dict[str, Any]] = {"n_components": COUNT_OR_NONE}
+    _takes_numbers = False  # targets, one or several for each point
     _bytes_of_pair = 8  # in a block of rows × n, all temporaries together
     _blocks = 1  # that one thread holds at a time
 
@@ -93,7 +94,8 @@ class Learner(Metric, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
+        tags.target_tags.required = self.learns_from in ("labels", "targets")
+        tags.target_tags.multi_output = self._takes_numbers
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -129,9 +131,7 @@ class Learner(Metric, BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Refuse absurd parameters, before the data are looked at."""
-        check_flags(self)
-        if getattr(self, "n_components", None) is not None:
-            check_number(self, "n_components", Integral, low=1)
+        check_parameters(self)
 
     def _check_n_components(self, n_features: int) -> int:
         r = self.n_components
@@ -155,11 +155,7 @@ class Learner(Metric, BaseEstimator):
 
 
 def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """A fit whose results are all of one call: of this one, or, where it fails, of the last.
-
-    Here, too, rows without weight are left out, and ``sample_weight`` becomes :class:`Weights`.
-    Ctrl-C leaves a map of this call where there is one already (``Iterations.kept``).
-    """
+    """A fit whose results are all of one call: of this one, or, where it fails, of the last."""
 
     @wraps(fit)
     def whole(self: Any, *args: Any, **options: Any) -> Any:
@@ -174,7 +170,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 args, options = weighed(self, fit, args, options)
                 fit(self, *args, **options)
-            except KeyboardInterrupt as stop:
+            except KeyboardInterrupt as stop:  # which leaves a map of this call where there is one
                 if vars(self).get("components_", last) is last:
                     raise
                 interrupted = stop

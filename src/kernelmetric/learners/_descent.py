@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from numbers import Integral, Real
-from typing import Any, NamedTuple
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -24,7 +24,7 @@ from kernelmetric.compute import (
     widened,
 )
 from kernelmetric.learners._base import Learner, as_gram
-from kernelmetric.learners._checks import LARGEST, as_matrix, check_number, check_reach
+from kernelmetric.learners._checks import COUNT, PRICE, Numbers, as_matrix, check_reach
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
 from kernelmetric.solvers import minimize_lbfgs, right_singular
 from kernelmetric.spaces import Gram
@@ -40,27 +40,21 @@ class Descent(NamedTuple):
 
     start: np.ndarray
     minimise: Callable[[Iterations], Found]
-    leave: Callable[[np.ndarray], np.ndarray]
+    leave: Callable[[np.ndarray], np.ndarray] = lambda L: L
 
 
 class IterativeLearner(CallbackSupportMixin, Learner):
     """A learner whose iterations can be watched, and ended by Ctrl-C."""
 
     max_iter: Any
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number(self, "max_iter", Integral, low=1)
-        self._check_tol()
-
-    def _check_tol(self) -> None:
-        check_number(self, "tol", Real, low=0)
+    tol: Any
+    _allowed: ClassVar = {"max_iter": COUNT, "tol": Numbers(Real, low=0)}
 
     @contextmanager
     def _watched(
         self, start: np.ndarray, attributes: Callable[[Any], dict[str, Any]], X: Any, y: Any
     ) -> Iterator[Iterations]:
-        """The record of iterations, open while they run; ``attributes`` are those of a state."""
+        """The record of iterations while they run; ``attributes`` makes fitted ones of a state."""
         report = Iterations(self, self.max_iter, attributes, X, y)
         report.start(start)
         with report.kept():
@@ -68,12 +62,26 @@ class IterativeLearner(CallbackSupportMixin, Learner):
         self.loss_curve_ = report.loss_curve
         report.finish()
 
+    def _warn_unless_converged(self, advice: str, where: str = "before reaching") -> None:
+        if not self.converged_:
+            warn(
+                f"{type(self).__name__} stopped after {self.n_iter_} iterations {where} "
+                f"tol={self._resolved().get('tol', self.tol)}: raise max_iter, or {advice}.",
+                ConvergenceWarning,
+            )
+
+    def _resolved(self) -> dict[str, Any]:
+        """What a fit makes of "auto"."""
+        return {}
+
 
 class GradientLearner(IterativeLearner):
     """A learner that descends on L: start, iterations, and a warning if they did not suffice.
 
     A class that derives from it defines ``_descent(X, targets, gram)``.
     """
+
+    _allowed: ClassVar = {"reg": PRICE}
 
     @with_callbacks
     def fit(
@@ -85,13 +93,12 @@ class GradientLearner(IterativeLearner):
         ----------
         X : array-like of shape (n_samples, n_features)
             Points.
-        y : array-like of shape (n_samples,)
-            Class labels.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Class labels; numbers to predict, for learners that take them.
         gram : array of shape (n_features, n_features), default=None
             Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts: its part of the objective is in proportion to it. Zero leaves the
-            row out.
+            What each row counts in the objective, zero to leave it out.
 
         Returns
         -------
@@ -114,29 +121,8 @@ class GradientLearner(IterativeLearner):
             self._store(leave(L), X)
         self.n_iter_ = len(report.loss_curve)
         self.converged_ = converged or report.stopped
-        if not self.converged_:
-            warn(
-                f"{type(self).__name__} stopped after {self.n_iter_} iterations "
-                f"before reaching tol={self._resolved().get('tol', self.tol)}: raise max_iter, "
-                "or tol if the metric is good enough.",
-                ConvergenceWarning,
-            )
+        self._warn_unless_converged("tol if the metric is good enough")
         return self
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._check_reg()
-
-    def _resolved(self) -> dict[str, Any]:
-        """What a fit makes of "auto"."""
-        return {}
-
-    def _check_reg(self) -> None:
-        reg: Any = self.reg
-        if "reg" not in getattr(self, "_where_labels_are_known", ()) or not isinstance(reg, str):
-            check_number(self, "reg", Real, low=0, high=LARGEST)
-        elif reg not in ("auto", "shrink"):
-            raise ValueError(f"Got reg={reg!r}, but expected a number >= 0, 'shrink' or 'auto'.")
 
     def _descent(self, *data: Any, **options: Any) -> Descent:
         """The problem, and how it is solved."""
@@ -160,14 +146,7 @@ class GradientLearner(IterativeLearner):
         scale: Callable[[np.ndarray], np.ndarray],
         weights: Weights | None = None,
     ) -> np.ndarray:
-        """The map before the first iteration, in the coordinates of X.
-
-        A given map, and the last one of a warm start, are taken as they are; ``scale`` gives the
-        others a good length, and what is good depends on the objective.
-
-        Where the basis is not orthonormal the start is built in whitened coordinates and mapped
-        back, so that it means the same as in an orthonormal basis.
-        """
+        """The first map: a given one, that of the last fit, or one that ``scale`` scales."""
         init = self.init
         given = None if isinstance(init, str) else self._given_start(init, X, n_components)
         W = None if gram is None else gram.inv_sqrt()
@@ -180,15 +159,16 @@ class GradientLearner(IterativeLearner):
         Z = Z if W is None else to_numpy(Z) @ W
         n_components = min(n_components, Z.shape[1])
         if init == "auto":
-            init = _automatic_start(n_components, Z.shape, int(codes.max()) + 1)
+            few = "lda" if n_components <= int(codes.max()) else "pca"
+            init = "identity" if n_components >= Z.shape[1] else few
         if init == "identity":
             L = np.eye(n_components, Z.shape[1])
-        elif init == "pca":
+        elif init in ("pca", "lda"):
             with calm_if_small(_FLOPS_OF_START * Z.shape[0] * Z.shape[1] ** 2):
-                L = _principal_directions(Z, n_components, weights)
-        elif init == "lda":
-            with calm_if_small(_FLOPS_OF_START * Z.shape[0] * Z.shape[1] ** 2):
-                L = _discriminant_directions(to_numpy(Z), codes, n_components, weights)
+                if init == "pca":
+                    L = _principal_directions(Z, n_components, weights)
+                else:
+                    L = _discriminant_directions(to_numpy(Z), codes, n_components, weights)
         elif init == "random":
             rng = check_random_state(self.random_state)
             L = rng.standard_normal((n_components, Z.shape[1])) / np.sqrt(Z.shape[1])
@@ -228,12 +208,6 @@ class GradientLearner(IterativeLearner):
         return rows == n_components
 
 
-def _automatic_start(n_components: int, shape: tuple[int, ...], n_classes: int) -> str:
-    if n_components >= shape[1]:
-        return "identity"
-    return "lda" if n_components < n_classes else "pca"
-
-
 def _principal_directions(Z: Any, n_components: int, weights: Weights | None = None) -> np.ndarray:
     centred = about_mean(Z, weights)
     _, Vt = right_singular(to_numpy(backend_of(centred).fewer_rows(centred)))
@@ -254,13 +228,9 @@ def _discriminant_directions(
     """Fisher's directions with a little shrinkage, completed by principal ones."""
     centered = about_mean(Z, weights)
     groups = [codes == code for code in np.unique(codes)]
-    if weights is None:
-        counts = np.array([np.count_nonzero(group) for group in groups])
-        means = np.stack([centered[group].mean(axis=0) for group in groups])
-    else:
-        roots = np.sqrt(weights.shares)
-        counts = np.array([np.sum(weights.shares[group]) for group in groups])
-        means = np.stack([roots[group] @ centered[group] for group in groups]) / counts[:, None]
+    shares = np.ones(len(Z)) if weights is None else weights.shares
+    roots, counts = np.sqrt(shares), np.array([np.sum(shares[group]) for group in groups])
+    means = np.stack([roots[group] @ centered[group] for group in groups]) / counts[:, None]
     between = (means * counts[:, None]).T @ means
     within = centered.T @ centered - between
     within[np.diag_indices_from(within)] += 1e-3 * np.trace(centered.T @ centered) / Z.shape[1]
@@ -287,11 +257,7 @@ def _complete(
 
 
 def in_single(points: Any, tol: float, least: float = 1e-5) -> bool:
-    """Whether a descent on these points may run in float32: twice the speed, half the memory.
-
-    Only large problems need the speed, and only a tolerance well above the round-off of the
-    objective (``least``) allows it.
-    """
+    """Whether a descent may run in float32: many points, a tolerance well above its round-off."""
     n, d = points.shape
     return not is_single(points) and n * n * d >= _SINGLE_ABOVE and tol >= least
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from kernelmetric.compute import Weights
 from kernelmetric.graphs import patch_graph
-from kernelmetric.learners._checks import LARGEST, check_number
+from kernelmetric.learners._checks import COUNT, PRICE
 from kernelmetric.learners._dne import SignedEmbedding
 
 
@@ -25,6 +24,8 @@ class DLA(SignedEmbedding):
     One eigenproblem. :class:`DNE` is the like with β = 1, one number for both kinds of neighbours,
     and pairs that two patches share counted once.
 
+    O(n² d) time for the neighbours and O(d³) for the eigenproblem; a block of rows × n in memory.
+
     Parameters
     ----------
     n_components : int, default=None
@@ -36,8 +37,7 @@ class DLA(SignedEmbedding):
     beta : float, default=1.0
         Weight β of those outside.
     class_weight : dict, 'balanced' or None, default=None
-        What the points of each class count beside those of others; 'balanced' lets all classes
-        count alike. Only ratios matter.
+        What the points of each class count; 'balanced' lets all classes count alike.
 
     Attributes
     ----------
@@ -49,10 +49,6 @@ class DLA(SignedEmbedding):
         The objective: the sum of the eigenvalues kept.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² d) time for the neighbours and O(d³) for the eigenproblem; a block of rows × n in memory.
 
     References
     ----------
@@ -70,6 +66,7 @@ class DLA(SignedEmbedding):
     """
 
     _advice = "more neighbours, a larger beta"
+    _allowed: ClassVar = {"n_others": COUNT, "beta": PRICE}
 
     def __init__(
         self, n_components=None, *, n_neighbors=3, n_others=3, beta=1.0, class_weight=None
@@ -80,10 +77,5 @@ class DLA(SignedEmbedding):
         self.beta = beta
         self.class_weight = class_weight
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number(self, "n_others", Integral, low=1)
-        check_number(self, "beta", Real, low=0, high=LARGEST)
-
-    def _graph(self, where: Any, codes: np.ndarray, weights: Weights | None = None) -> Any:
+    def _graph(self, where: Any, codes: np.ndarray, weights: Weights | None) -> Any:
         return patch_graph(where, codes, self.n_neighbors, self.n_others, self.beta, weights)

@@ -2,76 +2,39 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import Weights, to_numpy, warn
 from kernelmetric.graphs import discriminant_graph, laplacian
-from kernelmetric.learners._base import as_gram
-from kernelmetric.learners._checks import LARGEST, check_elsewhere, check_number
-from kernelmetric.learners._spectral import SpectralLearner
+from kernelmetric.learners._checks import PRICE
+from kernelmetric.learners._spectral import LocalLearner
+from kernelmetric.spaces import Gram
 
 
-class SignedEmbedding(SpectralLearner):
-    """Orthonormal directions along which a graph of signed weights has the least variation.
-
-    Classes that derive from it say what the graph is.
-    """
+class SignedEmbedding(LocalLearner):
+    """Orthonormal directions along which a graph of signed weights has the least variation."""
 
     _advice = "more neighbours"
+    _shift = 0.0  # what all eigenvalues are raised by
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        gram: Any = None,
-        neighbors: Any = None,
-        sample_weight: Any = None,
-    ) -> SignedEmbedding:
-        """Learn the map from labelled points.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        gram : array of shape (n_features, n_features), default=None
-            Gram matrix G of the basis, where X are coordinates in one that is not orthonormal:
-            the constraint becomes ``L G Lᵀ = I``, and the problem a generalized one.
-        neighbors : array of shape (n_samples, p), default=None
-            Other coordinates of the same points in which neighbours are sought: floats, as
-            integers are row numbers wherever neighbours are passed (:class:`LMNN`).
-        sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts: its part of the objective is in proportion to it. Zero leaves the
-            row out.
-
-        Returns
-        -------
-        SignedEmbedding
-            The fitted learner.
-        """
-        X, codes = self._check_training(X, y)
+    def _learn(
+        self, X: Any, codes: np.ndarray, gram: Gram | None, where: Any, weights: Weights | None
+    ) -> None:
         rank = self._check_n_components(X.shape[1])
-        gram = as_gram(gram)
         Z = to_numpy(X).astype(np.float64)
-        where = X if gram is None else gram.whiten(Z)
-        if neighbors is not None:
-            where = check_elsewhere(neighbors, X)
+        if where is None:
+            where = X if gram is None else gram.whiten(Z)
         Z = Z - Z.mean(axis=0)
-        weights = () if sample_weight is None else (sample_weight,)
-        S = Z.T @ (laplacian(self._graph(where, codes, *weights)) @ Z)
+        S = Z.T @ (laplacian(self._graph(where, codes, weights)) @ Z)
         S = 0.5 * (S + S.T)
         values, V = linalg.eigh(S) if gram is None else gram.eigh(S)
         self.eigenvalues_ = values + self._shift
         kept = min(rank, len(values)) if self.n_components is not None else self._automatic_rank()
         self._store(V[:, :kept].T, X)
         self.loss_ = float(np.sum(self.eigenvalues_[:kept]))
-        return self
 
     def _automatic_rank(self) -> int:
         """Number of negative eigenvalues beyond round-off, at least one."""
@@ -86,12 +49,7 @@ class SignedEmbedding(SpectralLearner):
             )
         return max(negative, 1)
 
-    @property
-    def _shift(self) -> float:
-        """What all eigenvalues are raised by."""
-        return 0.0
-
-    def _graph(self, where: Any, codes: np.ndarray, weights: Weights | None = None) -> Any:
+    def _graph(self, where: Any, codes: np.ndarray, weights: Weights | None) -> Any:
         """Symmetric weights: positive between points to squeeze, negative to pull apart."""
         raise NotImplementedError
 
@@ -103,6 +61,8 @@ class DNE(SignedEmbedding):
     [1]_: near points of one class are squeezed, near points of different classes pulled apart.
     One eigenproblem; the rows of L are its eigenvectors with the most negative eigenvalues.
 
+    O(n² d) time for the neighbours and O(d³) for the eigenproblem.
+
     Parameters
     ----------
     n_components : int, default=None
@@ -110,11 +70,9 @@ class DNE(SignedEmbedding):
     n_neighbors : int, default=3
         Neighbours of each point inside its class, and outside it.
     reg : float, default=0.0
-        Weight of ``tr(L Lᵀ)``. As the rows are orthonormal it shifts all eigenvalues alike, and
-        so only makes the automatic dimension smaller.
+        Weight of ``tr(L Lᵀ)``, which shifts all eigenvalues: the automatic dimension is smaller.
     class_weight : dict, 'balanced' or None, default=None
-        What the points of each class count beside those of others; 'balanced' lets all classes
-        count alike. Only ratios matter.
+        What the points of each class count; 'balanced' lets all classes count alike.
 
     Attributes
     ----------
@@ -126,10 +84,6 @@ class DNE(SignedEmbedding):
         The objective: the sum of the eigenvalues kept.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² d) time for the neighbours and O(d³) for the eigenproblem.
 
     References
     ----------
@@ -150,6 +104,7 @@ class DNE(SignedEmbedding):
     """
 
     _advice = "more neighbours, a smaller reg"
+    _allowed: ClassVar = {"reg": PRICE}
 
     def __init__(self, n_components=None, *, n_neighbors=3, reg=0.0, class_weight=None):
         self.n_components = n_components
@@ -157,13 +112,9 @@ class DNE(SignedEmbedding):
         self.reg = reg
         self.class_weight = class_weight
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number(self, "reg", Real, low=0, high=LARGEST)
-
     @property
-    def _shift(self) -> float:
+    def _shift(self) -> float:  # type: ignore[override]
         return self.reg
 
-    def _graph(self, where: Any, codes: np.ndarray, weights: Weights | None = None) -> Any:
+    def _graph(self, where: Any, codes: np.ndarray, weights: Weights | None) -> Any:
         return discriminant_graph(where, codes, self.n_neighbors, weights)

@@ -8,10 +8,7 @@ from kernelmetric.solvers import right_singular
 
 
 def factor(M: np.ndarray, least: float = 1e-12) -> np.ndarray:
-    """The map L (rank, r) with ``LᵀL`` the positive part of M, largest values first.
-
-    A row of zeros where M has no eigenvalue above ``least`` times the largest absolute one.
-    """
+    """The map L with ``LᵀL`` the positive part of M, largest values first; else a row of zeros."""
     values, V = np.linalg.eigh(M)
     kept = values > least * max(float(np.max(np.abs(values))), 1e-300)
     if not np.any(kept):

@@ -30,11 +30,7 @@ _LEAST = 1e-14  # of the largest eigenvalue: below is rounding
 
 
 class Regression(NamedTuple):
-    """Ridge regression on mapped points, with the best width and ridge on points left out.
-
-    Predictions are ``(K + 1) alpha``; slopes are -∂k/∂x for a unit step along x - z, but for a
-    common factor.
-    """
+    """Ridge regression on mapped points; its predictions are ``(K + 1) alpha``."""
 
     L: np.ndarray
     E: np.ndarray
@@ -53,11 +49,7 @@ class Regression(NamedTuple):
 def average_gradient_outer_product(
     E: np.ndarray, alpha: np.ndarray, slopes: np.ndarray, roots: np.ndarray | None = None
 ) -> np.ndarray:
-    """Second moments (r, r) of the gradients of kernel regression at its own points.
-
-    ``1/n Σ_i Σ_c g_ic g_icᵀ`` with ``g_ic = Σ_j α_jc s_ij (e_i - e_j)`` and slopes s, in O(n² r p)
-    time. ``roots`` are square roots of the points' weights, of mean square one.
-    """
+    """``1/n Σ_i Σ_c g_ic g_icᵀ`` of the gradients ``g_ic = Σ_j α_jc s_ij (e_i - e_j)``."""
     if alpha.shape[1] > _MOST_OUTPUTS:  # the sum over outputs depends on alpha alphaᵀ alone
         U, s, _ = linalg.svd(alpha, full_matrices=False)
         alpha = U[:, :_MOST_OUTPUTS] * s[:_MOST_OUTPUTS]
@@ -78,11 +70,7 @@ def feature_rounds(
     place: tuple[int, int] | None = None,
     roots: np.ndarray | None = None,
 ) -> Iterator[Regression]:
-    """Ridge regressions, each on features that the one before found to matter.
-
-    Evenly spaced rows of X should resemble all. ``place`` is the first width and ridge on the grid;
-    None finds them.
-    """
+    """Ridge regressions, each on features that the one before found to matter."""
     family = KERNELS[kernel]
     L = np.eye(X.shape[1])
     few = evenly(len(Y), _FEW_ROWS)
@@ -116,10 +104,7 @@ def held_out_errors(
     diagonal: bool,
     roots: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Error after each number of rounds, on thirds of the points that no round has seen.
-
-    Mean squared errors (most + 1,) as a share of the variance; the first without any round.
-    """
+    """Shares of the variance (most + 1,) that points left out show to be missed, by rounds."""
     errors, w = np.zeros(most + 1), np.ones(len(Y)) if roots is None else roots**2
     for k in range(_FOLDS):
         judged = np.arange(k, len(Y), _FOLDS)

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any
+from functools import partial
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
-from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric.compute import like, warn
 from kernelmetric.graphs import IndexTuples, Pairs
-from kernelmetric.learners._checks import LARGEST, as_float, check_choice, check_number
+from kernelmetric.learners._checks import COUNT, LARGEST, Numbers
 from kernelmetric.learners._factors import factor, signed_factor
 from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
-from kernelmetric.learners._pair_learner import SAMPLED_BYTES, PairCounts
 from kernelmetric.learners._space_learner import SpaceLearner
-from kernelmetric.solvers import (
-    ComparisonDual,
-    PairDual,
-    PairSolution,
-    pair_bytes,
-    solve_pairs,
-)
+from kernelmetric.learners._tuple_learner import SAMPLED_BYTES, PairCounts, Spanned
+from kernelmetric.solvers import ComparisonDual, PairDual, PairSolution, pair_bytes, solve_pairs
 
 _AT_BOUND = 1e-6  # of the upper bound: what is nearer to a bound is at it
 
@@ -38,49 +32,41 @@ class IdealizedKernel(SpaceLearner):
 
     Its dual (14)-(16) has a multiplier α for every pair, and the metric is
     :math:`M = \sum_D \alpha\delta\delta^\top - \sum_S \alpha\delta\delta^\top` with the
-    differences δ of pairs. The answer is certified by the duality gap. Distances are measured in
-    units of the mean squared distance of the pairs, so that C means the same for all data.
-
-    Of triplets and quadruplets, what should exceed its value in the prior metric by γ is the
-    squared distance of the far pair minus that of the near one. With their differences ε and δ,
-    :math:`\epsilon\epsilon^\top - \delta\delta^\top` stands for δδᵀ of a dissimilar pair.
+    differences δ of pairs. The answer is certified by the duality gap. Of triplets and quadruplets,
+    with near differences δ and far ones ε, :math:`\epsilon\epsilon^\top - \delta\delta^\top`
+    stands for δδᵀ of a dissimilar pair.
 
     Parameters
     ----------
     kernel : str, Kernel or callable, default='linear'
         'linear' learns on X as given. Any other kernel learns on the coordinates of its automatic
-        space, as ``Kernelized(IdealizedKernel(), kernel)``: all of them up to 2,000 points, 256
-        beyond; from pairs of 101 to 2,000 points, the 24 of :class:`~kernelmetric.spaces.PairKPCA`.
+        space, as ``Kernelized(IdealizedKernel(), kernel)``.
     C : float or 'auto', default='auto'
-        Weight of the slacks, C_S and C_D, without units. 'auto' tries powers of ten from 10 to 10⁸
-        and judges them by pairs of left-out points. It takes the largest one within a standard
-        error of the best.
+        Weight of the slacks, in units of the mean squared distance of the pairs. 'auto' tries
+        powers of ten from 10 to 10⁸ on left-out points, and takes the largest one within a
+        standard error of the best.
     C_similar, C_dissimilar : float, default=None
         C_S and C_D, if they differ from C.
     nu : float, default=0.2
         ν in (0, 1]. If γ > 0, at most this fraction of dissimilar pairs is in error, and at least
-        this fraction has α > 0 (Proposition 3). If γ is zero, a large C gives back the prior
-        metric. Then try a larger ν.
+        this fraction has α > 0 (Proposition 3). If γ is zero, try a larger ν.
     psd : {'solve', 'clip', 'none'}, default='solve'
         The dual of [1]_ leaves out that M must be positive semi-definite. 'solve' keeps the
-        constraint; 'clip' sets negative eigenvalues of the solution to zero; 'none' leaves them,
-        see Notes. On data of [1]_ 'solve' has the fewest errors from C = 10⁴ on (see the guide).
+        constraint; 'clip' sets negative eigenvalues to zero; 'none' leaves them, see Notes.
     n_neighbors : int, default=5
         From labels, every point pairs with so many nearest points of its class, and of others.
-        Pairs that are given are all used; ``Pairs.select`` picks the near ones.
     radius : float, 'median' or None, default='median'
         From labels, the longest distance of a pair; 'median' is that of all pairs.
     prior : array of shape (n_features, n_features), default=None
-        Matrix of the prior metric, positive semi-definite; None is the kernel's own, the identity.
-        For a kernel that is not linear, in the coordinates of its space.
+        Matrix of the prior metric, positive semi-definite, in the coordinates of the space; None
+        is the identity.
     tol : float, default=1e-3
         Relative duality gap to reach. Small problems are solved to about 1e-9 anyway.
     max_iter : int, default=2000
         The most steps of the solver.
     warm_start : bool, default=False
-        Whether a fit begins at the metric of the last one: for more pairs, or more points with the
-        same features. The optimum is the same. C='auto' is chosen anew; a number is not. Only for
-        the linear kernel: the space of another one has other coordinates in every fit.
+        Whether a fit begins at the metric of the last one, for the linear kernel alone. The
+        optimum is the same.
     random_state : int, RandomState or None, default=0
         For the folds of C='auto'.
     verbose : bool, default=False
@@ -89,8 +75,7 @@ class IdealizedKernel(SpaceLearner):
     Attributes
     ----------
     components_ : array of shape (rank, n_features)
-        The map L with LᵀL = M, of its positive part for 'clip'; on the coordinates of ``space_``
-        where there is one.
+        The map L with LᵀL = M, on the coordinates of ``space_`` where there is one.
     signature_ : ndarray of shape (rank,) or None
         For psd='none', the signs s with M = Lᵀ diag(s) L: +1, and -1 from some row on.
     pairs_ : Pairs
@@ -102,7 +87,7 @@ class IdealizedKernel(SpaceLearner):
     upper_ : ndarray of shape (n_pairs,)
         Their upper bounds, C_S / N_S and C_D / N_D in the units of X.
     gamma_ : float
-        The margin γ, in squared units of X; of little meaning at ν = 1, where any larger one does.
+        The margin γ, in squared units of X.
     support_pairs_ : Pairs
         Pairs with α > 0: the solution depends on them alone.
     error_pairs_ : Pairs
@@ -110,8 +95,8 @@ class IdealizedKernel(SpaceLearner):
     C_ : float
         The C that was used.
     C_scores_ : ndarray of shape (n_tried,)
-        For C='auto', the areas under the curve for the powers of ten from 10 on, up to the first
-        beyond which C only scales the metric; of comparisons, the shares that hold.
+        For C='auto', the areas under the curve for the powers of ten from 10 on; of comparisons,
+        the shares that hold.
     duality_gap_ : float
         The relative gap reached, a bound on the distance to the optimum.
     loss_ : float
@@ -138,13 +123,9 @@ class IdealizedKernel(SpaceLearner):
 
     Notes
     -----
-    With psd='none' squared distances may be negative. Then :meth:`pairwise_distances` and
-    :meth:`pair_distance` return the square root of the absolute value with the sign of the
-    square, which keeps the order; :meth:`pairwise_kernels` is indefinite; and Euclidean distances
-    of :meth:`transform` are another metric, because there a -1 of ``signature_`` counts as +1. Its
-    columns of sign +1 alone are coordinates of the positive part.
-
-    O(N r²) a step for N pairs in r dimensions; a block of pairs in memory.
+    With psd='none' squared distances may be negative: distances are then roots of absolute values
+    with the sign of the square, :meth:`pairwise_kernels` is indefinite, and Euclidean distances of
+    :meth:`transform` are another metric. O(N r²) a step for N pairs in r dimensions.
 
     References
     ----------
@@ -164,6 +145,17 @@ class IdealizedKernel(SpaceLearner):
     >>> metric.duality_gap_ < 1e-6
     True
     """
+
+    _advice = "take a smaller C, or standardize the features"
+    _allowed: ClassVar = {
+        "C": Numbers(Real, low=1 / LARGEST, high=LARGEST, words=("auto",)),
+        "C_similar": Numbers(Real, low=1 / LARGEST, high=LARGEST, words=(None,)),
+        "C_dissimilar": Numbers(Real, low=1 / LARGEST, high=LARGEST, words=(None,)),
+        "nu": Numbers(Real, low=0, high=1, above=True),
+        "psd": ("solve", "clip", "none"),
+        "n_neighbors": COUNT,
+        "radius": Numbers(Real, low=0, above=True, words=("median", None)),
+    }
 
     def __init__(
         self,
@@ -198,31 +190,35 @@ class IdealizedKernel(SpaceLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _learn(
-        self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: PairCounts | None
-    ) -> None:
-        prior = self._check_prior(Z, basis)
+    def _learn(self, points: Spanned, counts: PairCounts) -> None:
+        X, y, Z, _ = points
+        make = partial(self._problem, prior=self._check_prior(points), counts=counts)
         known = vars(self).get("tuples_", vars(self).get("pairs_"))
-        squares = self._problem(Z, known, 1.0, prior, counts, psd=False).reach
-        if counts is None:
-            self.scale_ = float(np.mean(squares)) / (2 if isinstance(known, IndexTuples) else 1)
+        squares = make(Z, known, 1.0, psd=False).reach
+        if isinstance(known, IndexTuples):
+            self.scale_ = float(np.mean(squares)) / 2
         else:
-            total = sum(counts.totals(self.pairs_))
-            self.scale_ = float(counts.of(self.pairs_) @ squares / total)
+            self.scale_ = float(np.average(squares, weights=counts.of(known)))
         if not self.scale_ > 1e-14 * max(float(np.mean(Z * Z)), 1e-300):
             raise ValueError(
                 "Got pairs of points that coincide, but expected at least one pair of different "
                 "points: no distance can be learned from them."
             )
         unit = Z / np.sqrt(self.scale_)
-        self.C_ = self._choose_C(unit, known, prior, counts)
-        problem = self._problem(unit, known, self.C_, prior, counts, psd=self.psd == "solve")
+        if isinstance(self.C, str):
+            # Without the constraint a solution is cheaper, and C is of the same order.
+            how: Any = {"clip": self.psd != "none", "random_state": self.random_state}
+            found_C = choose_C(unit, known, partial(make, psd=False), counts=counts.of, **how)
+            self.C_, self.C_scores_ = found_C
+        else:
+            self.C_ = float(self.C)
+        problem = make(unit, known, self.C_, psd=self.psd == "solve")
 
         def attributes(M: np.ndarray) -> dict[str, Any]:
-            L, signature = self._map_of(M, basis)
+            L, signature = self._map_of(M, points)
             return {"components_": like(L, X), "signature_": signature}
 
-        last = self._last_matrix(Z, basis)
+        last = self._last_matrix(points)
         start = problem.metric(problem.matrix(problem.upper)) if last is None else last
         with self._watched(start, attributes, X, y) as report:
             found = solve_pairs(
@@ -237,7 +233,7 @@ class IdealizedKernel(SpaceLearner):
             )
         self.upper_ = problem.upper / self.scale_
         self._store_solution(found)
-        L, self.signature_ = self._map_of(found.metric, basis)
+        L, self.signature_ = self._map_of(found.metric, points)
         if not L[0].any():
             warn(
                 "IdealizedKernel ended in the zero metric: the dissimilar pairs are of points that "
@@ -259,40 +255,15 @@ class IdealizedKernel(SpaceLearner):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number(self, "n_neighbors", Integral, low=1)
-        if not isinstance(self.nu, Real) or not 0 < as_float(self.nu) <= 1:
-            raise ValueError(
-                f"Got nu={self.nu!r}, but expected 0 < nu <= 1: the fraction of dissimilar pairs "
-                "that may be in error."
-            )
-        check_choice(self, "psd", ("solve", "clip", "none"))
         if self.warm_start and not self._is_linear():
             raise ValueError(
                 f"Got warm_start=True with kernel={self.kernel!r}, but expected the linear one: "
                 "the coordinates of another fit are another basis, in which the last map means "
                 "nothing. Fit a space, such as KPCA(), and this learner on its coordinates."
             )
-        for name in ("C", "C_similar", "C_dissimilar"):
-            value = getattr(self, name)
-            if self._chooses_C() if name == "C" else value is None:
-                continue
-            if not isinstance(value, Real) or not 1 / LARGEST <= as_float(value) <= LARGEST:
-                kinds = "'auto' or a positive number" if name == "C" else "a positive number"
-                raise ValueError(
-                    f"Got {name}={value!r}, but expected {kinds} from {1 / LARGEST:g} to "
-                    f"{LARGEST:g}."
-                )
-
-        by_name = isinstance(self.radius, str) and self.radius == "median"
-        if not (self.radius is None or by_name):
-            check_number(self, "radius", Real, low=0, above=True)
-
-    def _chooses_C(self) -> bool:
-        return isinstance(self.C, str) and self.C == "auto"
 
     def _resolved(self) -> dict[str, Any]:
-        """What a fit made of "auto"."""
-        return {"C": self.C_} if self._chooses_C() else {}
+        return {"C": self.C_} if isinstance(self.C, str) else {}
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
         limited = isinstance(self.radius, str) or (self.radius or np.inf) < LARGEST**1.5
@@ -305,7 +276,7 @@ class IdealizedKernel(SpaceLearner):
         pairs: Pairs | IndexTuples,
         C: float,
         prior: np.ndarray | None,
-        counts: PairCounts | None = None,
+        counts: PairCounts,
         *,
         psd: bool,
     ) -> PairDual:
@@ -315,36 +286,11 @@ class IdealizedKernel(SpaceLearner):
             upper = np.full(len(pairs), C_D / len(pairs))
             least = self.nu * C_D
             return ComparisonDual(Z, pairs.near, pairs.far, upper, least, prior=prior, psd=psd)
-        n_similar, n_dissimilar = len(pairs.similar), len(pairs.dissimilar)
         signs = np.where(pairs.is_similar, -1.0, 1.0)
-        if counts is not None:
-            totals = counts.totals(pairs)
-            upper = counts.of(pairs) * np.where(
-                pairs.is_similar, C_S / max(totals[0], 1e-300), C_D / totals[1]
-            )
-            return PairDual(Z, pairs.rows, signs, upper, self.nu * C_D, prior=prior, psd=psd)
-        upper = np.repeat([C_S / max(n_similar, 1), C_D / n_dissimilar], [n_similar, n_dissimilar])
+        similar, dissimilar = counts.totals(pairs)
+        price = np.where(pairs.is_similar, C_S / max(similar, 1e-300), C_D / dissimilar)
+        upper = price * counts.of(pairs)
         return PairDual(Z, pairs.rows, signs, upper, self.nu * C_D, prior=prior, psd=psd)
-
-    def _choose_C(
-        self,
-        Z: np.ndarray,
-        known: Pairs | IndexTuples,
-        prior: np.ndarray | None,
-        counts: PairCounts | None,
-    ) -> float:
-        if not self._chooses_C():
-            return float(self.C)
-        C, self.C_scores_ = choose_C(
-            Z,
-            known,
-            # Without the constraint a solution is cheaper, and C is of the same order.
-            lambda Z, pairs, C: self._problem(Z, pairs, C, prior, counts, psd=False),
-            clip=self.psd != "none",
-            counts=None if counts is None else counts.of,
-            random_state=self.random_state,
-        )
-        return C
 
     def _store_solution(self, found: PairSolution) -> None:
         self.alpha_ = found.alpha / self.scale_
@@ -358,15 +304,9 @@ class IdealizedKernel(SpaceLearner):
         values = linalg.eigvalsh(found.matrix)
         total = float(np.sum(np.abs(values)))
         self.negative_mass_ = -float(np.sum(values[values < 0])) / total if total > 0 else 0.0
-        if not found.converged:
-            warn(
-                f"IdealizedKernel stopped after {found.n_iter} steps at a duality gap of "
-                f"{found.certificate.gap:.2g}, above tol={self.tol}: raise max_iter, standardize "
-                "the features, or take a smaller C.",
-                ConvergenceWarning,
-            )
+        self._warn_of_gap()
 
-    def _map_of(self, M: np.ndarray, basis: np.ndarray | None) -> tuple[np.ndarray, Any]:
+    def _map_of(self, M: np.ndarray, points: Spanned) -> tuple[np.ndarray, Any]:
         """The map of a solution on the features, and the signs of its rows unless all are +1."""
         L, signs = signed_factor(M) if self.psd == "none" else (factor(M), None)
-        return L if basis is None else L @ basis, signs
+        return points.leave(L), signs

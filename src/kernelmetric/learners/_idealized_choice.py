@@ -30,16 +30,10 @@ def choose_C(
     make: Any,
     *,
     clip: bool,
+    counts: Callable[[Pairs], np.ndarray],
     random_state: Any = None,
-    grid: tuple[float, ...] = GRID,
-    counts: Callable[[Pairs], np.ndarray] | None = None,
 ) -> tuple[float, np.ndarray]:
-    """The C of the grid whose metric tells pairs of points left out apart best.
-
-    Pairs inside the other folds teach; pairs with a point in the fold are judged, by the area under
-    the ROC curve. Few points make the best score luck, so the largest C within a standard error of
-    the best is taken; it ends where a larger C only scales M.
-    """
+    """The largest C whose metric tells pairs of left-out points apart about as well as the best."""
     rng = check_random_state(random_state)
     most = MOST_PAIRS if Z.shape[1] <= _FEW_COORDINATES else _FEWER_PAIRS
     folds = list(_folds(Z, pairs, most, rng))
@@ -49,7 +43,7 @@ def choose_C(
     paths: list[_Path] = [[] for _ in folds]
     r = Z.shape[1]
     with calm_if_small(most * max(min(r * (r + 1) // 2, most), r) ** 2):  # of a Newton step
-        for C in grid:
+        for C in GRID:
             scores.append([])
             margins = []
             for (teach, judge), path in zip(folds, paths, strict=True):
@@ -61,7 +55,7 @@ def choose_C(
             if min(margins) > _SETTLED:
                 break
     tried = np.array(scores)
-    return grid[_largest_good(tried)], tried.mean(axis=1)
+    return GRID[_largest_good(tried)], tried.mean(axis=1)
 
 
 def _score(Z: np.ndarray, judge: Pairs | IndexTuples, M: np.ndarray, counts: Any) -> float:
@@ -73,8 +67,8 @@ def _score(Z: np.ndarray, judge: Pairs | IndexTuples, M: np.ndarray, counts: Any
 
     if isinstance(judge, IndexTuples):
         return float(np.mean(squares(judge.near) < squares(judge.far)))
-    weights = {} if counts is None else {"sample_weight": counts(judge)}
-    return float(roc_auc_score(~judge.is_similar, squares(judge.rows), **weights))
+    weights = counts(judge)
+    return float(roc_auc_score(~judge.is_similar, squares(judge.rows), sample_weight=weights))
 
 
 def _tells(part: Pairs | IndexTuples) -> bool:
@@ -85,11 +79,8 @@ def _tells(part: Pairs | IndexTuples) -> bool:
 
 
 def _solved(problem: PairDual, C: float, path: _Path) -> PairSolution:
-    """An answer good enough to judge by.
-
-    Multipliers are piecewise linear in C. Where the last piece goes on, because C only scales the
-    metric or gives back the prior one, the certificate says so, and nothing is solved.
-    """
+    """An answer good enough to judge by: the last piece of a path linear in C, or a solution."""
+    # Where C only scales the metric, or gives back the prior one, the certificate says so.
     if len(path) > 1:
         (C_1, *before), (C_2, *last) = path[-2:]
         far = (C - C_2) / (C_2 - C_1)
@@ -106,13 +97,10 @@ def _solved(problem: PairDual, C: float, path: _Path) -> PairSolution:
 def _folds(
     Z: np.ndarray, pairs: Pairs | IndexTuples, most: int, rng: np.random.RandomState
 ) -> Iterator[tuple[Any, Any]]:
-    """Pairs that teach and pairs that judge, both kinds in either; fewer folds where that fails.
-
-    Draws go by the places of points, so that the order of rows does not matter.
-    """
+    """Pairs that teach and pairs that judge, both kinds in either; fewer folds where that fails."""
     n = pairs.n_samples
     fold_of, place = np.empty((2, n), dtype=np.intp)
-    rows = rows_by_place(Z)
+    rows = rows_by_place(Z)  # so that their order does not matter
     fold_of[rows], place[rows] = rng.permutation(n) % _N_FOLDS, np.arange(n)
     places = place[pairs.rows]
     keys = places if isinstance(pairs, IndexTuples) else np.sort(places, axis=1)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy import linalg
 
-from kernelmetric.compute import Weights, weighted_quantiles
+from kernelmetric.compute import Weights, map_rows, sum_rows, weighted_quantiles
 from kernelmetric.compute.reductions import sampled_squared_distances
-from kernelmetric.learners._checks import LARGEST, check_choice, check_number
-from kernelmetric.learners._itml_solvers import LogDetProblem, project_in_turn
-from kernelmetric.learners._log_det import LogDetLearner, descend
-from kernelmetric.learners._pair_learner import SAMPLED_BYTES, PairCounts, PairLearner
+from kernelmetric.learners._checks import LARGEST, Numbers
+from kernelmetric.learners._log_det import Certified, LogDetDivergence, LogDetLearner, descend
+from kernelmetric.learners._progress import Iterations
+from kernelmetric.learners._tuple_learner import (
+    SAMPLED_BYTES,
+    PairCounts,
+    PairLearner,
+    Spanned,
+    differences,
+)
 
-_SOLVERS = {"lbfgs": descend, "projections": project_in_turn}
+_MOST_ROWS = 16384  # pairs of a block
 
 
 class ITML(LogDetLearner, PairLearner):
@@ -28,9 +35,10 @@ class ITML(LogDetLearner, PairLearner):
               \delta_p^\top M \delta_p \le \xi_p \;(S), \quad \delta_p^\top M \delta_p \ge \xi_p
               \;(D)
 
-    where :math:`D(A, B) = \operatorname{tr} A B^{-1} - \log\det A B^{-1} - r` is the divergence of
-    Gaussians with these precisions, and ξ⁰ is u or l. For a given M the best slacks are known, and
-    what remains is smooth and convex in M. The answer is certified by the duality gap.
+    where :math:`D(A, B) = \operatorname{tr} A B^{-1} - \log\det A B^{-1} - r` and ξ⁰ is u or l.
+    With the best slacks it is convex in M, and the answer is certified by the duality gap.
+
+    O(N d² + d³) time an iteration with N pairs; a block of pairs in memory.
 
     Parameters
     ----------
@@ -46,8 +54,7 @@ class ITML(LogDetLearner, PairLearner):
         that are u and l.
     solver : {'lbfgs', 'projections'}, default='lbfgs'
         'lbfgs' descends on a square factor of M. 'projections' are the cyclic Bregman projections
-        of [1]_: one pair after the other is satisfied at the least divergence, a rank-one change
-        of M each; slow where many pairs contradict each other.
+        of [1]_, one pair after the other; slow where many pairs contradict each other.
     max_pairs : int, default=2000
         From labels, the most pairs; all n (n - 1) / 2 if these are fewer, else random ones.
     tol : float, default=1e-3
@@ -55,8 +62,7 @@ class ITML(LogDetLearner, PairLearner):
     max_iter : int, default=1000
         The most iterations of L-BFGS, or cycles over the pairs.
     warm_start : bool, default=False
-        Whether a fit begins at the metric of the last one: for more pairs of the same features. The
-        optimum is the same.
+        Whether a fit begins at the metric of the last one. The optimum is the same.
     random_state : int, RandomState or None, default=0
         For random pairs.
     verbose : bool, default=False
@@ -87,10 +93,6 @@ class ITML(LogDetLearner, PairLearner):
     n_features_in_ : int
         Number of features seen in fit.
 
-    Notes
-    -----
-    O(N d² + d³) time an iteration with N pairs; a block of pairs in memory.
-
     References
     ----------
     .. [1] Davis, Kulis, Jain, Sra and Dhillon, "Information-theoretic metric learning", ICML 2007.
@@ -106,6 +108,10 @@ class ITML(LogDetLearner, PairLearner):
     """
 
     _needs_dissimilar = False  # the prior keeps similar pairs from collapsing
+    _allowed: ClassVar = {
+        "gamma": Numbers(Real, low=0, high=LARGEST, above=True),
+        "solver": ("lbfgs", "projections"),
+    }
 
     def __init__(
         self,
@@ -134,13 +140,10 @@ class ITML(LogDetLearner, PairLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _learn(
-        self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: PairCounts | None
-    ) -> None:
-        root = self._prior_root(Z, basis)
-        Y = Z if root is None else Z @ root
-        self.bounds_ = self._bounds_of(Y, None if counts is None else counts.weights)
-        gamma = float(self.gamma)
+    def _learn(self, points: Spanned, counts: PairCounts) -> None:
+        root = self._prior_root(points)
+        Y = points.Z if root is None else points.Z @ root
+        self.bounds_ = self._bounds_of(Y, counts.weights)
         # In these units bounds are near one; the metric is the same in all units.
         size = float(np.mean(self.bounds_))
         problem = LogDetProblem(
@@ -148,23 +151,18 @@ class ITML(LogDetLearner, PairLearner):
             self.pairs_.rows,
             np.where(self.pairs_.is_similar, 1.0, -1.0),
             np.where(self.pairs_.is_similar, *self.bounds_) / size,
-            gamma if counts is None else gamma * counts.of(self.pairs_),
+            float(self.gamma) * counts.of(self.pairs_),
         )
-
-        L = self._minimise(problem, _SOLVERS[self.solver], root, basis, X, y)
+        solve = descend if self.solver == "lbfgs" else project_in_turn
+        L = self._minimise(problem, solve, points, root)
         alpha, slacks = problem.multipliers(L)
         self.alpha_, self.slacks_ = alpha / size, slacks * size
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number(self, "max_pairs", Integral, low=1)
-        check_number(self, "gamma", Real, low=0, high=LARGEST, above=True)
-        check_choice(self, "solver", tuple(_SOLVERS))
         for name, high in (("bounds", np.inf), ("percentiles", 100.0)):
             value = getattr(self, name)
-            if value is None and name == "bounds":
-                continue
-            if not _is_ascending(value, high):
+            if not (value is None and name == "bounds") and not _is_ascending(value, high):
                 raise ValueError(
                     f"Got {name}={value!r}, but expected two numbers in ascending order between "
                     f"0 and {high:g}: for similar pairs, and for dissimilar ones."
@@ -198,3 +196,94 @@ def _is_ascending(value: Any, high: float) -> bool:
     except (TypeError, ValueError):
         return False
     return 0.0 <= first <= second <= high and second < np.inf
+
+
+class LogDetProblem(LogDetDivergence):
+    """Divergence from the identity, and slacks that pairs need: convex in M = LᵀL.
+
+    With ``x_p = δᵀMδ / ξ⁰`` a pair costs ``γ (x_p - 1 - log x_p)`` where ``s (x_p - 1) > 0``, s = 1
+    for similar and -1 for dissimilar pairs. Its multiplier is ``α_p = s γ (1 - 1 / x_p) / ξ⁰``.
+    """
+
+    def __init__(
+        self,
+        Y: np.ndarray,
+        rows: np.ndarray,
+        signs: np.ndarray,
+        bounds: np.ndarray,
+        gamma: np.ndarray,
+    ):
+        self.Y, self.rows, self.signs, self.bounds, self.gamma = Y, rows, signs, bounds, gamma
+        self._size = len(rows), 4 * 8 * Y.shape[1]  # of all pairs, and of one in memory
+
+    def multipliers(self, L: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The α of every pair, and its bound ξ with the slack."""
+        x = self._ratios(self.squares(L), slice(None))
+        return self.signs * self.gamma * (1.0 - 1.0 / x) / self.bounds, x * self.bounds
+
+    def _sums(self, L: np.ndarray) -> tuple[float, np.ndarray]:
+        """What slacks cost, and ``Σ s α δδᵀ``."""
+
+        def sums(block: slice) -> tuple[float, np.ndarray]:
+            delta = differences(self.Y, self.rows[block])
+            x = self._ratios(_squares(delta @ L.T), block)
+            gamma = self.gamma[block]
+            weights = gamma * (1.0 - 1.0 / x) / self.bounds[block]
+            value = float(gamma @ (x - 1.0 - np.log(x)))
+            return value, (weights[:, None] * delta).T @ delta
+
+        return sum_rows(sums, *self._size, most=_MOST_ROWS)
+
+    def _ratios(self, squares: np.ndarray, block: slice) -> np.ndarray:
+        """Squared distances in units of the bounds; one for pairs that need no slack."""
+        x = squares / self.bounds[block]
+        return np.where((self.signs[block] * (x - 1.0) > 0) & (x > 0), x, 1.0)
+
+    def squares(self, L: np.ndarray) -> np.ndarray:
+        """Squared distance of every pair."""
+
+        def work(block: slice) -> np.ndarray:
+            return _squares(differences(self.Y, self.rows[block]) @ L.T)
+
+        return map_rows(work, *self._size, most=_MOST_ROWS)
+
+
+def _squares(E: np.ndarray) -> np.ndarray:
+    return np.sum(E * E, axis=1)
+
+
+def project_in_turn(
+    problem: LogDetProblem, L: np.ndarray, report: Iterations, max_iter: int, tol: float
+) -> Certified:
+    """Cyclic Bregman projections, algorithm 1 of Davis et al. (2007)."""
+    alpha, xi = np.zeros(len(problem.rows)), problem.bounds.copy()
+    M = L.T @ L
+    while len(report.loss_curve) < max_iter and not report.stopped:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # told by the factor
+            _project_once(problem, L, M, alpha, xi)
+        try:
+            L = linalg.cholesky(0.5 * (M + M.T))
+        except (linalg.LinAlgError, ValueError):
+            break  # rounding, or overflow, has left no metric: the cycle before is what there is
+        value, gap = problem.certificate(L)
+        if report(L, value) or gap <= tol:
+            break
+    return L, *problem.certificate(L)
+
+
+def _project_once(
+    problem: LogDetProblem, L: np.ndarray, M: np.ndarray, alpha: np.ndarray, xi: np.ndarray
+) -> None:
+    """One cycle over the pairs that bind or are violated; M, α and ξ change in place."""
+    distances = problem.squares(L)
+    violated = problem.signs * (distances - xi) > 0
+    for p in np.flatnonzero((distances > 0) & (violated | (alpha > 0))):
+        i, j = problem.rows[p]
+        sign, delta = problem.signs[p], problem.Y[i] - problem.Y[j]
+        image = M @ delta
+        distance = float(delta @ image)
+        share = problem.gamma[p] / (1.0 + problem.gamma[p])
+        step = min(alpha[p], sign * share * (1.0 / distance - 1.0 / xi[p]))
+        alpha[p] -= step
+        xi[p] = 1.0 / (1.0 / xi[p] + sign * step / problem.gamma[p])
+        M += (sign * step / (1.0 - sign * step * distance)) * np.outer(image, image)

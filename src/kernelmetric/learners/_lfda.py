@@ -19,19 +19,12 @@ from kernelmetric.compute import (
     to_numpy,
 )
 from kernelmetric.compute.reductions import class_neighbors
-from kernelmetric.learners._base import BLOCK_BYTES, as_gram
-from kernelmetric.learners._checks import check_elsewhere
-from kernelmetric.learners._spectral import (
-    SpectralLearner,
-    about_centres,
-    check_shrinkage,
-    shrinkage_of,
-    shrunk,
-)
-from kernelmetric.spaces import orthonormal
+from kernelmetric.learners._base import BLOCK_BYTES
+from kernelmetric.learners._spectral import LocalLearner, about_centres, shrinkage_of, shrunk
+from kernelmetric.spaces import Gram, orthonormal
 
 
-class LFDA(SpectralLearner):
+class LFDA(LocalLearner):
     r"""Local Fisher discriminant analysis.
 
     As :class:`LDA`, but far points of one class need not come together, so that a class may be of
@@ -46,8 +39,9 @@ class LFDA(SpectralLearner):
               \delta_{ij}\delta_{ij}^\top
               + \tfrac12 \sum_{y_i \ne y_j} \frac1n \delta_{ij}\delta_{ij}^\top
 
-    each of them multiplied by :math:`\sqrt\lambda`, so that directions that separate little also
-    count little.
+    each of them multiplied by :math:`\sqrt\lambda`.
+
+    O(n_c² d) time for each class and O(d³) for the eigenproblem.
 
     Parameters
     ----------
@@ -56,12 +50,10 @@ class LFDA(SpectralLearner):
     n_neighbors : int, default=7
         k: the neighbour inside the class whose distance is the local scale.
     shrinkage : 'auto' or float, default='auto'
-        Share of the identity in S_w, between 0 and 1; 'auto' is that of Ledoit and Wolf for the
-        points about the means of their classes, or less where that hides features of smaller
-        scale.
+        Share of the identity in S_w, between 0 and 1; 'auto' is that of Ledoit and Wolf, or less
+        where that hides features of smaller scale.
     class_weight : dict, 'balanced' or None, default=None
-        What the points of each class count beside those of others; 'balanced' lets all classes
-        count alike. Only ratios matter.
+        What the points of each class count; 'balanced' lets all classes count alike.
 
     Attributes
     ----------
@@ -75,11 +67,6 @@ class LFDA(SpectralLearner):
         Minus the sum of the eigenvalues kept.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n_c² d) time for each class and O(d³) for the eigenproblem; a block of rows of a class in
-    memory.
 
     References
     ----------
@@ -103,100 +90,44 @@ class LFDA(SpectralLearner):
         self.shrinkage = shrinkage
         self.class_weight = class_weight
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        gram: Any = None,
-        neighbors: Any = None,
-        sample_weight: Any = None,
-    ) -> LFDA:
-        """Learn the map from labelled points.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        gram : array of shape (n_features, n_features), default=None
-            Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
-        neighbors : array of shape (n_samples, p), default=None
-            Other coordinates of the same points in which affinities are measured: floats, as
-            integers are row numbers wherever neighbours are passed (:class:`LMNN`).
-        sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts: its part of the objective is in proportion to it. Zero leaves the
-            row out.
-
-        Returns
-        -------
-        LFDA
-            The fitted learner.
-        """
-        check_shrinkage(self.shrinkage)
-        X, codes = self._check_training(X, y)
+    def _learn(
+        self, X: Any, codes: np.ndarray, gram: Gram | None, where: Any, weights: Weights | None
+    ) -> None:
         rank = self._check_n_components(X.shape[1])
-        coordinates = orthonormal(X, as_gram(gram))
-        Z, weights = coordinates.Z, sample_weight
-        Z = Z if weights is None else Z - weights.mean(Z)
-        shares = None if weights is None else weights.shares
-        where = Z if neighbors is None else to_numpy(check_elsewhere(neighbors, X))
-        there = in_library_of(Z, X), codes, in_library_of(where, X)
-        within, between = local_scatters(*there, min(self.n_neighbors, len(Z)), weights)
+        coordinates = orthonormal(X, gram)
+        Z = coordinates.Z if weights is None else coordinates.Z - weights.mean(coordinates.Z)
+        shares = np.ones(len(Z)) if weights is None else weights.shares
+        where = Z if where is None else to_numpy(where)
+        device = in_library_of(Z, X), codes, in_library_of(where, X)
+        within, between = local_scatters(*device, min(self.n_neighbors, len(Z)), weights)
         about = about_centres(Z, codes, shares)
         self.shrinkage_ = shrinkage_of(about, codes, self.shrinkage, shares)
         values, V = linalg.eigh(between, shrunk(within, self.shrinkage_))
         self.eigenvalues_, V = values[::-1], V[:, ::-1]
         positive = int(np.sum(self.eigenvalues_ > 1e-12 * self.eigenvalues_[0]))
         kept = min(rank, max(positive, 1))
-        weights = np.sqrt(np.maximum(self.eigenvalues_[:kept], 0.0))
-        self._keep(V[:, :kept] * weights, coordinates, X)
+        lengths = np.sqrt(np.maximum(self.eigenvalues_[:kept], 0.0))
+        self._keep(V[:, :kept] * lengths, coordinates, X)
         self.loss_ = -float(np.sum(self.eigenvalues_[:kept]))
-        return self
 
 
 def local_scatters(
     Z: Any, codes: np.ndarray, where: Any, k: int, weights: Weights | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Local scatter inside and between classes, both divided by the number of points.
-
-    ``where`` are the coordinates in which affinities are measured, ``k`` the neighbour whose
-    distance is the local scale. One block of rows of a class in memory.
-    """
-    n, r = Z.shape
-    if weights is not None:
-        return _weighted_scatters(Z, codes, where, k, weights)
+    """Mean local scatter inside and between classes; the scale is that of k-th neighbours."""
+    each = np.ones(Z.shape[0]) if weights is None else weights.shares
+    n, shares = float(np.sum(each)), like(each, Z)[:, None]
     distances = class_neighbors(where, codes, k, same=True)[1]
     scales = np.sqrt(np.max(np.where(np.isfinite(distances), distances, 0.0), axis=1))
-    within, between = np.zeros((r, r)), to_numpy(Z.T @ Z)
+    within, between = np.zeros((Z.shape[1], Z.shape[1])), to_numpy(Z.T @ (shares * Z))
     for code in np.unique(codes):
         members = np.flatnonzero(codes == code)
-        points, size = take_rows(Z, members), len(members)
-        local = _local_scatter(points, take_rows(where, members), scales[members])
-        about = points - namespace(points).mean(points, axis=0, keepdims=True)
-        within += local / size
-        # Pairs of different classes are all pairs less those of one class.
-        between += local * (1 / n - 1 / size) - (size / n) * to_numpy(about.T @ about)
-    return within / n, between / n
-
-
-def _weighted_scatters(
-    Z: Any, codes: np.ndarray, where: Any, k: int, weights: Weights
-) -> tuple[np.ndarray, np.ndarray]:
-    """The same, where pairs of points count the product of their shares."""
-    n, r = weights.total, Z.shape[1]
-    distances = class_neighbors(where, codes, k, same=True)[1]
-    scales = np.sqrt(np.max(np.where(np.isfinite(distances), distances, 0.0), axis=1))
-    shares = like(weights.shares, Z)
-    within, between = np.zeros((r, r)), to_numpy(Z.T @ (shares[:, None] * Z))
-    for code in np.unique(codes):
-        members = np.flatnonzero(codes == code)
-        points, share = take_rows(Z, members), take_rows(shares, members)[:, None]
-        size = float(np.sum(weights.shares[members]))
-        local = _local_scatter(points, take_rows(where, members), scales[members], share)
+        points, share, size = take_rows(Z, members), take_rows(shares, members), each[members].sum()
+        counted = None if weights is None else share
+        local = _local_scatter(points, take_rows(where, members), scales[members], counted)
         about = points - namespace(points).sum(share * points, axis=0, keepdims=True) / size
         within += local / size
+        # Pairs of different classes are all pairs less those of one class.
         between += local * (1 / n - 1 / size) - (size / n) * to_numpy(about.T @ (share * about))
     return within / n, between / n
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from kernelmetric.compute import to_numpy
 from kernelmetric.graphs import IndexTuples
 from kernelmetric.learners._margin import MarginProblem
-from kernelmetric.learners._pair_learner import differences
+from kernelmetric.learners._tuple_learner import differences
 
 
 class ListedMargins(MarginProblem):

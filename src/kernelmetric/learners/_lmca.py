@@ -26,14 +26,12 @@ class LMCA(LargeMargin):
     max_iter : int, default=500
         The most L-BFGS iterations.
     tol : float, default=1e-3
-        Tolerance on the objective, relative to it or to one for each target pair, whichever is
-        larger: the margin is one, and costs far below it are as good as none.
+        Tolerance on the objective, relative to it or to the number of target pairs, whichever is
+        larger.
     warm_start : bool, default=False
-        Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
-        n_components, the shape of init or the number of features has changed.
+        Start at the ``components_`` of the last fit, of the same shape.
     class_weight : dict, 'balanced' or None, default=None
-        What the points of each class count, in their own part of the objective; 'balanced' lets all
-        classes count alike. Only ratios matter.
+        What the points of each class count; 'balanced' lets all classes count alike.
     random_state : int, RandomState or None, default=None
         For ``init='random'``.
     verbose : bool, default=False
@@ -66,3 +64,30 @@ class LMCA(LargeMargin):
     >>> LMCA(n_components=3, tol=1e-2).fit(X[:200], y[:200]).transform(X).shape
     (1797, 3)
     """
+
+    def __init__(
+        self,
+        n_components=None,
+        *,
+        n_neighbors=3,
+        c=1.0,
+        init="auto",
+        reg=0.0,
+        max_iter=500,
+        tol=1e-3,
+        warm_start=False,
+        class_weight=None,
+        random_state=None,
+        verbose=False,
+    ):
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.c = c
+        self.init = init
+        self.reg = reg
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any
+from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
@@ -20,20 +20,9 @@ from kernelmetric.compute import (
     widened,
 )
 from kernelmetric.compute.reductions import Triplets
-from kernelmetric.graphs import (
-    IndexTuples,
-    neighbor_parts,
-    target_neighbors,
-)
+from kernelmetric.graphs import IndexTuples, neighbor_parts, target_neighbors
 from kernelmetric.learners._base import BLOCK_BYTES
-from kernelmetric.learners._checks import (
-    LARGEST,
-    as_matrix,
-    check_choice,
-    check_elsewhere,
-    check_number,
-)
-from kernelmetric.learners._comparison_learner import TakesComparisons
+from kernelmetric.learners._checks import COUNT, PRICE, as_matrix, check_elsewhere
 from kernelmetric.learners._descent import Descent, Found, GradientLearner, in_float32, in_single
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._listed_margins import ListedMargins
@@ -44,40 +33,18 @@ from kernelmetric.learners._margin import (
     descend,
     descend_convex,
 )
-from kernelmetric.learners._pair_learner import as_rows
 from kernelmetric.learners._progress import Iterations, with_callbacks
+from kernelmetric.learners._tuple_learner import TakesTuples
 from kernelmetric.spaces import Gram, orthonormal
 
 
-class LargeMargin(TakesComparisons, GradientLearner):
+class LargeMargin(TakesTuples, GradientLearner):
     """The LMNN objective, and the life-cycle of those who minimise it."""
 
-    def __init__(
-        self,
-        n_components=None,
-        *,
-        n_neighbors=3,
-        c=1.0,
-        init="auto",
-        reg=0.0,
-        max_iter=500,
-        tol=1e-3,
-        warm_start=False,
-        class_weight=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.c = c
-        self.init = init
-        self.reg = reg
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
+    solver = "lbfgs"
+    _allowed: ClassVar = {"n_neighbors": COUNT, "c": PRICE}
+    _takes_comparisons = True
+    _optimises_matrix = False  # M as a whole, whatever its truncation
 
     @with_callbacks
     def fit(
@@ -104,16 +71,13 @@ class LargeMargin(TakesComparisons, GradientLearner):
             Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
         neighbors : array of shape (n_samples, p), default=None
             Where target neighbours come from: other coordinates of the same points (floats), or
-            the row numbers of the target neighbours themselves (integers, -1 for none). None
-            takes X.
+            row numbers of the target neighbours (integers, -1 for none). None takes X.
         triplets : Triplets or array-like of shape (n_triplets, 3), default=None
-            Row numbers (a, b, c), instead of labels: a is nearer to b than to c. The pairs (a, b)
-            are drawn together, and a margin of one parts them from (a, c).
+            Row numbers (a, b, c), instead of labels: a is nearer to b than to c.
         quadruplets : Quadruplets or array-like of shape (n_quadruplets, 4), default=None
             Row numbers (a, b, c, d), instead of labels: a is nearer to b than c is to d.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts: its part of the objective is in proportion to it. Zero leaves the
-            row out.
+            What each row counts in the objective, zero to leave it out.
 
         Returns
         -------
@@ -121,7 +85,7 @@ class LargeMargin(TakesComparisons, GradientLearner):
             The fitted learner.
         """
         given = {"triplets": triplets, "quadruplets": quadruplets}
-        X, y, given = as_rows(self, X, y, given)
+        X, y, given = self._as_rows(X, y, given)
         others = {"y": y, "neighbors": neighbors, "sample_weight": sample_weight}
         tuples = self._given_tuples(_num_samples(X), given, others)
         if tuples is not None:
@@ -153,62 +117,40 @@ class LargeMargin(TakesComparisons, GradientLearner):
         weights: Weights | None = None,
     ) -> Descent:
         rank = self._check_n_components(X.shape[1])
-        if isinstance(codes, IndexTuples):
-            basis = orthonormal(X, gram, span=False)
-            reg = self.reg / basis.size**2
-            listed = ListedMargins(basis.Z, codes, self.c, reg)
-            # No classes: as if all points were of one, for the start.
-            return self._from_start(listed, basis, X, np.zeros(X.shape[0], int), gram, rank, None)
-        self._warn_if_wide(X.shape)
-        order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
-        targets, parts = self._sorted_targets(X, codes, gram, neighbors, order, weights)
-        weighed = None
-        if weights is not None:
-            sorted_weights = weights.take(order)
-            weighed = Triplets(sorted_weights.shares[:, None] * parts, sorted_weights.masses)
         # The descent sees coordinates of an orthonormal basis, and points of unit size.
         basis = orthonormal(X, gram, span=False)
-        exact = MarginProblem(
-            read_only(take_rows(basis.Z, order)),
-            targets,
-            codes[order],
-            self.c,
-            self.reg / basis.size**2,
-            weighed,
-        )
-        return self._from_start(exact, basis, X, codes, gram, rank, weights)
+        reg = self.reg / basis.size**2
+        if isinstance(codes, IndexTuples):
+            exact: MarginProblem = ListedMargins(basis.Z, codes, self.c, reg)
+            codes = np.zeros(X.shape[0], int)  # no classes: as if all points were of one
+        else:
+            order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
+            targets, weighed = self._sorted_targets(X, codes, gram, neighbors, order, weights)
+            points = read_only(take_rows(basis.Z, order))
+            exact = MarginProblem(points, targets, codes[order], self.c, reg, weighed)
+        if self.solver == "projected":
+            problem = exact.on(widened(exact.points))
+        else:  # a map is judged in the precision of the data
+            single = in_single(exact.points, self.tol)
+            problem = exact.on(in_float32(exact.points) if single else exact.points)
 
-    def _from_start(
-        self,
-        exact: MarginProblem,
-        basis: Any,
-        X: Any,
-        codes: np.ndarray,
-        gram: Gram | None,
-        rank: int,
-        weights: Weights | None,
-    ) -> Descent:
-        problem = exact.on(self._suited(exact.points))
-        start = self._start(
-            X,
-            codes,
-            gram,
-            self._start_rank(X.shape[1]),
-            lambda L: L * problem.best_length(basis.enter(L)),
-            weights,
-        )
-        start = self._whole(basis.enter(start))
+        def scale(L: np.ndarray) -> np.ndarray:
+            return L * problem.best_length(basis.enter(L))
+
+        first_rank = self._start_rank(X.shape[1])
+        start = basis.enter(self._start(X, codes, gram, first_rank, scale, weights))
+        start = filled(start) if self._optimises_matrix else start
         if not (self.warm_start and hasattr(self, "_corner")):
             self._corner = FIRST_CORNER
 
         def minimise(report: Iterations) -> Found:
-            L, good, self._corner = self._descend(
-                problem, start, report, self.max_iter, self.tol, self._corner
-            )
-            L = self._reduce(L, rank)
+            down = descend_convex if self.solver == "projected" else descend
+            found = down(problem, start, report, self.max_iter, self.tol, self._corner)
+            L, good, self._corner = found
+            L = truncated(L, rank)
             return L, exact.value(L), good
 
-        return Descent(start, minimise, lambda L: basis.leave(self._reduce(L, rank)))
+        return Descent(start, minimise, lambda L: basis.leave(truncated(L, rank)))
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         k = min(self.n_neighbors, n_samples)
@@ -220,31 +162,18 @@ class LargeMargin(TakesComparisons, GradientLearner):
         listed = 24 * n_samples * min(100, n_samples)
         return super()._fit_bytes(n_samples, n_features) + blocks + listed
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number(self, "n_neighbors", Integral, low=1)
-        check_number(self, "c", Real, low=0, high=LARGEST)
-
     def _start_rank(self, n_features: int) -> int:
-        return self.n_components or n_features
+        return n_features if self._optimises_matrix else self.n_components or n_features
 
-    def _warn_if_wide(self, shape: tuple[int, int]) -> None:
-        """Say that so many features let the map fit any labels, where that is so."""
+    def _given_start(self, init: Any, X: Any, n_components: int) -> np.ndarray:
+        if self._optimises_matrix:  # without a rank that was asked for, any, and the rest is filled
+            rows = len(np.atleast_1d(as_matrix(init, "init")))
+            free = self.n_components is None or rows == n_components
+            n_components = rows if free else self.n_components
+        return super()._given_start(init, X, n_components)
 
-    def _descend(self, problem: MarginProblem, *how: Any) -> tuple[np.ndarray, bool, float]:
-        """Descend on L with L-BFGS, the corner of the hinge narrowing from stage to stage."""
-        return descend(problem, *how)
-
-    def _suited(self, points: Any) -> Any:
-        """The points in the precision to descend in; a map is judged in that of the data."""
-        return in_float32(points) if in_single(points, self.tol) else points
-
-    def _whole(self, L: np.ndarray) -> np.ndarray:
-        """The start, with as many rows as the descent needs."""
-        return L
-
-    def _reduce(self, L: np.ndarray, rank: int) -> np.ndarray:
-        return L
+    def _suits(self, rows: int, n_components: int) -> bool:
+        return rows <= n_components if self._optimises_matrix else rows == n_components
 
     def _sorted_targets(
         self,
@@ -254,8 +183,14 @@ class LargeMargin(TakesComparisons, GradientLearner):
         neighbors: Any,
         order: np.ndarray,
         weights: Weights | None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Target neighbours, as row numbers after sorting by class, and what each counts."""
+    ) -> tuple[np.ndarray, Triplets | None]:
+        """Target neighbours, as row numbers after sorting by class, and their weights."""
+        if self._optimises_matrix and X.shape[1] > X.shape[0]:
+            warn(
+                f"Got {X.shape[1]} features of {X.shape[0]} points: the map can then draw any "
+                "class together, and new points may fare worse than without learning. Try "
+                "sklearn.decomposition.PCA(50) before, or Kernelized(LMNN())."
+            )
         if neighbors is None:
             where = X if gram is None else gram.whiten(to_numpy(X))
         else:
@@ -269,11 +204,13 @@ class LargeMargin(TakesComparisons, GradientLearner):
                 "Got no class with two members, but expected at least one: LMNN pulls points "
                 "towards neighbours of their own class."
             )
-        parts = np.ones(targets.shape) if weights is None else neighbor_parts(targets, weights)
         position = np.empty(len(order) + 1, dtype=np.intp)
         position[order] = np.arange(len(order))
         position[-1] = -1  # what the index -1, a missing neighbour, maps to
-        return position[targets][order], parts[order]
+        if weights is None:
+            return position[targets][order], None
+        parts, weights = neighbor_parts(targets, weights)[order], weights.take(order)
+        return position[targets][order], Triplets(weights.shares[:, None] * parts, weights.masses)
 
 
 class LMNN(LargeMargin):
@@ -283,17 +220,19 @@ class LMNN(LargeMargin):
     ``Σ_ij w_ij d_ij + c Σ_ijl w_ij [y_l ≠ y_i] [1 + d_ij - d_il]_+ (+ reg tr M)``, where ``d`` are
     squared distances and ``w_ij`` marks the ``n_neighbors`` target neighbours of each point.
 
-    From triplets and quadruplets it is the same over what is given: near pairs are drawn together,
-    each once, and a margin of one parts them from the far ones.
+    Of triplets and quadruplets, near pairs are drawn together, each once, and a margin of one parts
+    them from the far ones.
+
+    O(n² r + n d r) time an evaluation; one block of rows × n in memory.
 
     Parameters
     ----------
     n_components : int, default=None
         Rank to which the optimal M is truncated afterwards, as in [2]_; None keeps it whole. To
-        *optimise* a map of low rank, which is another algorithm, use :class:`LMCA`.
+        *optimise* a map of low rank, use :class:`LMCA`.
     solver : {'lbfgs', 'projected'}, default='lbfgs'
-        'lbfgs' descends on a square factor L, fast; 'projected' is accelerated projected gradient
-        on M, convex all the way: the reference.
+        'lbfgs' descends on a square factor L, fast; 'projected' by gradients on M, convex all the
+        way.
     n_neighbors : int, default=3
         Target neighbours of each point; points of smaller classes use those they have.
     c : float, default=1.0
@@ -305,14 +244,12 @@ class LMNN(LargeMargin):
     max_iter : int, default=500
         The most iterations.
     tol : float, default=1e-3
-        Stop when the objective changes by less than this share of itself, or of the number of
-        target pairs if that is larger. The margin is one, so much smaller costs do not matter.
+        Tolerance on the objective, relative to it or to the number of target pairs, whichever is
+        larger.
     warm_start : bool, default=False
-        Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
-        the number of features has changed.
+        Start at the ``components_`` of the last fit, of as many features.
     class_weight : dict, 'balanced' or None, default=None
-        What the points of each class count, in their own part of the objective; 'balanced' lets all
-        classes count alike. Only ratios matter.
+        What the points of each class count; 'balanced' lets all classes count alike.
     random_state : int, RandomState or None, default=None
         For ``init='random'``.
     verbose : bool, default=False
@@ -332,11 +269,6 @@ class LMNN(LargeMargin):
         Whether ``tol`` was reached.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² r + n d r) time an evaluation; one block of rows × n in memory. From 6,000 points on, the
-    descent begins where one on some 4,000 of them ended.
 
     References
     ----------
@@ -358,6 +290,9 @@ class LMNN(LargeMargin):
     True
     """
 
+    _optimises_matrix = True
+    _allowed: ClassVar = {"solver": ("lbfgs", "projected")}
+
     def __init__(
         self,
         n_components=None,
@@ -374,61 +309,27 @@ class LMNN(LargeMargin):
         random_state=None,
         verbose=False,
     ):
-        super().__init__(
-            n_components,
-            n_neighbors=n_neighbors,
-            c=c,
-            init=init,
-            reg=reg,
-            max_iter=max_iter,
-            tol=tol,
-            warm_start=warm_start,
-            class_weight=class_weight,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self.n_components = n_components
         self.solver = solver
+        self.n_neighbors = n_neighbors
+        self.c = c
+        self.init = init
+        self.reg = reg
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice(self, "solver", ("lbfgs", "projected"))
 
-    def _start_rank(self, n_features: int) -> int:
-        return n_features  # M is optimised whole, and truncated at the end
-
-    def _warn_if_wide(self, shape: tuple[int, int]) -> None:
-        if shape[1] > shape[0]:
-            warn(
-                f"Got {shape[1]} features of {shape[0]} points: the map can then draw each class "
-                "together whatever its points are, and new points may fare worse than without "
-                "learning. Try sklearn.decomposition.PCA(50) before, or Kernelized(LMNN())."
-            )
-
-    def _descend(self, problem: MarginProblem, *how: Any) -> tuple[np.ndarray, bool, float]:
-        return (descend if self.solver == "lbfgs" else descend_convex)(problem, *how)
-
-    def _suited(self, points: Any) -> Any:
-        return widened(points) if self.solver == "projected" else super()._suited(points)
-
-    def _given_start(self, init: Any, X: Any, n_components: int) -> np.ndarray:
-        rows = len(np.atleast_1d(as_matrix(init, "init")))
-        # M is optimised whole: without a rank that was asked for, any rank, and the rest is filled.
-        free = self.n_components is None or rows == n_components
-        return super()._given_start(init, X, rows if free else self.n_components)
-
-    def _suits(self, rows: int, n_components: int) -> bool:
-        return rows <= n_components  # M is optimised whole, whatever its truncation
-
-    def _whole(self, L: np.ndarray) -> np.ndarray:
-        # A factor of low rank, given or left by a truncated fit, would confine the descent to it.
-        missing = L.shape[1] - L.shape[0]
-        if missing <= 0:
-            return L
-        rest = linalg.null_space(L).T[:missing]
-        return np.vstack([L, 0.01 * linalg.norm(L, 2) * rest])
-
-    def _reduce(self, L: np.ndarray, rank: int) -> np.ndarray:
-        return L if self.n_components is None else truncated(L, rank)
+def filled(L: np.ndarray) -> np.ndarray:
+    """A square map: a factor of low rank, given or truncated, would confine the descent to it."""
+    missing = L.shape[1] - L.shape[0]
+    if missing <= 0:
+        return L
+    rest = linalg.null_space(L).T[:missing]
+    return np.vstack([L, 0.01 * linalg.norm(L, 2) * rest])
 
 
 def _check_targets(targets: np.ndarray, codes: np.ndarray) -> np.ndarray:

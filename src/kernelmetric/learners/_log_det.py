@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy import linalg
-from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import like, warn
 from kernelmetric.learners._factors import factor
-from kernelmetric.learners._pair_learner import TupleLearner
 from kernelmetric.learners._progress import Iterations
+from kernelmetric.learners._tuple_learner import Spanned, TupleLearner
 from kernelmetric.solvers import minimize_lbfgs
 
 _SINGULAR = 1e-12  # eigenvalues below this share of the largest are rounding, also in ``factor``
@@ -22,15 +19,12 @@ Certified = tuple[np.ndarray, float, float]  # a factor, its value, and a bound 
 
 
 class LogDetDivergence:
-    """``tr M - log det M - r`` and a convex function of M, in terms of a factor, M = LᵀL.
+    """``tr M - log det M - r`` and a convex function of M, in terms of a factor, M = LᵀL."""
 
-    A class that derives from it has points ``Y``, in coordinates in which the prior is the
-    identity, and defines ``_sums(L)``: the value of the convex function, and its gradient A.
-    """
-
-    Y: np.ndarray
+    Y: np.ndarray  # points, in coordinates in which the prior is the identity
 
     def _sums(self, L: np.ndarray) -> tuple[float, np.ndarray]:
+        """The value of the convex function, and its gradient A."""
         raise NotImplementedError
 
     def objective(self, L: np.ndarray) -> tuple[float, np.ndarray]:
@@ -49,11 +43,8 @@ class LogDetDivergence:
 
     @staticmethod
     def certified(L: np.ndarray, value: float, inside: np.ndarray) -> tuple[float, float]:
-        """The same, from the value of the convex function and ``L (I + A) Lᵀ``.
-
-        The dual objective at the multipliers is less by the divergence of M from the inverse of
-        ``I + A``, where A is their sum.
-        """
+        """The same, from the value of the convex function and ``L (I + A) Lᵀ``."""
+        # The dual objective is less by the divergence of M from the inverse of I + A.
         value += float(np.sum(L * L) - 2.0 * _log_det(L)) - len(L)
         R, fault = linalg.lapack.dpotrf(inside) if np.isfinite(value) else (inside, 1)
         if fault:
@@ -70,12 +61,11 @@ def _log_det(L: np.ndarray) -> float:
 class LogDetLearner(TupleLearner):
     """A learner that minimises such a function, with a certificate."""
 
-    max_iter: int
-    tol: float
+    _advice = "take a smaller gamma"
 
-    def _prior_root(self, Z: np.ndarray, basis: np.ndarray | None) -> np.ndarray | None:
+    def _prior_root(self, points: Spanned) -> np.ndarray | None:
         """A with A Aᵀ the prior matrix, after which the prior is the identity."""
-        P = self._check_prior(Z, basis)
+        P = self._check_prior(points)
         if P is None:
             return None
         values = linalg.eigvalsh(P)  # a factor of P may exist, or not, by rounding
@@ -87,13 +77,11 @@ class LogDetLearner(TupleLearner):
             )
         return linalg.cholesky(P, lower=True)
 
-    def _start(
-        self, Y: np.ndarray, root: np.ndarray | None, basis: np.ndarray | None
-    ) -> np.ndarray:
+    def _start(self, points: Spanned, root: np.ndarray | None) -> np.ndarray:
         """A factor of the prior, or of the last metric, where the prior is the identity."""
-        M = self._last_matrix(Y, basis)
+        M = self._last_matrix(points)
         if M is None:
-            return np.eye(Y.shape[1])
+            return np.eye(points.Z.shape[1])
         if root is not None:
             half = linalg.solve_triangular(root, M, lower=True)
             M = linalg.solve_triangular(root, half.T, lower=True)
@@ -106,43 +94,29 @@ class LogDetLearner(TupleLearner):
         self,
         problem: LogDetDivergence,
         solve: Callable[..., Certified],
+        points: Spanned,
         root: np.ndarray | None,
-        basis: np.ndarray | None,
-        X: Any,
-        y: Any,
     ) -> np.ndarray:
         """The optimal factor in the coordinates of the problem; its map is stored."""
 
         def leave(L: np.ndarray) -> np.ndarray:
-            L = factor(L.T @ L if root is None else root @ L.T @ L @ root.T)
-            return L if basis is None else L @ basis
+            return points.leave(factor(L.T @ L if root is None else root @ L.T @ L @ root.T))
 
-        L = self._start(problem.Y, root, basis)
-        with self._watched(L, lambda L: {"components_": like(leave(L), X)}, X, y) as report:
+        L = self._start(points, root)
+        with self._following(L, leave, points) as report:
             found = solve(problem, L, report, self.max_iter, self.tol)
         L, self.loss_, self.duality_gap_ = found
         self.n_iter_ = max(len(report.loss_curve), 1)
         self.converged_ = self.duality_gap_ <= self.tol
-        if not self.converged_:
-            warn(
-                f"{type(self).__name__} stopped after {self.n_iter_} iterations at a duality gap "
-                f"of {self.duality_gap_:.2g}, above tol={self.tol}: raise max_iter, or take a "
-                "smaller gamma.",
-                ConvergenceWarning,
-            )
-        self._store(leave(L), X)
+        self._warn_of_gap()
+        self._store(leave(L), points.X)
         return L
 
 
 def descend(
     problem: LogDetDivergence, L: np.ndarray, report: Iterations, max_iter: int, tol: float
 ) -> Certified:
-    """L-BFGS on the factor, ever more precisely until the certificate is good enough.
-
-    Where the curvature jumps, as it does where a pair begins to matter, a line search may find no
-    step though the gradient leads down: a step along it that only has to decrease the objective
-    goes past that place.
-    """
+    """L-BFGS on the factor, ever more precisely until the certificate is good enough."""
     step_tol, stuck = 1e-6, 0
     value, gap = problem.certificate(L)
     while len(report.loss_curve) < max_iter and not report.stopped:
@@ -154,7 +128,7 @@ def descend(
             break
         if step_tol > 1e-15:
             step_tol *= 1e-2
-        else:
+        else:  # where a pair begins to matter the curvature jumps, and no line search finds a step
             stuck += 1
             L = _downhill(problem, L)
             value, gap = problem.certificate(L)

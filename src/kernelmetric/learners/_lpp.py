@@ -7,19 +7,11 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import (
-    check_labels,
-    to_numpy,
-)
+from kernelmetric.compute import check_labels, to_numpy
 from kernelmetric.graphs import heat_graph, laplacian
 from kernelmetric.learners._base import as_gram
 from kernelmetric.learners._checks import check_elsewhere
-from kernelmetric.learners._spectral import (
-    SpectralLearner,
-    check_shrinkage,
-    shrinkage_of,
-    shrunk,
-)
+from kernelmetric.learners._spectral import SpectralLearner, shrinkage_of, shrunk
 from kernelmetric.spaces import orthonormal
 
 
@@ -32,9 +24,10 @@ class LPP(SpectralLearner):
               \quad\text{s.t.}\quad L Z^\top D Z L^\top = I
 
     with :math:`w_{ij} = e^{-\|x_i - x_j\|^2 / t}` between neighbours, D the sums of the rows of W,
-    and points Z about their mean in the weights D, which rids the problem of its trivial solution
-    and of the origin. Labels are not needed; with them, neighbours are of the same class. On all
-    coordinates of a kernel, and without shrinkage, these *are* Laplacian eigenmaps.
+    and points Z about their mean in the weights D. Labels are not needed; with them, neighbours are
+    of the same class.
+
+    O(n² d) time for the neighbours and O(d³) for the eigenproblem; a block of rows × n in memory.
 
     Parameters
     ----------
@@ -59,10 +52,6 @@ class LPP(SpectralLearner):
         The objective: the sum of the eigenvalues kept.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² d) time for the neighbours and O(d³) for the eigenproblem; a block of rows × n in memory.
 
     References
     ----------
@@ -107,15 +96,13 @@ class LPP(SpectralLearner):
             Other coordinates of the same points in which neighbours are sought: floats, as
             integers are row numbers wherever neighbours are passed (:class:`LMNN`).
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts: its part of the objective is in proportion to it. Zero leaves the
-            row out.
+            What each row counts in the objective, zero to leave it out.
 
         Returns
         -------
         LPP
             The fitted learner.
         """
-        check_shrinkage(self.shrinkage)
         X = self._check_points(X)
         codes = None if y is None else check_labels(y, X)
         weights = sample_weight
@@ -132,11 +119,9 @@ class LPP(SpectralLearner):
         Z = coordinates.Z - np.average(coordinates.Z, axis=0, weights=degrees)
         points = np.sqrt(degrees / np.mean(degrees))[:, None] * Z
         one = np.zeros(len(points), dtype=np.intp)
-        if weights is None:
-            self.shrinkage_ = shrinkage_of(points, one, self.shrinkage)
-        else:
-            once = points / np.sqrt(weights.counts)[:, None]
-            self.shrinkage_ = shrinkage_of(once, one, self.shrinkage, weights.counts)
+        counts = np.ones(len(points)) if weights is None else weights.counts
+        once = points / np.sqrt(counts)[:, None]
+        self.shrinkage_ = shrinkage_of(once, one, self.shrinkage, counts)
         S = Z.T @ (laplacian(W) @ Z) / np.sum(degrees)
         values, V = linalg.eigh(
             0.5 * (S + S.T), shrunk(points.T @ points / len(Z), self.shrinkage_)
@@ -147,8 +132,3 @@ class LPP(SpectralLearner):
         self._keep(V[:, :kept], coordinates, X)
         self.loss_ = float(np.sum(values[:kept]))
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = False
-        return tags

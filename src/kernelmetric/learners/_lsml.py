@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any
+from numbers import Real
+from typing import ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import within_budget
 from kernelmetric.graphs import IndexTuples, Triplets, count_triplets, rows_by_place
-from kernelmetric.learners._checks import LARGEST, check_number
-from kernelmetric.learners._comparison_learner import ComparisonLearner
+from kernelmetric.learners._checks import LARGEST, Numbers
 from kernelmetric.learners._log_det import LogDetLearner
 from kernelmetric.learners._lsml_solvers import KEPT, ComparedPairs, equations_of_step, newton
+from kernelmetric.learners._tuple_learner import ComparisonLearner, Spanned, random_triplets
 
 
 class LSML(LogDetLearner, ComparisonLearner):
@@ -29,6 +29,8 @@ class LSML(LogDetLearner, ComparisonLearner):
     distances are in units of their mean in the prior metric, so that γ means the same for all data.
     The problem is convex, and the answer is certified by the duality gap.
 
+    O(N d² + d³) time an iteration with N comparisons; a block of them in memory.
+
     Parameters
     ----------
     gamma : float, default=1e4
@@ -43,8 +45,7 @@ class LSML(LogDetLearner, ComparisonLearner):
     max_iter : int, default=1000
         The most iterations.
     warm_start : bool, default=False
-        Whether a fit begins at the metric of the last one: for more comparisons of the same
-        features. The optimum is the same.
+        Whether a fit begins at the metric of the last one. The optimum is the same.
     random_state : int, RandomState or None, default=0
         For random triplets.
     verbose : bool, default=False
@@ -69,10 +70,6 @@ class LSML(LogDetLearner, ComparisonLearner):
     n_features_in_ : int
         Number of features seen in fit.
 
-    Notes
-    -----
-    O(N d² + d³) time an iteration with N comparisons; a block of them in memory.
-
     References
     ----------
     .. [1] Liu, Guo, Shao, Wu and Yu, "Metric learning from relative comparisons by minimizing
@@ -88,6 +85,8 @@ class LSML(LogDetLearner, ComparisonLearner):
     >>> metric.duality_gap_ < 1e-3
     True
     """
+
+    _allowed: ClassVar = {"gamma": Numbers(Real, low=0, high=LARGEST, above=True)}
 
     def __init__(
         self,
@@ -110,19 +109,12 @@ class LSML(LogDetLearner, ComparisonLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _learn(
-        self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: np.ndarray
-    ) -> None:
-        root = self._prior_root(Z, basis)
-        Y = Z if root is None else Z @ root
+    def _learn(self, points: Spanned, counts: np.ndarray) -> None:
+        root = self._prior_root(points)
+        Y = points.Z if root is None else points.Z @ root
         pairs = self.tuples_.near, self.tuples_.far
         problem = ComparedPairs(Y, *pairs, float(self.gamma), counts)
-        self._minimise(problem, newton, root, basis, X, y)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number(self, "max_tuples", Integral, low=1)
-        check_number(self, "gamma", Real, low=0, high=LARGEST, above=True)
+        self._minimise(problem, newton, points, root)
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         d, N = n_features, self.max_tuples
@@ -135,6 +127,5 @@ class LSML(LogDetLearner, ComparisonLearner):
         rng, each = check_random_state(self.random_state), max(1, self.max_tuples // len(codes))
         rows = rows_by_place(Z)  # so that their order does not decide which are drawn
         found = Triplets.from_labels(codes[rows], per_point=each, random_state=rng)
-        if len(found) > self.max_tuples:
-            found = found.take(np.sort(rng.choice(len(found), self.max_tuples, replace=False)))
+        found = random_triplets(found, self.max_tuples, rng)
         return Triplets(rows[found.rows], len(codes))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -11,8 +10,8 @@ from scipy import linalg
 
 from kernelmetric.compute import calm_if_small, sum_rows, worth_keeping
 from kernelmetric.learners._log_det import Certified, LogDetDivergence, descend
-from kernelmetric.learners._pair_learner import differences
 from kernelmetric.learners._progress import Iterations
+from kernelmetric.learners._tuple_learner import differences
 
 _MOST_ROWS = 16384  # comparisons of a block
 _NEAREST = 1e-100  # squared distance that is told from zero
@@ -20,29 +19,18 @@ _MOST_SOLVED = 1000  # equations of a Newton step: more would take longer than L
 _AT_ONCE = 512  # comparisons whose products of coordinates are summed in the cache
 KEPT = 12  # arrays as large as the differences of near pairs that the steps keep
 _MOST_TRIED = 40  # lengths of a step
-_MANY, _PART = 4000, 8  # comparisons, and of how many one is in the part to begin with
-_MOST_IN_PART, _PART_TOL, _FAR = 20, 1e-2, 0.3  # gaps that are good for it, and that ask for it
+_FAR = 0.3  # gap beyond which a start is drawn in first
 
 
 class ComparedPairs(LogDetDivergence):
-    """Divergence from the identity, and squared residuals of distances in wrong order.
-
-    With x and y the squared distances of the near and the far pair, a comparison costs
-    ``(√x - √y)²`` where x > y: convex, and homogeneous, so that its value is that of its gradient,
-    ``(1 - √(y/x)) x + (1 - √(x/y)) y``. In the coordinates Y the prior is the identity.
-    """
+    """Divergence from the identity, and ``(√x - √y)²`` of near pairs beyond far ones, x > y."""
 
     def __init__(
         self, Y: np.ndarray, near: np.ndarray, far: np.ndarray, gamma: float, counts: np.ndarray
     ):
         self.Y, self.near, self.far, self.counts = Y, near, far, counts
         self._size = len(near), 6 * 8 * Y.shape[1]
-        self._kept: np.ndarray | None = None
-        if self.worth_newton():
-            self._kept = self._differences(slice(None))
-            total = float(np.tile(counts, 2) @ np.einsum("ij,ij->i", self._kept, self._kept))
-        else:
-            total = sum_rows(self._plain, *self._size, most=_MOST_ROWS)
+        total = sum_rows(self._plain, *self._size, most=_MOST_ROWS)
         if not total > 1e-14 * max(float(np.mean(Y * Y)), 1e-300):
             raise ValueError(
                 "Got tuples of points that coincide, but expected at least one pair of different "
@@ -76,15 +64,6 @@ class ComparedPairs(LogDetDivergence):
 
         return sum_rows(sums, *self._size, most=_MOST_ROWS)
 
-    def part(self, n: int) -> ComparedPairs:
-        """One of n comparisons for all."""
-        some = copy(self)
-        some.near, some.far, some.counts = (a[::n] for a in (self.near, self.far, self.counts))
-        some.weight = n * self.weight
-        some._size = len(some.near), self._size[1]
-        some._kept = None if self._kept is None else some._differences(slice(None))
-        return some
-
     def worth_newton(self) -> bool:
         """Whether all differences may be kept."""
         N, d = len(self.near), self.Y.shape[1]
@@ -97,8 +76,7 @@ class ComparedPairs(LogDetDivergence):
 
     def seen_by(self, L: np.ndarray) -> _Seen:
         """Everything as the best multiple of the metric LᵀL sees it."""
-        F = self._differences(slice(None)) if self._kept is None else self._kept
-        F = F @ L.T
+        F = self._differences(slice(None)) @ L.T
         return seen(self, L, F, np.ones(len(L)), self.residuals(np.einsum("ij,ij->i", F, F)))
 
     def residuals(self, squares: np.ndarray) -> Residuals:
@@ -135,23 +113,21 @@ def equations_of_step(n_tuples: int, d: int) -> int:
 def newton(
     problem: ComparedPairs, L: np.ndarray, report: Iterations, max_iter: int, tol: float
 ) -> Certified:
-    """Newton's steps until the certificate is good enough: some five to ten.
-
-    Many comparisons say about the same as some of them: so with these it begins.
-    Where a step would have too many equations, or rounding leaves none, L-BFGS goes on.
-    """
+    """Newton's steps until the certificate is good enough; L-BFGS where they are not found."""
     if not problem.worth_newton():
         return descend(problem, L, report, max_iter, tol)
     # Where numbers are out of range no step is found, and L-BFGS goes on.
     with calm_if_small(problem.flops_of_step()), np.errstate(all="ignore"):
         here = problem.seen_by(L)
-        if here.gap > _FAR and len(problem.near) >= _MANY:
-            part = problem.part(_PART)
-            near = _steps(part, part.seen_by(L).drawn_in(part), None, _MOST_IN_PART, _PART_TOL)
-            here = problem.seen_by(near.L)
-        elif here.gap > _FAR:
+        if here.gap > _FAR:
             here = here.drawn_in(problem)
-        here = _steps(problem, here, report, max_iter, tol)
+        for _ in range(max_iter):
+            after = here.moved(problem) if here.gap > tol else None
+            if after is None:
+                break
+            here = after
+            if report(here.L, here.value):
+                break
     if here.gap <= tol and not report.loss_curve:
         report(here.L, here.value)  # it began at the optimum
     if here.gap > tol and not report.stopped:
@@ -159,28 +135,8 @@ def newton(
     return here.L, here.value, here.gap
 
 
-def _steps(
-    problem: ComparedPairs, here: _Seen, report: Iterations | None, most: int, tol: float
-) -> _Seen:
-    """Where the steps end: at the certificate, after the most, or where none is found."""
-    for _ in range(most):
-        after = here.moved(problem) if here.gap > tol else None
-        if after is None:
-            break
-        here = after
-        if report is not None and report(here.L, here.value):
-            break
-    return here
-
-
 class _Seen(NamedTuple):
-    """Comparisons in coordinates in which the metric is the identity, and what is known there.
-
-    A nearby metric ``I + S`` has the gradient ``LLᵀ - I`` of the divergence, and its curvature
-    ``|S|²``. A comparison in wrong order adds to the latter ``h ⟨S, δδᵀ - c εεᵀ⟩²``, with c = x / y
-    and h = γ' √(y/x) / 2x, γ' its price: its cost is homogeneous, so that is all. The matrix in it
-    is ``(uvᵀ + vuᵀ) / 2`` with u, v = δ ∓ √c ε.
-    """
+    """Comparisons in coordinates in which the metric is the identity, and what is known there."""
 
     L: np.ndarray
     F: np.ndarray  # δ of all comparisons, and below them ε, but for a scale of each coordinate
@@ -192,11 +148,7 @@ class _Seen(NamedTuple):
     gap: float
 
     def drawn_in(self, problem: ComparedPairs) -> _Seen:
-        """Where the optimum was if pulls were constant and nothing pushed, or here.
-
-        The inverse of the metric is ``LLᵀ + Σ pull δδᵀ`` there. Newton's steps from far away are
-        short: this one is worth two of them.
-        """
+        """Where the optimum was if pulls were constant and nothing pushed, or here."""
         near = self.ends[: len(self.wrong.rows)]
         B = (self.wrong.pull * near.T) @ near + self.L @ self.L.T
         R, fault = linalg.lapack.dpotrf(B, lower=True)
@@ -206,10 +158,7 @@ class _Seen(NamedTuple):
         return after if after.value < self.value else self
 
     def moved(self, problem: ComparedPairs) -> _Seen | None:
-        """One step further along ``exp tS``, a metric for all t; None where none is found.
-
-        It goes on until the slope is a fifth of what it is here.
-        """
+        """One step further along ``exp tS``, a metric for all t; None where none is found."""
         S = self._step()
         slope = np.nan if S is None else float(np.vdot(S, self.gradient))
         if S is None or not slope < 0.0:
@@ -223,7 +172,7 @@ class _Seen(NamedTuple):
             x, growth = np.stack([grown, values * grown]) @ squares
             wrong = problem.residuals(x)
             there = float(lengths @ (values * grown)) - float(np.sum(values)) + wrong.sum(growth)
-            if abs(there) <= -0.2 * slope:
+            if abs(there) <= -0.2 * slope:  # a fifth of the slope is little enough
                 after = seen(problem, L, F, grown, wrong)
                 return after if after.value < self.value else None
             low, high = (t, high) if there < 0 else (low, t)
@@ -243,6 +192,7 @@ class _Seen(NamedTuple):
             return None
         if not m:
             return -self.gradient
+        # The model is ⟨gradient, S⟩ + |S|²/2 + Σ h ⟨S, (uvᵀ + vuᵀ)/2⟩²/2 with u, v = δ ∓ √(x/y) ε.
         # Pairs so near that one over their distance overflows bend nothing.
         h = 0.5 * self.wrong.price * self.wrong.ratio / np.maximum(self.wrong.x, _NEAREST)
         D, E = self.ends[:m], self.ends[m:] / self.wrong.ratio[:, None]
@@ -254,11 +204,7 @@ class _Seen(NamedTuple):
 def seen(
     problem: ComparedPairs, L: np.ndarray, F: np.ndarray, grown: np.ndarray, wrong: Residuals
 ) -> _Seen:
-    """Value, gradient and certificate of the best multiple of a metric.
-
-    The metric is LᵀL with each coordinate of its image grown. Trace and residuals together grow as
-    the metric does, so at the best multiple they are d.
-    """
+    """Value, gradient and certificate of the best multiple of LᵀL with grown coordinates."""
     cost = float(wrong.pull @ (wrong.x * (1.0 - wrong.ratio)))
     size = len(L) / (float(grown @ np.einsum("ij,ij->i", L, L)) + cost)
     scale = np.sqrt(size * grown)
@@ -319,10 +265,7 @@ def _by_comparisons(
 
 
 def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The solution of positive definite equations; NaN where rounding has made them indefinite.
-
-    LAPACK itself: SciPy's checks would take longer than the solution of ten equations. Transposed,
-    the matrix is in its order and need not be copied.
-    """
+    """The solution of positive definite equations; NaN where rounding has made them indefinite."""
+    # LAPACK itself: SciPy's checks would take longer. Transposed, the matrix is not copied.
     _, x, fault = linalg.lapack.dposv(A.T, b, overwrite_a=True)
     return np.full_like(x, np.nan) if fault else x

@@ -136,10 +136,7 @@ class MarginProblem:
         return exact + penalty, seen + penalty, nearby
 
     def of_map(self, L: np.ndarray, pairs: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
-        """Value and gradient with respect to L, over the listed impostors or, if many, over all.
-
-        Both for each target pair, on average.
-        """
+        """Value and gradient in L for each target pair, over listed impostors or all of many."""
         value, gradient = self._on_list(L, pairs, corner)
         value, gradient = value / self.unit, gradient / self.unit
         if self.reg:
@@ -226,10 +223,7 @@ class MarginProblem:
         return int(_WATCHED_SHARE * n) if share * n * n <= _MOST_LISTED else _WATCHED
 
     def slack(self, corner: float) -> float:
-        """How much farther than the margin an impostor on a list may be.
-
-        The narrower the corner, the shorter the steps, and the nearer impostors that matter.
-        """
+        """How much farther than the margin a listed impostor may be; less at narrow corners."""
         widest = _SLACK_OF_MANY if len(self.codes) > _MANY_POINTS else _SLACK
         return widest * corner ** (1 / 3)
 
@@ -250,15 +244,9 @@ def descend(
     tol: float,
     corner: float,
 ) -> tuple[np.ndarray, bool, float]:
-    """L-BFGS in rounds: on the impostors known so far, then a look at all of them.
-
-    A round ends in the exact objective, which shows what the round could not see: impostors not
-    on its list, and the corner of the hinge. The larger of the two is mended before the next.
-
-    Many points begin where some of them end: a look at all takes time as the square of their
-    number, and most rounds are far from the end.
-    """
+    """L-BFGS in rounds: on the impostors known so far, then a look at all of them."""
     where, most, how = _Where(L, corner), _WATCHED, (report, problem.unit, max_iter, tol)
+    # A look at all points takes time as the square of their number: many begin with some of them.
     if len(problem.codes) > _MANY_POINTS and corner == FIRST_CORNER:
         some = problem.thinned()
         if some.unit:
@@ -352,12 +340,7 @@ def _lifted(L: np.ndarray) -> np.ndarray:
 def _union(pairs: np.ndarray, others: np.ndarray, n: int) -> np.ndarray:
     """All pairs of both lists, once each, sorted."""
     keys = np.concatenate([p[:, 0].astype(np.int64) * n + p[:, 1] for p in (pairs, others)])
-    keys.sort()
-    keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
-    union = np.empty((len(keys), 2), dtype=np.int32)
-    np.floor_divide(keys, n, out=union[:, 0], casting="unsafe")
-    np.remainder(keys, n, out=union[:, 1], casting="unsafe")
-    return read_only(union)
+    return read_only(np.stack(np.divmod(np.unique(keys), n), axis=1).astype(np.int32))
 
 
 def descend_convex(
@@ -368,17 +351,13 @@ def descend_convex(
     tol: float,
     corner: float,
 ) -> tuple[np.ndarray, bool, float]:
-    """Projected gradient on M, to a certified gap.
-
-    For convex f and any M' with trace at most T, ``f(M') >= f(M) + <G, M' - M>`` and
-    ``<G, M'> >= T min(0, λ_min(G))``: so ``<G, M> + T |min(0, λ_min(G))|`` bounds how far M is
-    from the best of them; T is taken as twice the trace of M.
-    """
+    """Projected gradient on M, to a certified gap."""
     M = L.T @ L
     done, finish, stage_tol = 0, False, tol
     step = 1.0 / max(float(np.sum(M * M)), 1.0)
 
     def good_enough(M: np.ndarray, value: float, G: np.ndarray) -> bool:
+        # f(M') >= f(M) + <G, M' - M> and <G, M'> >= T min(0, λ_min(G)) for traces up to T = 2 tr M.
         lowest = min(0.0, float(linalg.eigvalsh(G, subset_by_index=[0, 0])[0]))
         gap = float(np.sum(G * M)) + 2.0 * float(np.trace(M)) * -lowest
         return gap <= stage_tol * max(value, problem.unit)

@@ -20,30 +20,29 @@ from kernelmetric.spaces import Gram, orthonormal
 class MCML(GradientLearner):
     r"""Maximally collapsing metric learning: NCA's aim as a convex problem.
 
-    Ideally all points of a class are one point, infinitely far from the other classes. The
-    softmax neighbours :math:`p_{ij} \propto e^{-\delta^\top M \delta}` would then be
-    :math:`p^0_{ij}`, uniform over the class; MCML minimises the divergence from that [1]_,
-    which is convex in M:
+    If all points of a class were one point, infinitely far from the other classes, the softmax
+    neighbours :math:`p_{ij} \propto e^{-\delta^\top M \delta}` would be :math:`p^0_{ij}`, uniform
+    over the class. MCML minimises the divergence from that [1]_, which is convex in M:
 
     .. math:: \min_{M \succeq 0}\; \sum_i \mathrm{KL}(p^0_i \,\|\, p_i) + \rho \operatorname{tr} M
 
-    by L-BFGS on a square factor of M, with a certificate from convexity. A point alone in its class
-    has no ideal neighbours: it only repels.
+    by L-BFGS on a square factor of M. A point alone in its class only repels.
+
+    O(n² d) time an evaluation; one block of rows × n in memory.
 
     Parameters
     ----------
     n_components : int, default=None
         Rank to which the optimal M is truncated afterwards, as in [1]_; None keeps it whole.
     reg : float, default=0.0
-        Weight ρ of the trace of M. Where classes can be collapsed, as in the many dimensions of a
-        kernel, only the regularizer makes the optimum finite.
+        Weight ρ of the trace of M. In many dimensions, as of a kernel, only ρ > 0 makes the
+        optimum finite.
     max_iter : int, default=500
         The most L-BFGS iterations.
     tol : float, default=1e-5
         Relative decrease of the objective in one iteration at which the fit has converged.
     class_weight : dict, 'balanced' or None, default=None
-        What the points of each class count, in their own part of the objective; 'balanced' lets all
-        classes count alike. Only ratios matter.
+        What the points of each class count; 'balanced' lets all classes count alike.
     verbose : bool, default=False
         Show a progress bar on standard error.
 
@@ -63,10 +62,6 @@ class MCML(GradientLearner):
         Whether ``tol`` was reached.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² d) time an evaluation; one block of rows × n in memory.
 
     References
     ----------
@@ -129,30 +124,19 @@ class MCML(GradientLearner):
 
 
 class CollapsedClasses:
-    """The divergence of MCML as a function of a factor L, or of the matrix M = LᵀL.
-
-    The pull inside classes is linear in M: ``Σ_i Σ_j p⁰_ij d_ij = tr(M C)`` with C twice the
-    scatter of the classes, times n_c / (n_c - 1). What remains are the logarithms of the softmaxes'
-    sums.
-    """
+    """The divergence of MCML in L or M = LᵀL: a pull ``tr(M C)``, and softmaxes' logarithms."""
 
     def __init__(self, Z: Any, codes: np.ndarray, reg: float, weights: Weights | None = None):
         self.Z, self.reg, self.weights = Z, reg, weights
         points = to_numpy(Z).astype(np.float64)
-        if weights is None:
-            counts = np.bincount(codes)[codes].astype(np.float64)
-            self.counted = counts > 1  # points that have ideal neighbours
-            others = np.maximum(counts - 1.0, 1.0)
-            about = about_centres(points, codes)
-            C, shares = (2.0 * counts / others * about.T) @ about, self.counted
-        else:
-            others, shares = weights.others(codes), weights.shares
-            self.counted = others > 0
-            others, shares = np.where(self.counted, others, 1.0), shares * self.counted
-            C = _pull(points, codes, shares / others, weights)
-        self.shares = shares
-        self.constant = -float(np.sum(shares * np.log(others)))
-        self.C = C + reg * np.eye(Z.shape[1])
+        one = np.ones(len(codes))
+        each = Weights(one, one) if weights is None else weights
+        others = each.others(codes)
+        self.counted = others > 0  # points that have ideal neighbours
+        others, self.shares = np.where(self.counted, others, 1.0), each.shares * self.counted
+        self.constant = -float(np.sum(self.shares * np.log(others)))
+        pull = _pull(points, codes, self.shares / others, each.counts)
+        self.C = pull + reg * np.eye(Z.shape[1])
 
     def objective(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient with respect to L."""
@@ -170,11 +154,7 @@ class CollapsedClasses:
         return 0.5 * (G + G.T)
 
     def gap(self, L: np.ndarray) -> float:
-        """Bound on what a metric of no larger trace could gain, by convexity.
-
-        ``f(M) - f(M') ≤ ⟨G, M - M'⟩``, and ``⟨G, M'⟩`` is at least the trace of M' times the
-        smallest eigenvalue of the gradient G, where that is negative.
-        """
+        """Bound on what a metric of no larger trace could gain: ``f(M) - f(M') ≤ ⟨G, M - M'⟩``."""
         G = self.gradient(L)
         least = min(float(linalg.eigvalsh(G)[0]), 0.0)
         return max(float(np.sum((L @ G) * L) - least * np.sum(L * L)), 0.0)
@@ -185,9 +165,9 @@ class CollapsedClasses:
         return namespace(P).sum(logs * shares), P
 
 
-def _pull(Z: np.ndarray, codes: np.ndarray, parts: np.ndarray, weights: Weights) -> np.ndarray:
+def _pull(Z: np.ndarray, codes: np.ndarray, parts: np.ndarray, w: np.ndarray) -> np.ndarray:
     """``Σ_ij a_i w_j (z_i - z_j)(z_i - z_j)ᵀ`` inside classes, with parts a and counts w."""
-    Z, w = about_centres(Z, codes, weights.counts), weights.counts
+    Z = about_centres(Z, codes, w)
     C = np.zeros((Z.shape[1], Z.shape[1]))
     for code in np.unique(codes):
         one = codes == code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length
@@ -19,8 +19,8 @@ from kernelmetric.compute import (
 from kernelmetric.compute.reductions import softmax_reduction
 from kernelmetric.learners._base import centered, frobenius
 from kernelmetric.learners._descent import Descent, Found, GradientLearner
-from kernelmetric.learners._nca import shrinking, softmax_start
-from kernelmetric.learners._progress import Iterations, with_callbacks
+from kernelmetric.learners._nca import REG, shrinking, softmax_start
+from kernelmetric.learners._progress import Iterations
 from kernelmetric.spaces import Gram
 
 _SMALL_ERROR = 0.1  # of the variance of y
@@ -36,8 +36,7 @@ class MLKR(GradientLearner):
               \hat y_i = \frac{\sum_{j \ne i} k_{ij} y_j}{\sum_{j \ne i} k_{ij}}, \qquad
               k_{ij} = e^{-\|L x_i - L x_j\|^2}
 
-    Kernel regression with these weights, or nearest neighbours, then predict in the learned
-    coordinates.
+    O(n² r + n d r) time an evaluation; one block of rows × n in memory. Not convex.
 
     Parameters
     ----------
@@ -53,11 +52,10 @@ class MLKR(GradientLearner):
     max_iter : int, default=200
         The most L-BFGS iterations.
     tol : float, default=1e-5
-        Decrease of the objective in one iteration at which the fit has converged, relative to the
-        objective or to a tenth of what it is without learning, whichever is larger.
+        Decrease of the objective in one iteration at which the fit has converged, relative to it
+        or to a tenth of what it is without learning.
     warm_start : bool, default=False
-        Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
-        n_components, the shape of init or the number of features has changed.
+        Start at the ``components_`` of the last fit, of the same shape.
     random_state : int, RandomState or None, default=None
         For ``init='random'``.
     verbose : bool, default=False
@@ -68,8 +66,7 @@ class MLKR(GradientLearner):
     components_ : array of shape (n_components, n_features)
         The learned map L.
     loss_ : float
-        The objective at L, for targets scaled to unit variance: without the regularizer, divided
-        by the number of points, the share of the variance that is not predicted.
+        The objective at L, for targets scaled to unit variance.
     loss_curve_ : list of float
         The objective after every iteration.
     n_iter_ : int
@@ -78,10 +75,6 @@ class MLKR(GradientLearner):
         Whether ``tol`` was reached.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² r + n d r) time an evaluation; one block of rows × n in memory. Not convex.
 
     References
     ----------
@@ -102,7 +95,9 @@ class MLKR(GradientLearner):
 
     learns_from = "targets"
     _blocks, _bytes_of_pair = 2, 16
-    _where_labels_are_known = {"reg": "shrink"}  # noqa: RUF012 (what 'auto' is there)
+    _where_labels_are_known: ClassVar = {"reg": "shrink"}  # what 'auto' is there
+    _takes_numbers = True
+    _allowed: ClassVar = {"reg": REG}
 
     def __init__(
         self,
@@ -124,36 +119,6 @@ class MLKR(GradientLearner):
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True  # targets are numbers, one or several for each point
-        return tags
-
-    @with_callbacks
-    def fit(
-        self, X: Any, y: Any, *, gram: Any = None, sample_weight: Any = None
-    ) -> GradientLearner:
-        """Learn the map from points and their targets.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Numbers to predict.
-        gram : array of shape (n_features, n_features), default=None
-            Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
-        sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts: its part of the objective is in proportion to it. Zero leaves the
-            row out.
-
-        Returns
-        -------
-        MLKR
-            The fitted learner.
-        """
-        return self._fit(X, y, gram, sample_weight)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -189,14 +154,11 @@ class MLKR(GradientLearner):
             L, value, good = self._lbfgs(objective, start, lambda L, f: report(L, unit * f))
             return L, unit * value, good
 
-        return Descent(start, minimise, lambda L: L)
+        return Descent(start, minimise)
 
 
 def mlkr_loss(L: Any, X: Any, Y: Any, weights: Weights | None = None) -> tuple[float, Any]:
-    """Squared error ``Σ_i |y_i - ŷ_i|²`` of kernel regression on points left out, and ∂f/∂L.
-
-    With ``e_i = ŷ_i - y_i``, ``∂f/∂d_ij = 2 p_ij e_i · (ŷ_i - y_j)``.
-    """
+    """Squared error ``Σ_i |y_i - ŷ_i|²`` of kernel regression on points left out, and ∂f/∂L."""
     xp = namespace(Y)
 
     def weigh(P: Any, rows: slice, logs: Any) -> tuple[float, Any]:

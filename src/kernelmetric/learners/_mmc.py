@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
-from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import like, sum_rows, warn
-from kernelmetric.learners._checks import LARGEST, check_number
+from kernelmetric.compute import sum_rows
+from kernelmetric.learners._checks import PRICE
 from kernelmetric.learners._factors import factor
-from kernelmetric.learners._pair_learner import PairCounts, PairLearner, differences
+from kernelmetric.learners._progress import Iterations
+from kernelmetric.learners._tuple_learner import PairCounts, PairLearner, Spanned, differences
 from kernelmetric.solvers import minimize_lbfgs
 
 _POLISH = 50  # steps by gradients alone, where values have no more digits
@@ -24,18 +23,16 @@ class MMC(PairLearner):
     .. math:: \max_{M \succeq 0}\; \frac{1}{N_D} \sum_D \sqrt{\delta^\top M \delta}
               \quad\text{s.t.}\quad \frac{1}{N_S} \sum_S \delta^\top M \delta \le 1
 
-    eqs. (3)-(5) of [1]_ with means for sums. The constraint is a trace once similar pairs are
-    whitened, and a concave function is maximised over matrices of trace one: here by L-BFGS on a
-    square factor, where such a problem has no local optima, with a certificate: the largest
-    eigenvalue of the gradient bounds what is left to gain.
+    eqs. (3)-(5) of [1]_ with means for sums: after whitening similar pairs, a concave function over
+    matrices of trace one, maximised by L-BFGS on a square factor. The largest eigenvalue of the
+    gradient bounds what is left to gain.
 
     Parameters
     ----------
     diagonal : bool, default=False
         Whether M is diagonal: one weight for each feature.
     reg : float, default=1e-6
-        Added to the covariance of similar pairs, as a fraction of its mean eigenvalue: where they
-        do not vary at all, the metric would be unbounded.
+        Added to the covariance of similar pairs, as a fraction of its mean eigenvalue.
     max_pairs : int, default=200000
         From labels, the most pairs; all n (n - 1) / 2 if these are fewer, else random ones.
     tol : float, default=1e-3
@@ -43,8 +40,7 @@ class MMC(PairLearner):
     max_iter : int, default=2000
         The most iterations of L-BFGS.
     warm_start : bool, default=False
-        Whether a fit begins at the metric of the last one: for more pairs of the same features. The
-        optimum is the same.
+        Whether a fit begins at the metric of the last one. The optimum is the same.
     random_state : int, RandomState or None, default=0
         For random pairs.
     verbose : bool, default=False
@@ -84,6 +80,8 @@ class MMC(PairLearner):
     True
     """
 
+    _allowed: ClassVar = {"reg": PRICE}
+
     def __init__(
         self,
         *,
@@ -105,64 +103,47 @@ class MMC(PairLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number(self, "reg", Real, low=0, high=LARGEST)
-        check_number(self, "max_pairs", Integral, low=1)
+    def _learned_on(self, X: Any, y: Any, given: Any) -> Spanned:
+        points = super()._learned_on(X, y, given)
+        return points.by_features() if self.diagonal else points
 
-    def _learned_on(
-        self, X: Any, y: Any, given: tuple[Any, Any, Any]
-    ) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        X, Z, basis = super()._learned_on(X, y, given)
-        # The weights of a diagonal metric are of features.
-        return (X, Z @ basis, None) if self.diagonal and basis is not None else (X, Z, basis)
-
-    def _learn(
-        self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: PairCounts | None
-    ) -> None:
+    def _learn(self, points: Spanned, counts: PairCounts) -> None:
         if not len(self.pairs_.similar):
             raise ValueError(
                 "Got no similar pairs, but MMC expected at least one: they set the scale of the "
                 "metric. IdealizedKernel can do without."
             )
-        W = self._whitening(Z, counts)
-        far = None if counts is None else counts.of(self.pairs_)[len(self.pairs_.similar) :]
-        problem = FarApart(Z @ W, self.pairs_.dissimilar, diagonal=self.diagonal, counts=far)
+        W = self._whitening(points.Z, counts)
+        far = counts.of(self.pairs_)[len(self.pairs_.similar) :]
+        problem = FarApart(points.Z @ W, self.pairs_.dissimilar, far, diagonal=self.diagonal)
 
         def leave(L: np.ndarray) -> np.ndarray:
             L = L / np.linalg.norm(L)
             A = L[:, None] * W if self.diagonal else L @ W
-            components = factor(A.T @ A)
-            return components if basis is None else components @ basis
+            return points.leave(factor(A.T @ A))
 
-        last = self._last_matrix(Z, basis)
-        L = self._maximise(problem, leave, problem.start(W, last), X, y)
+        L = problem.start(W, self._last_matrix(points))
+        with self._following(L, leave, points) as report:
+            L = self._maximise(problem, L, report)
         self.loss_, self.gap_ = -problem.objective(L), problem.gap(L)
         self.converged_ = self.gap_ <= self.tol
-        if not self.converged_:
-            warn(
-                f"MMC stopped after {self.n_iter_} iterations within {self.gap_:.2g} of the "
-                f"maximum, above tol={self.tol}: raise max_iter, or tol if the metric is good "
-                "enough.",
-                ConvergenceWarning,
-            )
-        self._store(leave(L), X)
+        where = f"within {self.gap_:.2g} of the maximum, above"
+        self._warn_unless_converged("tol if the metric is good enough", where)
+        self._store(leave(L), points.X)
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         d, N = n_features, min(self.max_pairs, n_samples * (n_samples - 1) // 2)
         # differences of half of the pairs, twice; their row numbers
         return 8 * (N * (d + 6) + 4 * n_samples * d + 25 * d * d)
 
-    def _whitening(self, Z: np.ndarray, counts: PairCounts | None) -> np.ndarray:
+    def _whitening(self, Z: np.ndarray, counts: PairCounts) -> np.ndarray:
         """The symmetric map after which similar pairs vary by one in total, alike everywhere."""
         rows = self.pairs_.similar
-        shares = None if counts is None else counts.of(self.pairs_) / counts.totals(self.pairs_)[0]
+        shares = counts.of(self.pairs_)[: len(rows)] / counts.totals(self.pairs_)[0]
 
         def scatter(block: slice) -> np.ndarray:
             delta = differences(Z, rows[block])
-            if shares is not None:
-                return delta.T @ (shares[: len(rows)][block, None] * delta)
-            return delta.T @ delta / len(rows)
+            return delta.T @ (shares[block, None] * delta)
 
         S = sum_rows(scatter, len(rows), 3 * 8 * Z.shape[1])
         floor = self.reg * max(float(np.trace(S)) / len(S), 1e-12 * float(np.mean(Z * Z)))
@@ -173,34 +154,25 @@ class MMC(PairLearner):
         kept = values > 1e-13 * values[-1]
         return (V[:, kept] / np.sqrt(values[kept])) @ V[:, kept].T
 
-    def _maximise(self, problem: FarApart, leave: Any, L: np.ndarray, X: Any, y: Any) -> np.ndarray:
+    def _maximise(self, problem: FarApart, L: np.ndarray, report: Iterations) -> np.ndarray:
         self.n_iter_ = 0
         tol = 1e-7
-        with self._watched(L, lambda L: {"components_": like(leave(L), X)}, X, y) as report:
-            while self.n_iter_ < self.max_iter and not report.stopped:
-                left = self.max_iter - self.n_iter_
-                found = minimize_lbfgs(problem.loss, L, max_iter=left, tol=tol, report=report)
-                L = found.x / np.linalg.norm(found.x)
-                self.n_iter_ += max(found.n_iter, 1)
-                if problem.gap(L) <= self.tol or tol < 1e-15:
-                    break
-                tol *= 1e-2
-            if self.n_iter_ < self.max_iter and not report.stopped:
-                L = problem.polished(L, self.tol)
-        return L
+        while self.n_iter_ < self.max_iter and not report.stopped:
+            left = self.max_iter - self.n_iter_
+            found = minimize_lbfgs(problem.loss, L, max_iter=left, tol=tol, report=report)
+            L = found.x / np.linalg.norm(found.x)
+            self.n_iter_ += max(found.n_iter, 1)
+            if problem.gap(L) <= self.tol or tol < 1e-15:
+                break
+            tol *= 1e-2
+        done = self.n_iter_ >= self.max_iter or report.stopped
+        return L if done else problem.polished(L, self.tol)
 
 
 class FarApart:
     """Mean distance of pairs of whitened points under a factor of norm one, and its gap."""
 
-    def __init__(
-        self,
-        Y: np.ndarray,
-        rows: np.ndarray,
-        *,
-        diagonal: bool,
-        counts: np.ndarray | None = None,
-    ):
+    def __init__(self, Y: np.ndarray, rows: np.ndarray, counts: np.ndarray, *, diagonal: bool):
         self.Y, self.diagonal = Y, diagonal
         different = np.any(Y[rows[:, 0]] != Y[rows[:, 1]], axis=1)
         self.rows = rows[different]  # others stay together under any metric
@@ -209,8 +181,7 @@ class FarApart:
                 "Got dissimilar pairs of points that coincide, but expected at least one pair of "
                 "different points: no metric can part them."
             )
-        self.n_pairs = len(rows) if counts is None else float(np.sum(counts))
-        self.counts = None if counts is None else counts[different]
+        self.n_pairs, self.counts = float(np.sum(counts)), counts[different]
         self.floor = 1e-20 * float(np.mean(Y * Y)) + 1e-300
 
     def start(self, W: np.ndarray, last: np.ndarray | None = None) -> np.ndarray:
@@ -248,11 +219,7 @@ class FarApart:
         return max(float(largest - product) / value, 0.0)
 
     def polished(self, L: np.ndarray, tol: float) -> np.ndarray:
-        """Go on where a descent ends because its steps no longer change the value.
-
-        The mean distance is convex in L, so that L G(L), scaled, is never worse: steps that look
-        at gradients alone.
-        """
+        """Go on where steps no longer change the value: L G(L), scaled, is never worse."""
         for _ in range(_POLISH):
             if self.gap(L) <= tol:
                 break
@@ -268,11 +235,9 @@ class FarApart:
             delta = differences(self.Y, self.rows[block])
             E = delta * L if self.diagonal else delta @ L.T
             distances = np.sqrt(np.einsum("pi,pi->p", E, E) + self.floor)
-            half = 0.5 / distances
-            if self.counts is not None:
-                half, distances = half * self.counts[block], distances * self.counts[block]
+            half = 0.5 * self.counts[block] / distances
             G = half @ (delta * delta) if self.diagonal else (delta * half[:, None]).T @ delta
-            return float(np.sum(distances)), G
+            return float(self.counts[block] @ distances), G
 
         value, G = sum_rows(sums, len(self.rows), 5 * 8 * self.Y.shape[1], most=16384)
         return value / self.n_pairs, G / self.n_pairs

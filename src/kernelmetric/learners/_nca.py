@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,22 +21,16 @@ from kernelmetric.compute import (
     widened,
 )
 from kernelmetric.compute.reductions import softmax_bytes
-from kernelmetric.learners._checks import check_choice, check_number
-from kernelmetric.learners._descent import (
-    Descent,
-    Found,
-    GradientLearner,
-    about_mean,
-    in_single,
-)
-from kernelmetric.learners._held_out import held_back
+from kernelmetric.learners._base import centered
+from kernelmetric.learners._checks import LARGEST, Numbers
+from kernelmetric.learners._descent import Descent, Found, GradientLearner, about_mean, in_single
 from kernelmetric.learners._nca_solvers import (
     DrawnPoints,
     NCAProblem,
     descend_batches,
     descend_exactly,
     descend_truncated,
-    sorted_problem,
+    held_back,
 )
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.solvers import minimize_lbfgs
@@ -56,6 +50,7 @@ _EARLY_FROM = 5_000  # points: from here on some are held out
 # With reg='shrink': the weight of the penalty for each point, of the variance of the points. Some
 # points tell nearly all of what all of them do.
 _PULL = 1e-3
+REG = Numbers(Real, low=0, high=LARGEST, words=("shrink", "auto"))
 _TOL, _PULLED_TOL = 5e-6, 1e-4
 _PULLED_COARSE = 3_000, 2_000, 1e-4
 
@@ -67,51 +62,45 @@ class NCA(GradientLearner):
     ``p_ij ∝ exp(-|L x_i - L x_j|²)``, belongs to their own class; with ``reg`` > 0, minus
     ``reg |L|²`` (the regularized form of Theorem 3 of [1]_).
 
+    O(n² r + n d r) time an evaluation; one block of rows × n in memory, and at most half a GB of
+    the softmax (see :func:`kernelmetric.memory_budget`). Many points start at a fit of some.
+
     Parameters
     ----------
     n_components : int, default=None
         Rank of the map; None keeps all dimensions.
     init : {'auto', 'identity', 'pca', 'lda', 'random'} or array of shape (r, d), default='auto'
         The first map. 'auto' is the identity at full rank, else Fisher's directions where they
-        suffice, else principal ones. All but an array are scaled to a mean squared length of 4,
-        or more where the softmax would spread over more than 50 neighbours.
+        suffice, else principal ones. All but an array are scaled to a good length.
     reg : float, 'shrink' or 'auto', default='auto'
         Weight of the squared Frobenius norm of L. 'shrink' is .001 times the variance of the
-        points for each point: neighbourhoods stay wide, and directions that mean nothing to new
-        points are not blown up. 'auto' is 0, and 'shrink' within ``Kernelized`` on the coordinates
-        of :class:`~kernelmetric.selection.RidgeKPCA`.
+        points for each point, which keeps neighbourhoods wide. 'auto' is 0, and 'shrink' within
+        ``Kernelized`` on the coordinates of :class:`~kernelmetric.selection.RidgeKPCA`.
     max_iter : int, default=200
         The most L-BFGS iterations; for the solver 'minibatch', passes over the points.
     tol : float or 'auto', default='auto'
         Relative decrease of the objective in one iteration at which the fit has converged. 'auto'
-        is 5e-6, and 1e-4 with ``reg='shrink'``: what comes after changes next to no neighbour.
+        is 5e-6, and 1e-4 with ``reg='shrink'``.
     solver : {'lbfgs', 'truncated', 'minibatch'}, default='lbfgs'
-        'lbfgs' looks at all pairs in every step. 'truncated' leaves out far pairs whose share of
-        a point's softmax is certified to be at most ``eps``, lists the others anew every few
-        iterations, and evaluates the last map over all pairs: the one for 20,000 points and more.
-        On a device it looks at all pairs, which is faster there.
-        'minibatch' descends on one batch after the other, for millions. It gives up the
-        objective itself: neighbours are sought within a batch, where they are farther apart, its
-        ``loss_`` is that of the batches of the last pass, and ``tol`` has no meaning.
+        'lbfgs' looks at all pairs in every step. 'truncated', for 20,000 points and more, leaves
+        out far pairs whose share of a point's softmax is certified to be at most ``eps``; on a
+        device it looks at all pairs. 'minibatch' descends on one batch after the other, for
+        millions: neighbours are sought within a batch, ``loss_`` is that of the batches of the
+        last pass, and ``tol`` has no meaning.
     eps : float, default=0.01
         For 'truncated', the most mass of the softmax of a point that may be left out.
     batch_size : int, default=1000
         For 'minibatch', the points of a batch.
     early_stopping : bool or 'auto', default='auto'
-        Whether some points are held out, at most a tenth and 3,000, and the map kept with which
-        the nearest of the others is of their class most often. The fit ends when the last ten
-        iterations brought nothing better. 'auto' does so from 5,000 points on, where iterations
-        cost most and gain least. Within ``Kernelized``, on coordinates that are made of labels,
-        'auto' holds none out.
+        Whether some points are held out, at most a tenth and 3,000, and the map is taken with
+        which their nearest neighbour is of their class most often. 'auto' does so from 5,000 points
+        on, but not within ``Kernelized`` on coordinates that are made of labels.
     warm_start : bool, default=False
-        Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
-        n_components, the shape of init or the number of features has changed.
+        Start at the ``components_`` of the last fit, of the same shape.
     class_weight : dict, 'balanced' or None, default=None
-        What the points of each class count, in their own part of the objective; 'balanced' lets all
-        classes count alike. Only ratios matter.
+        What the points of each class count; 'balanced' lets all classes count alike.
     random_state : int, RandomState or None, default=None
-        For ``init='random'``, the batches, and the points held out; with None these are the same
-        ones every time.
+        For ``init='random'``, the batches, and the points held out.
     verbose : bool, default=False
         Show a progress bar on standard error.
 
@@ -128,17 +117,10 @@ class NCA(GradientLearner):
     converged_ : bool
         Whether ``tol`` was reached, or the points held out ended the fit.
     validation_scores_ : list of float or None
-        Share of the points held out whose nearest neighbour is of their class: before the first
-        iteration, and after every one; the best of them chose the map, and is a little too good
-        for new points. None where no points were held out.
+        Share of the points held out whose nearest neighbour is of their class, before the first
+        iteration and after every one; None where no points were held out.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² r + n d r) time an evaluation; one block of rows × n in memory, and at most half a GB of
-    the softmax (see :func:`kernelmetric.memory_budget`). From 20,000 points on, a fit of 4,000 of
-    them is the start; with ``reg='shrink'`` from 3,000 on one of 2,000.
 
     References
     ----------
@@ -159,7 +141,14 @@ class NCA(GradientLearner):
 
     _bytes_of_pair = 2  # blocks are of half of the pairs, in float32
     _enough_rows = 3_000  # of few coordinates that hold predictions
-    _where_labels_are_known = {"reg": "shrink"}  # noqa: RUF012 (what 'auto' is there)
+    _where_labels_are_known: ClassVar = {"reg": "shrink"}  # what 'auto' is there
+    _allowed: ClassVar = {
+        "reg": REG,
+        "tol": Numbers(Real, low=0, words=("auto",)),
+        "solver": ("lbfgs", "truncated", "minibatch"),
+        "eps": Numbers(Real, low=0, high=1, above=True),
+        "batch_size": Numbers(Integral, low=2),
+    }
 
     def __init__(
         self,
@@ -212,15 +201,8 @@ class NCA(GradientLearner):
         shrink = isinstance(self.reg, str) and self.reg == "shrink"
         return {"tol": _PULLED_TOL if shrink else _TOL} if isinstance(self.tol, str) else {}
 
-    def _check_tol(self) -> None:
-        if not isinstance(self.tol, str) or self.tol != "auto":
-            super()._check_tol()
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice(self, "solver", ("lbfgs", "truncated", "minibatch"))
-        check_number(self, "batch_size", Integral, low=2)
-        check_number(self, "eps", Real, low=0, high=1, above=True)
         early = self.early_stopping
         if not (isinstance(early, bool) or (isinstance(early, str) and early == "auto")):
             raise ValueError(
@@ -246,17 +228,12 @@ class NCA(GradientLearner):
         start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, X, weights), weights)
 
         def problem_of(X: Any, codes: np.ndarray, weights: Weights | None = None) -> NCAProblem:
-            return sorted_problem(X, codes, reg, gram, weights, pull)
+            problem = NCAProblem(centered(X), codes, reg, gram, weights, pull)
+            return problem.subset(np.argsort(codes, kind="stable"))  # as the block kernel wants it
 
         problem = problem_of(X, codes, weights)
-
-        def renewed() -> NCAProblem:
-            return problem if drawn is None else problem_of(*drawn())
-
-        def minimise(report: Iterations) -> Found:
-            return self._descend(problem, start, report, None if drawn is None else renewed)
-
-        return Descent(start, minimise, lambda L: L)
+        renewed = None if drawn is None else lambda: problem_of(*drawn())
+        return Descent(start, lambda report: self._descend(problem, start, report, renewed))
 
     def _descend(
         self, problem: NCAProblem, L: np.ndarray, report: Iterations, renewed: Any
@@ -293,19 +270,13 @@ class NCA(GradientLearner):
 
     def _solve(self, problem: NCAProblem, L: np.ndarray, report: Iterations, renewed: Any) -> Found:
         tol = self._resolved().get("tol", self.tol)
+        how = problem, L, report, self.max_iter
         if self.solver == "lbfgs":
-            return descend_exactly(problem, L, report, self.max_iter, tol)
+            return descend_exactly(*how, tol)
         if self.solver == "truncated":
-            return descend_truncated(problem, L, report, self.max_iter, tol, eps=self.eps)
-        return descend_batches(
-            problem,
-            L,
-            report,
-            self.max_iter,
-            batch_size=self.batch_size,
-            random_state=self.random_state,
-            renewed=renewed,
-        )
+            return descend_truncated(*how, tol, eps=self.eps)
+        batches = {"batch_size": self.batch_size, "random_state": self.random_state}
+        return descend_batches(*how, renewed=renewed, **batches)
 
 
 def shrinking(reg: Any, X: Any, weights: Weights | None) -> float:
@@ -319,20 +290,17 @@ def shrinking(reg: Any, X: Any, weights: Weights | None) -> float:
 def softmax_start(L: np.ndarray, X: Any, weights: Weights | None = None) -> np.ndarray:
     """The multiple of L at which a descent on softmax neighbours should start."""
     X = widened(X)
-    xp = namespace(X)
-    if weights is None:
-        E = product(X - xp.mean(X, axis=0, keepdims=True), like(L, X).T)
-        length = float(xp.mean(xp.sum(E * E, axis=1)))
-    else:
-        share = like(weights.shares / weights.total, X)[:, None]
-        E = product(X - xp.sum(share * X, axis=0, keepdims=True), like(L, X).T)
-        length = float(xp.sum(share * E * E))
+    xp, one = namespace(X), np.ones(X.shape[0])
+    weights = Weights(one, one) if weights is None else weights
+    share = like(weights.shares / weights.total, X)[:, None]
+    E = product(X - xp.sum(share * X, axis=0, keepdims=True), like(L, X).T)
+    length = float(xp.sum(share * E * E))
     if not length > 0:
         return L
     rows = np.unique(np.linspace(0, E.shape[0] - 1, _PERPLEXITY_ROWS).astype(int))
     D2 = to_numpy(squared_distances(take_rows(E, rows), E) / length).astype(np.float32)
     D2[np.arange(len(rows)), rows] = np.inf
-    masses = None if weights is None else weights.masses
+    masses = weights.masses
     low = high = _START_SQUARED_NORM
     while high < _LONGEST_START and _perplexity(high * D2, masses) > _START_PERPLEXITY:
         low, high = high, 2.0 * high
@@ -343,10 +311,10 @@ def softmax_start(L: np.ndarray, X: Any, weights: Weights | None = None) -> np.n
     return L * np.sqrt(high / length)
 
 
-def _perplexity(D2: np.ndarray, masses: np.ndarray | None = None) -> float:
+def _perplexity(D2: np.ndarray, masses: np.ndarray) -> float:
     """Number of neighbours that the softmax of every row is worth, typically."""
     farther = np.minimum(D2 - np.min(D2, axis=1, keepdims=True), 80.0)
-    P = np.exp(-farther) if masses is None else masses * np.exp(-farther)
+    P = masses * np.exp(-farther)
     total = np.sum(P, axis=1)
     entropy = np.log(total) + np.einsum("ij,ij->i", P, farther) / total
     return float(np.exp(np.mean(entropy)))

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import Weights, in_library_of, like, product, take_rows, to_numpy
+from kernelmetric.compute import (
+    Weights,
+    in_library_of,
+    like,
+    nearest_neighbors,
+    product,
+    take_rows,
+    to_numpy,
+)
 from kernelmetric.compute.reductions import Listed, mine_softmax, nca_loss, nca_loss_on
-from kernelmetric.learners._base import centered, frobenius
+from kernelmetric.learners._base import frobenius
 from kernelmetric.learners._descent import Found, in_float32, in_single
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.solvers import finite_or_none, minimize_lbfgs, refuse_start
@@ -28,45 +37,41 @@ _HALVINGS = 3
 _DRAWN_BYTES = 2**27  # of points that lie on many machines, for an iteration
 _FEWEST_DRAWN = 5_000
 _LEAST_BATCHES = 50  # fewer say too little about progress
+_MOST_HELD_OUT, _SHARE_HELD_OUT = 3_000, 0.1  # of the points, at most
+_PATIENCE = 10  # iterations without a better score
 
 
+@dataclass
 class NCAProblem:
-    """Labelled points whose softmax neighbours should be of their own class.
+    """Centred points, sorted by class, whose softmax neighbours should be of their own class."""
 
-    Points are centred, rows sorted by class. ``pull`` weighs the squared norm of the map for each
-    point, beside ``reg``.
-    """
+    points: Any
+    codes: np.ndarray
+    reg: float
+    gram: Gram | None
+    weights: Weights | None = None
+    pull: float = 0.0  # weight of the squared norm of the map for each point, beside ``reg``
 
-    def __init__(
-        self,
-        points: Any,
-        codes: np.ndarray,
-        reg: float,
-        gram: Gram | None,
-        weights: Weights | None = None,
-        pull: float = 0.0,
-    ):
-        self.points, self.codes, self.reg, self.gram = points, codes, float(reg), gram
-        self.weights, self.pull = weights, pull
-        self.penalty = self.reg + pull * (len(codes) if weights is None else weights.total)
-        self.there = in_library_of(codes, points)
+    def __post_init__(self) -> None:
+        counted = len(self.codes) if self.weights is None else self.weights.total
+        self.penalty = float(self.reg) + self.pull * counted
+        self.codes_on_device = in_library_of(self.codes, self.points)
         # Tolerances are of what a row counts on average: to L-BFGS small values are as small as 1.
-        self.unit = 1.0 if weights is None else weights.unit
+        self.unit = 1.0 if self.weights is None else self.weights.unit
 
     def in_single(self) -> NCAProblem:
         """The same in float32."""
-        points = in_float32(self.points)
-        return NCAProblem(points, self.codes, self.reg, self.gram, self.weights, self.pull)
+        return replace(self, points=in_float32(self.points))
 
     def subset(self, rows: np.ndarray) -> NCAProblem:
         """The problem of some of the points."""
-        points, codes = take_rows(self.points, rows), self.codes[rows]
         weights = None if self.weights is None else self.weights.take(rows)
-        return NCAProblem(points, codes, self.reg, self.gram, weights, self.pull)
+        points, codes = take_rows(self.points, rows), self.codes[rows]
+        return replace(self, points=points, codes=codes, weights=weights)
 
     def objective(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient over all pairs."""
-        found = nca_loss(like(L, self.points), self.points, self.there, self.weights)
+        found = nca_loss(like(L, self.points), self.points, self.codes_on_device, self.weights)
         return self._with_penalty(L, *found)
 
     def per_weight(self, L: np.ndarray) -> tuple[float, np.ndarray]:
@@ -110,21 +115,6 @@ class DrawnPoints:
         return take_rows(self.X, rows), self.codes[rows]
 
 
-def sorted_problem(
-    X: Any,
-    codes: np.ndarray,
-    reg: float,
-    gram: Gram | None,
-    weights: Weights | None = None,
-    pull: float = 0.0,
-) -> NCAProblem:
-    """The problem of labelled points: the block kernel wants rows sorted by class."""
-    order = np.argsort(codes, kind="stable")
-    points = take_rows(centered(X), order)
-    some = None if weights is None else weights.take(order)
-    return NCAProblem(points, codes[order], reg, gram, some, pull)
-
-
 def descend_exactly(
     problem: NCAProblem, L: np.ndarray, report: Iterations, max_iter: int, tol: float
 ) -> Found:
@@ -149,19 +139,9 @@ def descend_exactly(
 
 
 def descend_truncated(
-    problem: NCAProblem,
-    L: np.ndarray,
-    report: Iterations,
-    max_iter: int,
-    tol: float,
-    *,
-    eps: float,
+    problem: NCAProblem, L: np.ndarray, report: Iterations, max_iter: int, tol: float, *, eps: float
 ) -> Found:
-    """L-BFGS over near pairs, listed anew after every round; the value at the end is exact.
-
-    A round that did not lower the certified objective met points that were not listed: it is
-    undone, and the next one is half as long.
-    """
+    """L-BFGS over near pairs, listed anew after every round; the value at the end is exact."""
     rough = problem.in_single() if in_single(problem.points, 1.0) else problem
     value, listed = rough.mine(L, eps)
     length, converged = _FIRST_ROUND, False
@@ -173,7 +153,7 @@ def descend_truncated(
             break  # no step leads to a finite value
         new_value, new_listed = rough.mine(minimum.x, eps)
         gained = value - new_value if np.isfinite(value) else np.inf
-        if gained < 0 and length > 1:
+        if gained < 0 and length > 1:  # it met points that were not listed: a shorter round
             length //= 2
             continue
         if listed is None and minimum.converged:
@@ -197,12 +177,7 @@ def descend_batches(
     random_state: Any,
     renewed: Callable[[], NCAProblem] | None = None,
 ) -> Found:
-    """Adam on batches, each a problem of its own.
-
-    An iteration is a pass over the points, several where a pass has fewer than fifty batches.
-    The step is halved when an iteration gained less than 0.1 %, and the third time it is the end.
-    Where the points are drawn from many more, every iteration has others (``renewed``).
-    """
+    """Adam on batches; the step is halved where it gains little, and the third time it ends."""
     rng = check_random_state(random_state)
     n = len(problem.codes)
     per_pass = max(1, n // int(batch_size))  # NumPy's small integers have no room for what follows
@@ -238,3 +213,45 @@ def descend_batches(
         if renewed is not None:
             problem = renewed()
     return *found, halved == _HALVINGS
+
+
+class HeldOut:
+    """How often the nearest of the other points is of the class of a point held out."""
+
+    def __init__(self, problem: NCAProblem, rows: np.ndarray, others: NCAProblem):
+        self.points, self.codes = take_rows(problem.points, rows), problem.codes[rows]
+        self.shares = None if problem.weights is None else problem.weights.shares[rows]
+        self.others = others
+        self.scores: list[float] = []
+        self.best: Any = None
+        self._best_at = 0
+
+    def __call__(self, L: np.ndarray) -> bool:
+        """Judge a map; True where the last ones brought nothing."""
+        E = product(self.others.points, like(L, self.others.points).T)
+        queries = product(self.points, like(L, self.points).T)
+        nearest = nearest_neighbors(E, 1, queries=queries)[0][:, 0]
+        score = float(np.average(self.others.codes[nearest] == self.codes, weights=self.shares))
+        if self.best is None or score >= self.scores[self._best_at]:
+            better = self.best is None or score > self.scores[self._best_at]
+            self.best = np.array(L)
+            self._best_at = len(self.scores) if better else self._best_at
+        self.scores.append(score)
+        return len(self.scores) - 1 - self._best_at >= _PATIENCE
+
+
+def held_back(problem: NCAProblem, random_state: Any) -> tuple[NCAProblem, HeldOut | None]:
+    """A problem without some points of each class, and these; None where no class can spare any."""
+    n = len(problem.codes)
+    # Rows are sorted by class: one of every so many.
+    step = max(int(np.ceil(1 / _SHARE_HELD_OUT)), n // _MOST_HELD_OUT)
+    # Without a random state the same ones every time: two fits of the same data are the same.
+    first = step // 2 if random_state is None else check_random_state(random_state).randint(step)
+    rows = np.arange(first, n, step)
+    counts = np.bincount(problem.codes)
+    rows = rows[counts[problem.codes[rows]] > 2]  # a class needs two to learn from
+    if not len(rows):
+        return problem, None
+    rest = np.setdiff1d(np.arange(n), rows)
+    learned = problem.subset(rest)
+    return learned, HeldOut(problem, rows, learned)

@@ -26,10 +26,7 @@ except ImportError:
 
 
 class Iterations:
-    """Record of an iterative fit: its loss curve, shown and reported as it grows.
-
-    ``attributes`` turns the optimiser's state into fitted attributes, for callbacks.
-    """
+    """Record of an iterative fit: its loss curve, shown and reported as it grows."""
 
     def __init__(self, estimator: Any, max_iter: int, attributes: Any, X: Any, y: Any):
         self.estimator = estimator
@@ -47,10 +44,6 @@ class Iterations:
             self._root.call_on_fit_task_begin(estimator=estimator, **self._data)
         self._bar = _Bar(type(estimator).__name__, max_iter) if estimator.verbose else None
 
-    def start(self, state: Any) -> None:
-        """Begin the first iteration."""
-        self._begin(state)
-
     def __call__(self, state: Any, loss: float) -> bool:
         """Record the end of an iteration; True asks the optimiser to stop."""
         if self.stopped:  # a stop is final, whichever stage goes on asking
@@ -67,7 +60,7 @@ class Iterations:
                     **self._data,
                 )
             )
-            self._begin(state)
+            self.start(state)
         if self.held_out is not None and self.held_out(state):
             self.stopped = True
         return self.stopped
@@ -97,7 +90,8 @@ class Iterations:
         if self._bar is not None:
             self._bar.close()
 
-    def _begin(self, state: Any) -> None:
+    def start(self, state: Any) -> None:
+        """Begin an iteration from a state."""
         if self._root is not None:
             self._open = self._root.subcontext(task_name="iteration")
             self._open.call_on_fit_task_begin(

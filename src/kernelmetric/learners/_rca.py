@@ -10,17 +10,8 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from kernelmetric.compute import check_labels, check_points, streamed
 from kernelmetric.graphs import as_pairs, warn_unlabelled
-from kernelmetric.learners._base import as_gram
-from kernelmetric.learners._spectral import (
-    SpectralLearner,
-    about_centres,
-    check_shrinkage,
-    shrinkage_of,
-    shrunk,
-    signed,
-)
-from kernelmetric.learners._streamed import scatter_of
-from kernelmetric.spaces import orthonormal
+from kernelmetric.learners._scatter import scatter_of
+from kernelmetric.learners._spectral import SpectralLearner, shrunk, signed
 
 
 class RCA(SpectralLearner):
@@ -30,6 +21,8 @@ class RCA(SpectralLearner):
     of the points about the means of their chunks. The metric is :math:`M = C^{-1}` [1]_. With
     fewer dimensions it keeps the directions with the largest ratio of the total variance to the
     variance inside chunks.
+
+    O(n d² + d³) time.
 
     Parameters
     ----------
@@ -50,14 +43,9 @@ class RCA(SpectralLearner):
     shrinkage_ : float
         The share that was used.
     loss_ : float
-        Minus half the sum of the logarithms of the ratios kept: the information about
-        Gaussian points that the embedding keeps when chunks are merged.
+        Minus half the sum of the logarithms of the ratios kept.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n d² + d³) time.
 
     References
     ----------
@@ -109,55 +97,27 @@ class RCA(SpectralLearner):
         gram : array of shape (n_features, n_features), default=None
             Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts: its part of the objective is in proportion to it. Zero leaves the
-            row out.
+            What each row counts in the objective, zero to leave it out.
 
         Returns
         -------
         RCA
             The fitted learner.
         """
-        check_shrinkage(self.shrinkage)
         X = check_points(self, X, reset=True) if streamed(X) else self._check_points(X)
-        weights = sample_weight
-        codes = self.chunks_ = _chunks_of(X, y, chunks, similar, pairs)
+        self.chunks_ = _chunks_of(X, y, chunks, similar, pairs)
         rank = self._check_n_components(X.shape[1])
-        if streamed(X):
-            scatter = scatter_of(X, codes)
-            automatic = isinstance(self.shrinkage, str)
-            self.shrinkage_ = scatter.shrinkage if automatic else float(self.shrinkage)
-            S, within, size = scatter.total, scatter.within, scatter.size
-        else:
-            coordinates = orthonormal(X, as_gram(gram))
-            Z = coordinates.Z
-            if weights is None:
-                about = about_centres(Z, codes)
-                self.shrinkage_ = shrinkage_of(about, codes[codes >= 0], self.shrinkage)
-                S, within = Z.T @ Z / len(Z), about.T @ about / len(about)
-            else:
-                about, Z = about_centres(Z, codes, weights.counts), Z - weights.mean(Z)
-                counts = weights.counts[codes >= 0]
-                inside = codes[codes >= 0]
-                self.shrinkage_ = shrinkage_of(about, inside, self.shrinkage, counts)
-                within = about.T @ (counts[:, None] * about) / np.sum(counts)
-                S = Z.T @ (weights.counts[:, None] * Z) / weights.total
-        values, V = linalg.eigh(S, shrunk(within, self.shrinkage_))
+        scatter = scatter_of(X, self.chunks_, self.shrinkage, gram, sample_weight)
+        self.shrinkage_ = scatter.shrinkage
+        values, V = linalg.eigh(scatter.total, shrunk(scatter.within, self.shrinkage_))
         values = np.maximum(values, np.finfo(np.float64).eps)  # round-off may leave none
         self.eigenvalues_, V = values[::-1], V[:, ::-1]
-        if streamed(X):
-            self._store(signed(V[:, :rank].T / size), X)
-        else:
-            self._keep(V[:, :rank], coordinates, X)
+        self._store(signed(scatter.leave(V[:, :rank].T)), X)
         self.loss_ = -0.5 * float(np.sum(np.log(self.eigenvalues_[:rank])))
         return self
 
     def _streams(self) -> str | None:
         return "at need"
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = False  # chunks will do
-        return tags
 
 
 def _chunks_of(X: Any, y: Any, chunks: Any, similar: Any, pairs: Any) -> np.ndarray:

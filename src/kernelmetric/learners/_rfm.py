@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from itertools import islice
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelmetric.compute import (
-    check_labels,
-    one_thread,
-    take_rows,
-    to_numpy,
-)
+from kernelmetric.compute import check_labels, one_thread, take_rows, to_numpy
 from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.learners._base import Learner, as_gram
-from kernelmetric.learners._checks import check_choice, check_number
+from kernelmetric.learners._checks import COUNT, Numbers
 from kernelmetric.learners._feature_rounds import (
     KERNELS,
     feature_rounds,
@@ -39,9 +34,8 @@ class RFM(Learner):
               k_M(x, z) = e^{-\gamma \|M^{1/2} (x - z)\|}
 
     The next regression measures distances by M, and so on. Each has the width and the ridge that
-    predict points left out best. The number of rounds is the one with the smallest error on thirds
-    of the points that the rounds had not seen. Where no round helps, that is none, and the map is
-    a multiple of the identity.
+    predict points left out best. The number of rounds, perhaps none, is the one with the smallest
+    error on thirds of the points that the rounds had not seen.
 
     Parameters
     ----------
@@ -54,13 +48,11 @@ class RFM(Learner):
     max_iter : int, default=5
         The most rounds.
     max_samples : int, default=1000
-        The most rows to learn from. Of more, a sample is drawn, in proportion to the classes or
-        spread over the target.
+        The most rows to learn from; a sample of more.
     random_state : int, RandomState or None, default=0
         For the sample.
     class_weight : dict, 'balanced' or None, default=None
-        What the points of each class count, one where a dict has none; 'balanced' lets all classes
-        count alike. Only for classes.
+        What the points of each class count; 'balanced' lets all classes count alike.
 
     Attributes
     ----------
@@ -70,8 +62,8 @@ class RFM(Learner):
     ridge_ : float
         Ridge of the last regression.
     loss_ : float
-        Its squared error on points that no round had seen, as a share of the variance of the
-        targets; NaN where there are fewer than 12 points to learn from.
+        Its squared error on points that no round had seen, as a share of the variance; NaN for
+        fewer than 12 points.
     loss_curve_ : list of float
         The same after each number of rounds, from none on.
     n_iter_ : int
@@ -81,11 +73,9 @@ class RFM(Learner):
 
     Notes
     -----
-    O(m³ + m² d p) time a round and some m × m arrays, for m rows that are learned from and p
-    outputs, on one thread. Standardize the features first. A floating-point y with fractions, or
-    with fewer than four rows per value, or with several columns, is a target of numbers; all else
-    are classes. A round can only enhance what the one before has seen: where noise hides a pattern
-    from kernels of every width, it stays hidden.
+    O(m³ + m² d p) time a round for m rows and p outputs, on one thread. Standardize the features
+    first. A floating-point y with fractions, or with fewer than four rows per value, or with
+    several columns, is a target of numbers; all else are classes.
 
     References
     ----------
@@ -102,6 +92,13 @@ class RFM(Learner):
     >>> bool(np.all(np.abs(rfm.components_[0, :2]) > 3 * np.abs(rfm.components_[0, 2:]).max()))
     True
     """
+
+    _takes_numbers = True
+    _allowed: ClassVar = {
+        "regression": tuple(KERNELS),
+        "max_iter": COUNT,
+        "max_samples": Numbers(Integral, low=_LEAST_ROWS),
+    }
 
     def __init__(
         self,
@@ -122,11 +119,6 @@ class RFM(Learner):
         self.random_state = random_state
         self.class_weight = class_weight
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True  # targets may be numbers, several for each point
-        return tags
-
     def fit(self, X: Any, y: Any, *, gram: Any = None, sample_weight: Any = None) -> RFM:
         """Learn the map from points and their labels or targets.
 
@@ -139,8 +131,7 @@ class RFM(Learner):
         gram : array of shape (n_features, n_features), default=None
             Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts: its errors and gradients are in proportion to it. Zero leaves the
-            row out.
+            What each row counts in errors and gradients, zero to leave it out.
 
         Returns
         -------
@@ -182,12 +173,6 @@ class RFM(Learner):
         L = fits[-1].L
         L = L if rank >= Z.shape[1] else square_root(L.T @ L, rank)
         return fits[-1].gamma ** width * L
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice(self, "regression", tuple(KERNELS))
-        check_number(self, "max_iter", Integral, low=1)
-        check_number(self, "max_samples", Integral, low=_LEAST_ROWS)
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         m, d = min(n_samples, int(self.max_samples)), n_features

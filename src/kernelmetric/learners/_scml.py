@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral, Real
-from typing import Any, NamedTuple
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
 from scipy.optimize import minimize
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import like, require_memory, warn
+from kernelmetric.compute import require_memory, warn
 from kernelmetric.graphs import IndexTuples, Triplets, rows_by_place
-from kernelmetric.learners._checks import LARGEST, check_number
-from kernelmetric.learners._comparison_learner import ComparisonLearner
+from kernelmetric.learners._checks import COUNT_OR_NONE, LARGEST, Numbers
 from kernelmetric.learners._factors import factor
-from kernelmetric.learners._pair_learner import differences
+from kernelmetric.learners._tuple_learner import (
+    ComparisonLearner,
+    Spanned,
+    differences,
+    random_triplets,
+)
 from kernelmetric.solvers import nonnegative_qp, right_singular
 
 _NEAREST = 3, 5  # of a point's class, and of others: what its nearest neighbours are decided by
@@ -36,9 +39,10 @@ class SCML(ComparisonLearner):
     .. math:: \min_{w \ge 0}\; \frac{1}{N} \sum \bigl[1 + \delta^\top M \delta
               - \epsilon^\top M \epsilon\bigr]_+ + \beta \sum_k w_k
 
-    with δ and ε the differences of near and far pairs; the mean square of both along every b is
-    one, so that β means the same for all data. The problem is convex. Its corners are rounded, less
-    and less, until the duality gap is small: the answer is certified.
+    with δ and ε the differences of near and far pairs, whose mean square along every b is one. The
+    problem is convex, and the answer is certified by the duality gap.
+
+    O(N k) time an iteration and memory, for N comparisons and k directions.
 
     Parameters
     ----------
@@ -47,8 +51,7 @@ class SCML(ComparisonLearner):
     n_basis : int, default=None
         Number of directions to choose from; None is 20 for each coordinate, at most 300.
     basis : array of shape (n_basis, n_features), default=None
-        Directions to choose from; None finds them: of the comparisons around some points, the
-        eigenvectors that part far from near pairs most.
+        Directions to choose from; None finds those that part far from near pairs around points.
     max_tuples : int, default=10000
         From labels, the most triplets; random ones of the near triplets, if these are more.
     tol : float, default=1e-2
@@ -56,8 +59,7 @@ class SCML(ComparisonLearner):
     max_iter : int, default=2000
         The most iterations of L-BFGS.
     warm_start : bool, default=False
-        Whether a fit begins at the weights that come nearest to the metric of the last one: for
-        more comparisons of the same features. The optimum is the same.
+        Whether a fit begins near the metric of the last one. The optimum is the same.
     random_state : int, RandomState or None, default=0
         For directions, and for random triplets.
     verbose : bool, default=False
@@ -86,10 +88,6 @@ class SCML(ComparisonLearner):
     n_features_in_ : int
         Number of features seen in fit.
 
-    Notes
-    -----
-    O(N k) time an iteration and memory, for N comparisons and k directions.
-
     References
     ----------
     .. [1] Shi, Bellet and Sha, "Sparse compositional metric learning", AAAI 2014.
@@ -104,7 +102,11 @@ class SCML(ComparisonLearner):
     True
     """
 
-    prior = None
+    _advice = "raise beta"
+    _allowed: ClassVar = {
+        "beta": Numbers(Real, low=1 / LARGEST, high=LARGEST),
+        "n_basis": COUNT_OR_NONE,
+    }
 
     def __init__(
         self,
@@ -129,13 +131,6 @@ class SCML(ComparisonLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number(self, "max_tuples", Integral, low=1)
-        check_number(self, "beta", Real, low=1 / LARGEST, high=LARGEST)
-        if self.n_basis is not None:
-            check_number(self, "n_basis", Integral, low=1)
-
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         r = min(n_samples, n_features)
         k, N = self._n_basis(r), min(self.max_tuples, 15 * n_samples)
@@ -148,72 +143,54 @@ class SCML(ComparisonLearner):
         """Near triplets; a random choice of them where they are too many."""
         rows = rows_by_place(Z)  # so that their order does not decide what is drawn, here or later
         found = Triplets.from_neighbors(Z[rows], codes[rows], *_NEAREST)
-        if len(found) > self.max_tuples:
-            rng = check_random_state(self.random_state)
-            found = found.take(np.sort(rng.choice(len(found), self.max_tuples, replace=False)))
+        found = random_triplets(found, self.max_tuples, check_random_state(self.random_state))
         return Triplets(rows[found.rows], len(codes))
 
-    def _learn(
-        self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: np.ndarray
-    ) -> None:
-        B = self._directions(Z, basis, counts)
-        D, B = compared_squares(Z, self.tuples_, B, counts)
-        problem = WeighedHinge(D, float(self.beta), counts)
+    def _learn(self, points: Spanned, counts: np.ndarray) -> None:
+        B = self._directions(points, counts)
+        D, B = compared_squares(points.Z, self.tuples_, B, counts)
+        problem = WeightedHinge(D, float(self.beta), counts)
 
         def leave(w: np.ndarray) -> np.ndarray:
             kept = w > 0
             some = B[kept] * np.sqrt(w[kept])[:, None]
-            L = factor(some.T @ some)
-            return L if basis is None else L @ basis
+            return points.leave(factor(some.T @ some))
 
-        last = self._last_matrix(Z, basis)
+        last = self._last_matrix(points)
         start = np.zeros(len(B)) if last is None else nearest_weights(B, last)
-        with self._watched(start, lambda w: {"components_": like(leave(w), X)}, X, y) as report:
+        with self._following(start, leave, points) as report:
             found = problem.minimise(start, self.tol, self.max_iter, report)
         w, self.loss_, self.duality_gap_, self.n_iter_ = found
         self.converged_ = self.duality_gap_ <= self.tol or report.stopped
-        if not self.converged_:
-            warn(
-                f"SCML stopped after {self.n_iter_} iterations at a duality gap of "
-                f"{self.duality_gap_:.2g}, above tol={self.tol}: raise max_iter, or beta.",
-                ConvergenceWarning,
-            )
+        self._warn_of_gap()
         if not w.any():
             warn(
                 f"SCML ended in the zero metric: beta={self.beta} is above what any direction "
                 "gains. Try a smaller one."
             )
-        self.basis_ = B[w > 0] if basis is None else B[w > 0] @ basis
+        self.basis_ = points.leave(B[w > 0])
         self.weights_ = w[w > 0]
-        self._store(leave(w), X)
+        self._store(leave(w), points.X)
 
-    def _directions(
-        self, Z: np.ndarray, basis: np.ndarray | None, counts: np.ndarray
-    ) -> np.ndarray:
+    def _directions(self, points: Spanned, counts: np.ndarray) -> np.ndarray:
         """Rows to choose from, of length one."""
         if self.basis is None:
-            k = self._n_basis(Z.shape[1])
+            k = self._n_basis(points.Z.shape[1])
             rng = check_random_state(self.random_state)
-            return local_directions(Z, self.tuples_, k, rng, counts)
-        B = np.asarray(self.basis, dtype=np.float64)
-        d = Z.shape[1] if basis is None else basis.shape[1]
+            return local_directions(points.Z, self.tuples_, k, rng, counts)
+        B, d = np.asarray(self.basis, dtype=np.float64), points.n_features
         good = B.ndim == 2 and B.shape[1] == d and len(B) > 0
         if not good or not np.all(np.isfinite(B)) or not np.all(np.any(B != 0, axis=1)):
             raise ValueError(
                 f"Got a basis of shape {B.shape}, but expected directions that are not zero, of "
                 f"shape (n_basis, {d})."
             )
-        B = B / np.max(np.abs(B), axis=1, keepdims=True)
-        B = B if basis is None else B @ basis.T
+        B = points.enter(B / np.max(np.abs(B), axis=1, keepdims=True))
         return B / np.maximum(linalg.norm(B, axis=1, keepdims=True), 1e-300)
 
 
 def local_directions(
-    Z: np.ndarray,
-    tuples: IndexTuples,
-    n_basis: int,
-    rng: np.random.RandomState,
-    counts: np.ndarray,
+    Z: np.ndarray, tuples: IndexTuples, n_basis: int, rng: np.random.RandomState, counts: np.ndarray
 ) -> np.ndarray:
     """Unit directions (n_basis, r) that part far from near pairs: everywhere, and around points."""
     r, N = Z.shape[1], len(tuples)
@@ -255,10 +232,7 @@ def _parting(delta: np.ndarray, epsilon: np.ndarray, ridge: float) -> np.ndarray
 def compared_squares(
     Z: np.ndarray, tuples: IndexTuples, B: np.ndarray, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Squares D (n_tuples, k) of near minus far pairs along every direction, and the directions.
-
-    The directions are rescaled: the mean square of all these pairs along each is one.
-    """
+    """Squares of near minus far pairs along directions, and these, scaled to mean square one."""
     require_memory(
         3 * 8.0 * len(tuples) * len(B),
         f"SCML with {len(tuples)} comparisons and {len(B)} directions",
@@ -285,20 +259,10 @@ def nearest_weights(B: np.ndarray, M: np.ndarray) -> np.ndarray:
     return nonnegative_qp((B @ B.T) ** 2, np.einsum("ki,ij,kj->k", B, M, B, optimize=True))[0]
 
 
-class Weights(NamedTuple):
-    """Weights, the objective there, a bound on its distance from the minimum, and iterations."""
-
-    w: np.ndarray
-    value: float
-    gap: float
-    n_iter: int
-
-
-class WeighedHinge:
+class WeightedHinge:
     """The mean hinge of ``1 + D w`` and the price of weights ``w >= 0``.
 
-    The dual is ``max Σ α`` with ``0 <= α <= c/N`` and ``-Dᵀα <= β``; c are the weights of the
-    comparisons, of mean one.
+    The dual is ``max Σ α`` with ``0 <= α <= c/N`` and ``-Dᵀα <= β``, c being ``counts``.
     """
 
     def __init__(self, D: np.ndarray, beta: float, counts: np.ndarray):
@@ -306,8 +270,11 @@ class WeighedHinge:
 
     def objective(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient of the problem with rounded corners."""
-        value, alpha = self._hinge(w)
-        return value + self.beta * float(np.sum(w)), self.D.T @ alpha + self.beta
+        excess = 1.0 + self.D @ w
+        alpha = np.clip(excess / self.width, 0.0, 1.0)
+        value = float(np.mean(self.counts * alpha * (excess - 0.5 * self.width * alpha)))
+        gradient = self.D.T @ (self.counts * alpha / len(excess)) + self.beta
+        return value + self.beta * float(np.sum(w)), gradient
 
     def bounds(self, w: np.ndarray) -> tuple[float, float]:
         """Value of the problem itself, and a value of its dual: the minimum lies between them."""
@@ -321,20 +288,10 @@ class WeighedHinge:
         share = min(1.0, self.beta / steepest) if steepest > 0 else 1.0
         return share * float(np.sum(alpha))
 
-    def _hinge(self, w: np.ndarray) -> tuple[float, np.ndarray]:
-        excess = 1.0 + self.D @ w
-        alpha = np.clip(excess / self.width, 0.0, 1.0)
-        value = float(np.mean(self.counts * alpha * (excess - 0.5 * self.width * alpha)))
-        return value, self.counts * alpha / len(excess)
-
     def minimise(
-        self,
-        w: np.ndarray,
-        tol: float,
-        max_iter: int,
-        report: Callable[[np.ndarray, float], bool],
-    ) -> Weights:
-        """Weights whose gap is within the tolerance, if the iterations suffice; from w on."""
+        self, w: np.ndarray, tol: float, max_iter: int, report: Callable[[np.ndarray, float], bool]
+    ) -> tuple[np.ndarray, float, float, int]:
+        """Weights, the objective there, a bound on its distance from the minimum, iterations."""
         first, factor_, last = _SMOOTH
         n_iter, stopped = 0, False
         best, least, highest = np.zeros_like(w), 1.0, 0.0  # of the zero metric, no multipliers
@@ -380,4 +337,4 @@ class WeighedHinge:
             if look(w) or self.width <= last:
                 break
             self.width *= factor_
-        return Weights(best, least, max(least - highest, 0.0), max(n_iter, 1))
+        return best, least, max(least - highest, 0.0), max(n_iter, 1)

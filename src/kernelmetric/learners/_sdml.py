@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
-from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import like, sum_rows, warn
-from kernelmetric.learners._checks import check_number
+from kernelmetric.compute import sum_rows
+from kernelmetric.learners._checks import Numbers
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._log_det import LogDetLearner
-from kernelmetric.learners._pair_learner import PairCounts, PairLearner, differences
+from kernelmetric.learners._tuple_learner import PairCounts, PairLearner, Spanned, differences
 from kernelmetric.solvers import sparse_precision
 
 
@@ -43,8 +42,7 @@ class SDML(LogDetLearner, PairLearner):
     max_iter : int, default=1000
         The most iterations.
     warm_start : bool, default=False
-        Whether a fit begins at the metric of the last one: for more pairs of the same features. The
-        optimum is the same.
+        Whether a fit begins at the metric of the last one. The optimum is the same.
     random_state : int, RandomState or None, default=0
         For random pairs.
     verbose : bool, default=False
@@ -73,8 +71,8 @@ class SDML(LogDetLearner, PairLearner):
 
     Notes
     -----
-    Features that act together depend on what the features are: a rotation of the points gives
-    another metric, and so does the linear kernel. O(d³) time an iteration.
+    A rotation of the points gives another metric, and so does the linear kernel. O(d³) time an
+    iteration.
 
     References
     ----------
@@ -92,6 +90,11 @@ class SDML(LogDetLearner, PairLearner):
     """
 
     _needs_dissimilar = False  # the prior keeps similar pairs from collapsing
+    _advice = "take a smaller balance"
+    _allowed: ClassVar = {
+        "balance": Numbers(Real, low=0, high=1 - 1e-6),
+        "sparsity": Numbers(Real, low=0, high=1),
+    }
 
     def __init__(
         self,
@@ -116,90 +119,59 @@ class SDML(LogDetLearner, PairLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number(self, "max_pairs", Integral, low=1)
-        check_number(self, "balance", Real, low=0, high=1 - 1e-6)
-        check_number(self, "sparsity", Real, low=0, high=1)
-
-    def _learned_on(self, X: Any, y: Any, given: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        X, Z, basis = super()._learned_on(X, y, given)
-        # Few entries of the matrix are of features.
-        return X, Z if basis is None else Z @ basis, None
+    def _learned_on(self, X: Any, y: Any, given: Any) -> Spanned:
+        return super()._learned_on(X, y, given).by_features()  # of whose matrix few entries matter
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         d, N = n_features, min(self.max_pairs, n_samples * (n_samples - 1) // 2)
         return 8 * (6 * N + 3 * min(N, 16384) * d + 4 * n_samples * d + 16 * d * d)
 
-    def _learn(
-        self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: PairCounts | None
-    ) -> None:
+    def _learn(self, points: Spanned, counts: PairCounts) -> None:
+        Z = points.Z
         # Where the prior is the identity it is in units of the features.
-        if counts is None:
-            size = float(np.mean(Z * Z)) or 1.0
-        else:
-            weights = counts.weights
-            squares = np.mean((Z - weights.mean(Z)) ** 2, axis=1)
-            size = float(weights.counts @ squares / np.sum(weights.counts)) or 1.0
-        root = self._prior_root(Z, None)
+        squares = (Z - np.average(Z, axis=0, weights=counts.rows)) ** 2
+        size = float(np.mean(np.average(squares, axis=0, weights=counts.rows))) or 1.0
+        root = self._prior_root(points)
         root = None if root is None else root * np.sqrt(size)
         S = self._weighed(Z / np.sqrt(size), root, counts)
-        off = np.abs(S - np.diag(np.diag(S)))
-        penalty = float(self.sparsity) * float(np.max(off))
+        penalty = float(self.sparsity) * float(np.max(np.abs(S - np.diag(np.diag(S)))))
 
-        def attributes(M: np.ndarray) -> dict[str, Any]:
-            return {"components_": like(factor(M / size), X)}
-
-        with self._watched(np.diag(1.0 / np.diag(S)), attributes, X, y) as report:
+        start = np.diag(1.0 / np.diag(S))
+        with self._following(start, lambda M: factor(M / size), points) as report:
             found = sparse_precision(
                 S,
                 penalty,
                 tol=self.tol,
                 max_iter=self.max_iter,
-                start=self._last_definite(Z, size),
+                start=self._last_definite(points, size),
                 report=report,
             )
         self.n_iter_, self.converged_ = found.n_iter, found.converged
         of_prior = 0.0 if root is None else 2.0 * float(np.sum(np.log(np.diag(root))))
         self.loss_, self.duality_gap_ = found.value + of_prior, found.gap
         self.sparse_matrix_ = found.matrix / size
-        if not self.converged_:
-            warn(
-                f"SDML stopped after {self.n_iter_} iterations at a duality gap of "
-                f"{self.duality_gap_:.2g}, above tol={self.tol}: raise max_iter, or take a smaller "
-                "balance.",
-                ConvergenceWarning,
-            )
-        self._store(factor(self.sparse_matrix_), X)
+        self._warn_of_gap()
+        self._store(factor(self.sparse_matrix_), points.X)
 
-    def _last_definite(self, Z: np.ndarray, size: float) -> np.ndarray | None:
+    def _last_definite(self, points: Spanned, size: float) -> np.ndarray | None:
         """The matrix of the last fit, unless it is none or singular in the last digits."""
-        M = self._last_matrix(Z, None)
+        M = self._last_matrix(points)
         if M is None or linalg.eigvalsh(M)[0] <= 1e-12 * np.max(np.diag(M)):
             return None
         return M * size
 
-    def _weighed(
-        self, Z: np.ndarray, root: np.ndarray | None, counts: PairCounts | None
-    ) -> np.ndarray:
+    def _weighed(self, Z: np.ndarray, root: np.ndarray | None, counts: PairCounts) -> np.ndarray:
         """The inverse of the prior, and scatters of the pairs with their weights."""
         d, pairs = Z.shape[1], self.pairs_
-        split = len(pairs.similar)
-        each = np.ones(len(pairs.rows)) if counts is None else counts.of(pairs)
-        totals = (split, len(each) - split) if counts is None else counts.totals(pairs)
+        split, each = len(pairs.similar), counts.of(pairs)
+        total = np.repeat(counts.totals(pairs), [split, len(each) - split])
+        shares = np.where(pairs.is_similar, each, -each) / total
 
-        def scatter(rows: np.ndarray, each: np.ndarray, total: float) -> np.ndarray:
-            if not len(rows):
-                return np.zeros((d, d))
+        def product(block: slice) -> np.ndarray:
+            delta = differences(Z, pairs.rows[block])
+            return delta.T @ (shares[block, None] * delta)
 
-            def product(block: slice) -> np.ndarray:
-                delta = differences(Z, rows[block])
-                return delta.T @ (each[block, None] * delta) / total
-
-            return sum_rows(product, len(rows), 3 * 8 * d, most=16384)
-
-        K = scatter(pairs.similar, each[:split], totals[0])
-        K -= scatter(pairs.dissimilar, each[split:], totals[1])
+        K = sum_rows(product, len(shares), 3 * 8 * d, most=16384)
         inside = K if root is None else root.T @ K @ root
         values = linalg.eigvalsh(inside)
         edge = max(-float(values[0]), 1e-3 * float(np.max(np.abs(values))), 1e-300)

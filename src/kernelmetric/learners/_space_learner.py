@@ -12,22 +12,17 @@ from kernelmetric.compute import Weights, check_points, like, to_numpy
 from kernelmetric.graphs import Pairs, as_pairs
 from kernelmetric.kernels import as_kernel, form_alignment, gram_alignment
 from kernelmetric.learners._checks import as_matrix
-from kernelmetric.learners._comparison_learner import TakesComparisons
-from kernelmetric.learners._pair_learner import PairLearner, as_rows
 from kernelmetric.learners._progress import with_callbacks
+from kernelmetric.learners._tuple_learner import PairCounts, PairLearner, Spanned
 from kernelmetric.spaces import automatic_space
 
 
-class SpaceLearner(TakesComparisons, PairLearner):
-    """A linear learner on the points, or on the coordinates of a kernel's automatic space.
-
-    Its ``fit`` begins with ``_learned_on``, which leaves ``space_``: None for the linear kernel.
-    Comparisons are ``tuples_``, where there are any, and then there are no ``pairs_``.
-    """
+class SpaceLearner(PairLearner):
+    """A learner on the points, or on the coordinates of a kernel's automatic space."""
 
     kernel: Any
-    random_state: Any
-    space_: Any
+    space_: Any  # None for the linear kernel
+    _takes_comparisons = True
 
     @with_callbacks
     def fit(
@@ -61,8 +56,7 @@ class SpaceLearner(TakesComparisons, PairLearner):
         quadruplets : Quadruplets or array-like of shape (n_quadruplets, 4), default=None
             Row numbers (a, b, c, d), instead of labels: a is nearer to b than c is to d.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts: its part of the objective is in proportion to it. Zero leaves the
-            row out. A pair counts the product of its two.
+            What each row counts, zero to leave it out. A pair counts the product of its two.
 
         Returns
         -------
@@ -71,37 +65,16 @@ class SpaceLearner(TakesComparisons, PairLearner):
         """
         given = {"pairs": pairs, "similar": similar, "dissimilar": dissimilar}
         compared = {"triplets": triplets, "quadruplets": quadruplets}
-        X, y, given = as_rows(self, X, y, given | compared)
+        X, y, given = self._as_rows(X, y, given | compared)
         compared = {name: given.pop(name) for name in compared}
         others = {"y": y, **given, "sample_weight": sample_weight}
         tuples = self._given_tuples(_num_samples(X), compared, others)
         if tuples is None:
             return self._fit_pairs(X, y, tuple(given.values()), sample_weight)
-        X, Z, basis = self._learned_on(X, None, (None, None, None))
+        points = self._learned_on(X, None, (None, None, None))
         self.tuples_ = tuples
-        self._learn(X, None, Z, basis, None)
+        self._learn(points, PairCounts(None, np.ones(len(points.Z))))
         return self
-
-    def from_rows(self, rows: np.ndarray, y: Any, n_samples: int) -> dict[str, Any]:
-        """Tuples of row numbers, as an argument of ``fit``.
-
-        Parameters
-        ----------
-        rows : array-like of shape (n_tuples, t)
-            Row numbers of pairs, triplets or quadruplets.
-        y : array-like of shape (n_tuples,) or None
-            Signs of pairs; None for the others, whose order says all.
-        n_samples : int
-            Number of points.
-
-        Returns
-        -------
-        dict
-            The argument ``pairs``, ``triplets`` or ``quadruplets``.
-        """
-        pairs = np.ndim(rows) != 2 or np.shape(rows)[1] == 2
-        kind: Any = PairLearner if pairs else TakesComparisons
-        return kind.from_rows(self, rows, y, n_samples)
 
     def idealized_kernels(self, A: Any, B: Any | None = None) -> Any:
         """The learned kernel of section 3.3 of Kwok and Tsang, about the origin of the space.
@@ -158,11 +131,8 @@ class SpaceLearner(TakesComparisons, PairLearner):
             None where there are labels, which choose kernel and pairs, where no pair is
             dissimilar, or where a prior is given: that is written in all coordinates.
         """
-        if (
-            y is not None
-            or self.prior is not None
-            or all(part is None for part in (pairs, similar, dissimilar))
-        ):
+        given = (part is not None for part in (pairs, similar, dissimilar))
+        if y is not None or self.prior is not None or not any(given):
             return None
         found = as_pairs(pairs, similar, dissimilar, None, n_samples)
         return found if len(found.dissimilar) else None
@@ -171,9 +141,7 @@ class SpaceLearner(TakesComparisons, PairLearner):
         space = automatic_space(n_samples, self.random_state, paired=paired)
         return space.set_params(kernel=kernel)
 
-    def _learned_on(
-        self, X: Any, y: Any, given: tuple[Any, Any, Any]
-    ) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    def _learned_on(self, X: Any, y: Any, given: tuple[Any, Any, Any]) -> Spanned:
         if self._is_linear():
             self.space_ = None
             return super()._learned_on(X, y, given)
@@ -187,7 +155,7 @@ class SpaceLearner(TakesComparisons, PairLearner):
         with config_context(transform_output="default"):
             told = pairs if self.space_.learns_from == "pairs" else y
             Z = self.space_.fit_transform(X, told)
-        return X, to_numpy(Z).astype(np.float64), None
+        return Spanned(X, y, to_numpy(Z).astype(np.float64))
 
     def _coordinates(self, X: Any) -> Any:
         if self.space_ is None:
@@ -204,11 +172,15 @@ class SpaceLearner(TakesComparisons, PairLearner):
     def _learned_labels(self, X: Any, codes: np.ndarray, weights: Weights | None) -> None:
         counts = None if weights is None else weights.counts
         E = to_numpy(self._about_origin(X)).astype(np.float64)
-        E = E / (np.max(np.abs(E)) or 1.0)  # no alignment depends on it, but sums of squares do
-        M = to_numpy(self.get_mahalanobis_matrix()).astype(np.float64)
-        self.alignment_after_ = form_alignment(E, M / (np.max(np.abs(M)) or 1.0), codes, counts)
+        E, M = _unit(E), to_numpy(self.get_mahalanobis_matrix()).astype(np.float64)
+        self.alignment_after_ = form_alignment(E, _unit(M), codes, counts)
         if self.space_ is not None:
             self.alignment_before_ = gram_alignment(self.space_.kernel_, X, codes, counts)
             return
         P = np.eye(len(M)) if self.prior is None else as_matrix(self.prior, "prior")
-        self.alignment_before_ = form_alignment(E, P / (np.max(np.abs(P)) or 1.0), codes, counts)
+        self.alignment_before_ = form_alignment(E, _unit(P), codes, counts)
+
+
+def _unit(A: np.ndarray) -> np.ndarray:
+    """A multiple with entries of at most one: alignments stay, and sums of squares are finite."""
+    return A / (np.max(np.abs(A)) or 1.0)

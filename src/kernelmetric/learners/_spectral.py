@@ -1,18 +1,18 @@
-"""What learners by one eigenproblem share: memory, and shrinkage."""
+"""What learners by one eigenproblem share: one fit, memory, and shrinkage."""
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
-from sklearn.covariance import ledoit_wolf_shrinkage
 
-from kernelmetric.learners._base import BLOCK_BYTES, Learner
-from kernelmetric.learners._checks import as_float, check_number
+from kernelmetric.compute import Weights
+from kernelmetric.learners._base import BLOCK_BYTES, Learner, as_gram
+from kernelmetric.learners._checks import COUNT, Numbers, check_elsewhere
 from kernelmetric.solvers import column_signs
-from kernelmetric.spaces import Coordinates
+from kernelmetric.spaces import Coordinates, Gram
 
 _FLOOR = 1e-10  # of the mean variance: what keeps a singular scatter solvable without shrinkage
 _HARM = 0.25  # what a share may take from the log-likelihood of a point left out, a dimension
@@ -24,6 +24,11 @@ _ALONE = 1e-12  # what is at least left of a direction that one point alone has
 class SpectralLearner(Learner):
     """A learner that solves one eigenproblem, in as many dimensions as the points span."""
 
+    _allowed: ClassVar = {
+        "n_neighbors": COUNT,
+        "shrinkage": Numbers(Real, low=0, high=1, words=("auto",)),
+    }
+
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         d = n_features
         # copies of X, scatter matrices with the workspace of LAPACK
@@ -32,14 +37,47 @@ class SpectralLearner(Learner):
         blocks = self._blocks * min(BLOCK_BYTES, n_samples**2) if k else 0
         return 8 * (arrays + 20 * n_samples * k) + blocks  # and edges of a graph
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if hasattr(self, "n_neighbors"):
-            check_number(self, "n_neighbors", Integral, low=1)
-
     def _keep(self, V: np.ndarray, coordinates: Coordinates, X: Any) -> None:
         """Store the directions, given in columns, as a map on the coordinates of X."""
         self._store(signed(coordinates.leave(V.T)), X)
+
+
+class LocalLearner(SpectralLearner):
+    """A spectral learner from labels and neighbours; a class that derives has ``_learn``."""
+
+    def fit(
+        self, X: Any, y: Any, *, gram: Any = None, neighbors: Any = None, sample_weight: Any = None
+    ) -> LocalLearner:
+        """Learn the map from labelled points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        gram : array of shape (n_features, n_features), default=None
+            Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
+        neighbors : array of shape (n_samples, p), default=None
+            Other coordinates of the same points in which neighbours are sought: floats, as
+            integers are row numbers wherever neighbours are passed (:class:`LMNN`).
+        sample_weight : array-like of shape (n_samples,), default=None
+            What each row counts in the objective, zero to leave it out.
+
+        Returns
+        -------
+        object
+            The fitted learner.
+        """
+        X, codes = self._check_training(X, y)
+        where = None if neighbors is None else check_elsewhere(neighbors, X)
+        self._learn(X, codes, as_gram(gram), where, sample_weight)
+        return self
+
+    def _learn(
+        self, X: Any, codes: np.ndarray, gram: Gram | None, where: Any, weights: Weights | None
+    ) -> None:
+        raise NotImplementedError
 
 
 def signed(L: np.ndarray) -> np.ndarray:
@@ -47,53 +85,37 @@ def signed(L: np.ndarray) -> np.ndarray:
     return column_signs(L.T)[:, None] * L
 
 
-def check_shrinkage(shrinkage: Any) -> None:
-    """Refuse what is neither 'auto' nor a share."""
-    good = isinstance(shrinkage, str) and shrinkage == "auto"
-    if isinstance(shrinkage, Real) and not isinstance(shrinkage, bool | np.bool_):
-        good = 0 <= as_float(shrinkage) <= 1
-    if not good:
-        raise ValueError(
-            f"Got shrinkage={shrinkage!r}, but expected 'auto' or a number between 0 and 1."
-        )
-
-
 def shrinkage_of(
-    points: np.ndarray,
-    codes: np.ndarray,
-    shrinkage: float | str,
-    shares: np.ndarray | None = None,
+    points: np.ndarray, codes: np.ndarray, shrinkage: float | str, counts: np.ndarray
 ) -> float:
     """The share to shrink by: as given, or from points about the centres of their groups."""
     if shrinkage != "auto":
         return float(shrinkage)
     if not points.any() or points.shape[1] == 1:  # of one dimension, any share is the same
         return 0.0
-    counts = np.ones(len(points)) if shares is None else shares
+    n = float(np.sum(counts))
     scatter = points.T @ (counts[:, None] * points)
-    if shares is None:
-        share = float(ledoit_wolf_shrinkage(points, assume_centered=True))
-    else:
-        # The same formula with sums over rows that count more than once.
-        n, p = np.sum(counts), points.shape[1]
-        with np.errstate(all="ignore"):  # what overflows asks for no shrinkage
-            fourth = counts @ np.sum(points**2, axis=1) ** 2 / n
-            norm = np.sum((scatter / n) ** 2)
-            noise, spread = (fourth - norm) / n, norm - (np.trace(scatter) / n) ** 2 / p
-        share = float(min(noise / spread, 1.0)) if spread > 0 and noise > 0 else 0.0
+    with np.errstate(all="ignore"):  # what overflows asks for no shrinkage
+        fourth = float(counts @ np.sum(points**2, axis=1) ** 2)
+        share = ledoit_wolf(scatter / n, fourth, n)
     inside = np.bincount(codes, weights=counts)
     left_out = LeftOut(scatter, inside, share)
-    return left_out.share(left_out.losses(points, inside[codes], counts), float(np.sum(counts)))
+    return left_out.share(left_out.losses(points, inside[codes], counts), n)
+
+
+def ledoit_wolf(S: np.ndarray, fourth: float, n: float) -> float:
+    """The shrinkage of a covariance about zero, from the sum of the fourth powers of lengths."""
+    squares = float(np.sum(S * S))
+    noise, spread = (fourth / n - squares) / n, squares - float(np.trace(S)) ** 2 / len(S)
+    return min(noise / spread, 1.0) if spread > 0 and noise > 0 else 0.0
 
 
 class LeftOut:
     """How likely every point is under the shrunk covariance of the others, for falling shares.
 
-    Ledoit and Wolf weigh errors by the largest variances and lose features of smaller units. Where
-    their share makes left-out points [1]_ unlikely, it falls until it does not. The likelihood is
-    that of Student's t with as many degrees of freedom as dimensions, which no single point can
-    rule and no rotation changes. ``scatter`` sums squares about the centres of groups of ``inside``
-    points.
+    Where the share of Ledoit and Wolf makes left-out points [1]_ unlikely, it falls until it does
+    not: it loses features of smaller units. The likelihood is that of Student's t with as many
+    degrees of freedom as dimensions, which no single point can rule.
 
     .. [1] Hoffbeck and Landgrebe, "Covariance matrix estimation and classification with limited
        training data", IEEE Transactions on Pattern Analysis and Machine Intelligence 18 (1996).
@@ -137,10 +159,7 @@ class LeftOut:
 
 
 def shrunk(S: np.ndarray, share: float) -> np.ndarray:
-    """A scatter matrix moved towards a multiple of the identity, ``(1 - a) S + a tr(S)/r I``.
-
-    Positive definite also for a = 0, by a trace of the identity far below any variance.
-    """
+    """``(1 - a) S + a tr(S)/r I``, and a trace of the identity far below any variance."""
     r = len(S)
     identity = share * float(np.trace(S)) / r + _FLOOR / r
     return (1.0 - share) * S + identity * np.eye(r)
@@ -149,12 +168,9 @@ def shrunk(S: np.ndarray, share: float) -> np.ndarray:
 def about_centres(Z: np.ndarray, codes: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
     """Points minus the mean of their group; those of negative codes, in no group, left out."""
     inside = codes >= 0
-    Z, codes = Z[inside], codes[inside]
-    _, codes, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    Z, codes = Z[inside], np.unique(codes[inside], return_inverse=True)[1]
+    shares = np.ones(len(Z)) if shares is None else shares[inside]
+    counts = np.bincount(codes, weights=shares)
     sums = np.zeros((len(counts), Z.shape[1]))
-    if shares is not None:
-        np.add.at(sums, codes, shares[inside][:, None] * Z)
-        counts = np.bincount(codes, weights=shares[inside])
-    else:
-        np.add.at(sums, codes, Z)
+    np.add.at(sums, codes, shares[:, None] * Z)
     return Z - (sums / counts[:, None])[codes]

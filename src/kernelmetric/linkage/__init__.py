@@ -2,33 +2,26 @@
 
 ::
 
-    _candidates.py    rules for pairs worth a comparison, which need no labels; their recall
+    _rules.py         rules for pairs worth a comparison, which need no labels
+    _candidates.py    what the rules find together, and its recall
     _ngrams.py        texts as vectors of their n-grams, and the nearest of them
     _comparisons.py   RecordComparison: pairs of records as vectors, field by field
     _evidence.py      what agreement of a field is worth, without labels and with few
     _linker.py        RecordLinker: all of it in a row, with probabilities
     _labelling.py     LabellingSession: which pairs to ask somebody about next
     _links.py         links, one-to-one where wanted, clusters and what contradicts them
-    _correlation.py   clusters that agree best with all compared pairs
     _fields.py        columns as texts
 
 Thresholds with intervals and scores of clusters are in ``evaluation``. Tables need pandas, texts
 rapidfuzz: both come with the extra ``linkage``.
 """
 
-from kernelmetric.linkage._candidates import (
-    CandidateScores,
-    EqualKeys,
-    NearestPoints,
-    NearestText,
-    SortedNeighborhood,
-    candidate_pairs,
-    score_candidates,
-)
+from kernelmetric.linkage._candidates import CandidateScores, candidate_pairs, score_candidates
 from kernelmetric.linkage._comparisons import RecordComparison
 from kernelmetric.linkage._labelling import Expected, LabellingSession
 from kernelmetric.linkage._linker import RecordLinker
 from kernelmetric.linkage._links import Clusters, Links
+from kernelmetric.linkage._rules import EqualKeys, NearestPoints, NearestText, SortedNeighborhood
 
 __all__ = [
     "CandidateScores",

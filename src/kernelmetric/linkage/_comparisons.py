@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import over_rows
-from kernelmetric.linkage._fields import as_table, column_of, is_whole, texts_of
+from kernelmetric.compute import map_rows
+from kernelmetric.linkage._fields import as_tables, column_of, is_whole, texts_of
 
 KINDS = ("text", "long_text", "code", "date", "number", "category")
 _DATE = re.compile(r"(1[6-9]|20)\d\d[-/.]?\d\d[-/.]?\d\d")
@@ -38,16 +38,14 @@ class RecordComparison:
     category      1 where equal, else 0
     ============  ===========================================================================
 
-    Letters are compared in small, without blanks around them. The distances of texts are those of
-    rapidfuzz. Of a text the first 1,000 letters are compared, as the time grows with their square;
-    two texts are equal where all of their letters are.
+    Letters are compared in small, without blanks around them; of a text the first 1,000. The
+    distances of texts are those of rapidfuzz.
 
     Parameters
     ----------
     kinds : mapping of str to str, default=None
         Kinds by column; columns not named are not compared. None compares all columns that the
-        tables share and sees from the values what they are; whole numbers are taken for codes,
-        as postcodes and numbers of documents are.
+        tables share and sees from the values what they are; whole numbers are taken for codes.
 
     Attributes
     ----------
@@ -93,8 +91,7 @@ class RecordComparison:
             raise ValueError(f"Got kinds {wrong}, but expected each one of {', '.join(KINDS)}.")
         if not kinds:
             raise ValueError(
-                "Got no column to compare, but expected at least one that both tables have and "
-                "that is not empty: name them in kinds=."
+                "Got no column to compare, but expected one that both tables have, not empty."
             )
         scales = {
             name: _scale(np.concatenate([_numbers(table, name) for table in (left, right)]))
@@ -123,12 +120,7 @@ class RecordComparison:
         pairs = checked_pairs(pairs, len(left), len(right))
         S = np.empty((len(pairs), len(self.fields_)), dtype=np.float32)
         for k, name in enumerate(self.fields_):
-            compare, a, b = self._prepared(name, left, right)
-
-            def fill(rows: slice, k: int = k, compare: Any = compare, a: Any = a, b: Any = b):
-                S[rows, k] = compare(a[pairs[rows, 0]], b[pairs[rows, 1]])
-
-            over_rows(fill, len(pairs), 400.0, most=100_000)
+            S[:, k] = self._compared(name, left, right, pairs)
         return S
 
     def features(self, left: Any, right: Any, pairs: Any) -> np.ndarray:
@@ -160,16 +152,21 @@ class RecordComparison:
         """
         return [part for name in self.fields_ for part in (name, f"{name} missing")]
 
-    def _prepared(self, name: str, left: Any, right: Any) -> tuple[Callable, Any, Any]:
+    def _compared(self, name: str, left: Any, right: Any, pairs: np.ndarray) -> np.ndarray:
+        """How alike one field of pairs is."""
         kind = self.kinds_[name]
-        if kind == "number":
-            scale = self.scales_[name]
-            a, b = _numbers(left, name), _numbers(right, name)
-            return lambda p, q: 1 / (1 + np.abs(p - q) / scale), a, b
-        a, b = (texts_of(column_of(table, name)) for table in (left, right))
-        if kind == "date":
-            a, b = (np.array([t and re.sub(r"\D", "", t) for t in x], object) for x in (a, b))
-        return _TEXTS[kind], a, b
+        read = _numbers if kind == "number" else _days if kind == "date" else _texts
+        a, b = read(left, name), read(right, name)
+
+        def compare(rows: slice) -> np.ndarray:
+            p, q = a[pairs[rows, 0]], b[pairs[rows, 1]]
+            if kind == "number":
+                return 1 / (1 + np.abs(p - q) / self.scales_[name])
+            if kind == "category":
+                return np.where(_there(p) & _there(q), np.equal(p, q), np.nan)
+            return _alike_days(p, q) if kind == "date" else _scored(kind, p, q)
+
+        return map_rows(compare, len(pairs), 400.0, most=100_000)
 
 
 def checked_pairs(pairs: Any, n_left: int, n_right: int) -> np.ndarray:
@@ -191,8 +188,8 @@ def checked_pairs(pairs: Any, n_left: int, n_right: int) -> np.ndarray:
 
 
 def _tables(left: Any, right: Any) -> tuple[Any, Any]:
-    left = as_table(left)
-    return left, left if right is None else as_table(right)
+    left, right = as_tables(left, right)
+    return left, left if right is None else right
 
 
 def _fuzzy() -> Any:
@@ -209,13 +206,18 @@ def _fuzzy() -> Any:
     return rapidfuzz
 
 
-def _scored(choose: Callable[[Any], Any], p: np.ndarray, q: np.ndarray) -> np.ndarray:
+def _scored(kind: str, p: np.ndarray, q: np.ndarray) -> np.ndarray:
     """What a scorer of rapidfuzz says of each two texts, NaN where one is missing."""
     fuzzy = _fuzzy()
-    scorer, most = choose(fuzzy)
+    scorer, most = {
+        "text": (fuzzy.distance.JaroWinkler.normalized_similarity, 1),
+        "long_text": (fuzzy.fuzz.token_sort_ratio, 100),
+        "code": (fuzzy.distance.OSA.normalized_similarity, 1),
+    }[kind]
     known = _there(p) & _there(q)
     values = np.full(len(p), np.nan, dtype=np.float32)
     p, q = p[known], q[known]
+    # Of longer texts only the beginnings: they are equal where all of their letters are.
     begins = [[text[:_MOST_LETTERS] for text in texts] for texts in (p, q)]
     found = fuzzy.process.cpdist(*begins, scorer=scorer, dtype=np.float32) / np.float32(most)
     longer = np.array([max(len(a), len(b)) > _MOST_LETTERS for a, b in zip(p, q, strict=True)])
@@ -225,30 +227,23 @@ def _scored(choose: Callable[[Any], Any], p: np.ndarray, q: np.ndarray) -> np.nd
     return values
 
 
-def _dates(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    alike = _TEXTS["code"](p, q)
+def _alike_days(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    alike = _scored("code", p, q)
     turned = np.array([t and t[:4] + t[6:8] + t[4:6] for t in q], dtype=object)
     return np.where(np.equal(p, turned), np.maximum(alike, _EXCHANGED), alike)
-
-
-def _equal(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    equal = np.equal(p, q).astype(np.float32)
-    return np.where(_there(p) & _there(q), equal, np.nan)
 
 
 def _there(texts: np.ndarray) -> np.ndarray:
     return np.array([text is not None for text in texts], dtype=bool)
 
 
-_TEXTS: dict[str, Callable] = {
-    "text": lambda p, q: _scored(
-        lambda fuzzy: (fuzzy.distance.JaroWinkler.normalized_similarity, 1), p, q
-    ),
-    "long_text": lambda p, q: _scored(lambda fuzzy: (fuzzy.fuzz.token_sort_ratio, 100), p, q),
-    "code": lambda p, q: _scored(lambda fuzzy: (fuzzy.distance.OSA.normalized_similarity, 1), p, q),
-    "date": _dates,
-    "category": _equal,
-}
+def _texts(table: Any, name: str) -> np.ndarray:
+    return texts_of(column_of(table, name))
+
+
+def _days(table: Any, name: str) -> np.ndarray:
+    digits = [text and re.sub(r"\D", "", text) for text in _texts(table, name)]
+    return np.array(digits, dtype=object)
 
 
 def _numbers(table: Any, name: str) -> np.ndarray:
@@ -259,8 +254,7 @@ def _numbers(table: Any, name: str) -> np.ndarray:
     lost = int(np.sum(np.isnan(numbers) & column.notna().to_numpy()))
     if len(numbers) - lost < _MOSTLY * len(numbers):
         raise ValueError(
-            f"Got {lost} values that are no numbers in the column {name!r} of kind 'number': try "
-            "'text' or 'code'."
+            f"Got {lost} values that are no numbers in the column {name!r} of kind 'number'."
         )
     return np.where(np.isinf(numbers), np.nan, numbers)
 
@@ -283,26 +277,26 @@ def _guessed(left: Any, right: Any) -> dict[str, str]:
         both = pd.concat([column_of(table, name).head(_LOOKED_AT) for table in (left, right)])
         if both.dtype.kind == "M":
             kinds[name] = "date"
-            continue
-        if both.dtype.kind == "f" and not is_whole(both):
+        elif both.dtype.kind == "f" and not is_whole(both):
             kinds[name] = "number"
-            continue
-        texts = [text for text in texts_of(both) if text is not None]
-        if texts:
+        elif texts := [text for text in texts_of(both) if text is not None]:
             kinds[name] = _kind_of(texts)
     return kinds
 
 
 def _kind_of(texts: list[str]) -> str:
-    n = len(texts)
-    if sum(map(bool, map(_DATE.fullmatch, texts))) > _MOSTLY * n:
+    n, distinct = len(texts), len(set(texts))
+
+    def mostly(test: Any) -> bool:
+        return sum(bool(test(text)) for text in texts) > _MOSTLY * n
+
+    if mostly(_DATE.fullmatch):
         return "date"
-    if sum("." in text and _is_number(text) for text in texts) > _MOSTLY * n:
+    if mostly(lambda text: "." in text and _is_number(text)):
         return "number"
-    distinct = len(set(texts))
     if distinct <= _FEW and n >= _RETURNS * distinct:
         return "category"
-    if sum(map(bool, map(_CODE.fullmatch, texts))) > _MOSTLY * n:
+    if mostly(_CODE.fullmatch):
         return "code"
     return "long_text" if sum(map(len, texts)) > _LONG * n else "text"
 

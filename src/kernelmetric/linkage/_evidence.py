@@ -1,9 +1,8 @@
 """What agreement of a field is worth: Fellegi and Sunter's weights, and their logistic correction.
 
-Of each field only the level of agreement is looked at: missing, different, alike, nearly equal,
-equal. ``agreement`` learns how frequent the levels are among matches and among the others, without
-labels where there are none. ``corrected`` learns from labelled pairs how far to trust each field,
-and from many of them what fields say together.
+``agreement`` learns how frequent levels of agreement are among matches and among the others,
+without labels where there are none. ``corrected`` learns from labelled pairs how far to trust each
+field, and from many of them what fields say together.
 """
 
 from __future__ import annotations
@@ -56,10 +55,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Doubt:
-    """What candidates look like of which evidence alone cannot tell: means, each (n_fields,).
-
-    Weights that labels move turn about this point, so that few labels move no boundary.
-    """
+    """What candidates in doubt look like: the point about which labels turn the weights."""
 
     evidence: np.ndarray
     alike: np.ndarray
@@ -67,11 +63,7 @@ class Doubt:
 
 @dataclass(frozen=True)
 class MatchModel:
-    """The log odds of a match: b + Σ w_f evidence_f + Σ v_f (s_f - doubt_f) + g(s).
-
-    g is a kernel expansion, learned where the labels are many: it knows of fields that must agree
-    together. Without it ``space`` is None.
-    """
+    """The log odds of a match: b + Σ w_f evidence_f + Σ v_f (s_f - doubt_f) + g(s)."""
 
     agreement: Agreement
     doubt: Doubt
@@ -79,14 +71,14 @@ class MatchModel:
     constant: float  # without the log odds of the share
     weights: np.ndarray
     alike_weights: np.ndarray
-    space: Any = None
+    space: Any = None  # that of g, a kernel expansion, where the labels are many
     space_weights: Any = None
 
     def odds(self, S: np.ndarray) -> np.ndarray:
         """The log odds of a match where as many pairs match as do not."""
         evidence = self.agreement.evidence(levels_of(S))
         odds = self.constant + evidence @ self.weights
-        odds += _filled(S, self.doubt) @ self.alike_weights
+        odds += _filled(S, self.doubt.alike) @ self.alike_weights
         if self.space is not None:
             odds += self.space.transform(pair_points(S, self.doubt.alike)) @ self.space_weights
         return odds
@@ -107,17 +99,12 @@ def learn(
     S_random: np.ndarray | None = None,
     candidate_share: float = 1.0,
 ) -> MatchModel:
-    """Frequencies from candidates, weights from labelled pairs.
-
-    Similarities S are NaN where a side is missing. ``by_kind``: matches and others were gathered
-    apart, so their numbers tell nothing. ``S_random`` are pairs drawn from all, ``candidate_share``
-    the part of all pairs that are candidates.
-    """
+    """Frequencies from candidates S and pairs drawn from all, weights from labelled pairs."""
     found = agreement(
         levels_of(S), levels_of(S_known), same, begin, share,
         None if S_random is None else levels_of(S_random), candidate_share,
     )  # fmt: skip
-    model = _with_weights(found, _doubt(found, S), S_known, same, found.match_share, by_kind)
+    model = _with_weights(found, _doubt(found, S), S_known, same, by_kind)
     if share is not None or not len(same):
         return model
     if not by_kind:
@@ -139,8 +126,9 @@ def _doubt(found: Agreement, S: np.ndarray) -> Doubt:
 
 
 def _with_weights(
-    found: Agreement, doubt: Doubt, S: np.ndarray, same: np.ndarray, share: float, by_kind: bool
+    found: Agreement, doubt: Doubt, S: np.ndarray, same: np.ndarray, by_kind: bool
 ) -> MatchModel:
+    """The model whose weights labelled pairs have moved; gathered by kind, not its constant."""
     points = pair_points(S, doubt.alike)
     evidence = found.evidence(levels_of(S))
     space, Z = None, np.empty((len(S), 0))
@@ -149,20 +137,15 @@ def _with_weights(
         chosen = np.random.RandomState(0).permutation(len(distinct))[:_LANDMARKS]
         space = Nystroem(kernel=RBF(gamma=_GAMMA), landmarks=distinct[chosen])
         Z = space.fit_transform(points)
+    share, offset = float(logit(found.match_share)), 0.0
     if by_kind:  # labelled pairs have a share of matches of their own
-        offset = float(logit((same.sum() + 0.5) / (len(same) + 1)))
-    else:
-        offset = float(logit(found.match_share))
-    constant = found.constant + float(logit(found.match_share))
-    total = evidence.sum(axis=1) + constant
-    b, scale, w, v, g = corrected(
-        total, evidence - doubt.evidence, _filled(S, doubt), Z, same,
-        offset - float(logit(found.match_share)),
-    )  # fmt: skip
-    b += scale * constant - w @ doubt.evidence - float(logit(found.match_share))
-    return MatchModel(
-        found, doubt, share, float(b), scale + w, v, space, g if space is not None else None
-    )
+        offset = float(logit((same.sum() + 0.5) / (len(same) + 1))) - share
+    constant = found.constant + share
+    total, alike = evidence.sum(axis=1) + constant, _filled(S, doubt.alike)
+    b, scale, w, v, g = corrected(total, evidence - doubt.evidence, alike, Z, same, offset)
+    b += scale * constant - w @ doubt.evidence - share
+    expansion = (space, g) if space is not None else ()
+    return MatchModel(found, doubt, found.match_share, float(b), scale + w, v, *expansion)
 
 
 def _share_of(odds: np.ndarray, share: float) -> float:
@@ -175,13 +158,13 @@ def _share_of(odds: np.ndarray, share: float) -> float:
     return share
 
 
-def _filled(S: np.ndarray, doubt: Doubt) -> np.ndarray:
-    return np.where(np.isnan(S), 0.0, S - doubt.alike)
+def _filled(S: np.ndarray, middle: Any) -> np.ndarray:
+    return np.where(np.isnan(S), 0.0, S - middle)
 
 
 def pair_points(S: np.ndarray, middle: Any) -> np.ndarray:
     """Pairs as points of the kernel: how alike their fields are, and which are missing."""
-    return np.hstack([np.where(np.isnan(S), 0.0, S - middle), 0.5 * np.isnan(S)])
+    return np.hstack([_filled(S, middle), 0.5 * np.isnan(S)])
 
 
 def levels_of(S: np.ndarray) -> np.ndarray:
@@ -202,11 +185,9 @@ def agreement(
 ) -> Agreement:
     """What each level of agreement is worth: a mean of two opinions.
 
-    One takes the candidates as they are. Those that do not match were chosen for being alike, so
-    fields that agree tell too little, and records with many slips are missed. The other compares
-    with pairs drawn from all, and takes a family at one address for one person. So the second
-    counts the less the more matches it sees beyond the first: (share / share)² is its part of the
-    mean.
+    One takes the candidates as they are, and misses records with many slips. The other compares
+    with pairs drawn from all, and takes a family at one address for one person: it counts the less
+    the more matches it sees beyond the first.
     """
     # Most candidates have the levels of others: each combination is looked at once.
     patterns, counts = np.unique(levels, axis=0, return_counts=True)
@@ -238,13 +219,10 @@ def frequencies(
     u: np.ndarray | None = None,
     part: float = 1.0,
 ) -> Frequencies:
-    """Expectation maximisation for the mixture of matches and others [1]_; labels are held fixed.
+    """Expectation maximisation for the mixture of matches and others; labels are held fixed.
 
-    With ``u``, the frequencies among others are known, and the patterns are all those of a
-    population that may match: ``part`` of it.
-
-    .. [1] Fellegi and Sunter, "A theory for record linkage", JASA 1969. Winkler, "Using the EM
-       algorithm for weight computation in the Fellegi-Sunter model", 1988.
+    With ``u``, the frequencies among others are known, and ``part`` of the population are patterns.
+    Winkler, "Using the EM algorithm for weight computation in the Fellegi-Sunter model", 1988.
     """
     known_m = _frequencies(labelled, same.astype(float))
     known_u = _frequencies(labelled, 1.0 - same)
@@ -277,10 +255,8 @@ def corrected(
 ) -> tuple[float, float, np.ndarray, np.ndarray, np.ndarray]:
     """Logistic regression on labelled pairs that begins at what the evidence says.
 
-    ``total`` are log odds by evidence alone, ``evidence`` log(m / u) of the fields and ``alike``
-    their similarities, both less those of pairs in doubt; ``offset`` is the log odds by which
-    matches were labelled more. Returns constant, trust in all evidence (0 and 1 without labels),
-    and weights of evidence, similarities and kernel coordinates Z.
+    ``total`` are log odds by evidence alone, ``offset`` those by which matches were labelled more.
+    Returns constant, trust in all evidence, weights of evidence, similarities and coordinates Z.
     """
     n_fields = evidence.shape[1]
     A = np.column_stack([np.ones(len(same)), total, evidence, alike, Z])

@@ -22,9 +22,13 @@ def as_table(records: Any) -> Any:
         except UnicodeEncodeError:  # half of a surrogate pair: pandas keeps it as an object alone
             return pd.DataFrame(records, dtype=object).apply(_inferred)
     raise ValueError(
-        f"Got records of type {type(records).__name__}, but expected a data frame, or a list of "
-        "dictionaries: try read_table for a file."
+        f"Got records of type {type(records).__name__}, but expected a data frame or dictionaries."
     )
+
+
+def as_tables(left: Any, right: Any) -> tuple[Any, Any]:
+    """Two data frames, or one and None."""
+    return as_table(left), None if right is None else as_table(right)
 
 
 def column_of(table: Any, key: Key) -> Any:
@@ -55,10 +59,7 @@ def is_whole(column: Any) -> bool:
 
 
 def texts_of(column: Any) -> np.ndarray:
-    """One text for each value, None where it is missing or blank.
-
-    Whole numbers lose the ".0" that a missing one beside them brings; days are written 20261130.
-    """
+    """One text for each value, None where it is missing or blank; of days 20261130, of 2.0 2."""
     import pandas as pd
 
     try:

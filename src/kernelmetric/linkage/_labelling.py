@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.evaluation import pairs_to_label
 from kernelmetric.linkage._evidence import pair_points
-from kernelmetric.linkage._fields import as_table
+from kernelmetric.linkage._fields import as_tables
 from kernelmetric.linkage._linker import RecordLinker, found_candidates
 
 _EVERY = 5  # answers between two fits
@@ -29,9 +29,8 @@ class Expected(NamedTuple):
 class LabellingSession:
     """Asks about pairs of records, one after the other, and learns from the answers.
 
-    Candidates are found and compared once. Every five answers the model learns again, and chooses
-    the next pairs: in doubt, near the threshold, unlike those that were answered
-    (:func:`~kernelmetric.evaluation.pairs_to_label`).
+    Every five answers the model learns again, and chooses the next pairs: in doubt, unlike those
+    that were answered (:func:`~kernelmetric.evaluation.pairs_to_label`).
 
     Parameters
     ----------
@@ -64,8 +63,7 @@ class LabellingSession:
     """
 
     def __init__(self, left: Any, right: Any = None, linker: Any = None, *, random_state: Any = 0):
-        self._left = as_table(left)
-        self._right = None if right is None else as_table(right)
+        self._left, self._right = as_tables(left, right)
         self._linker = RecordLinker() if linker is None else clone(linker)
         self._rng = check_random_state(random_state)
         self._found = found_candidates(
@@ -120,8 +118,7 @@ class LabellingSession:
         size = len(self._left), len(self._left if self._right is None else self._right)
         if not (0 <= i < size[0] and 0 <= j < size[1]) or (self._right is None and i == j):
             raise ValueError(
-                f"Got the pair {(i, j)}, but expected row numbers of different records, below "
-                f"{size[0]} and {size[1]}."
+                f"Got the pair {(i, j)}, but expected row numbers of two records, below {size}."
             )
         if any(pair[:2] == (i, j) for pair in self.answers):
             raise ValueError(f"Got a second answer for {(i, j)}: take the first one back, undo().")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,15 +9,15 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GroupKFold
+from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import map_rows
+from kernelmetric.compute import map_rows, warn
 from kernelmetric.graphs import Pairs
 from kernelmetric.linkage._candidates import candidate_pairs
 from kernelmetric.linkage._comparisons import RecordComparison, checked_pairs
 from kernelmetric.linkage._evidence import CUTS, LEVELS, MatchModel, learn
-from kernelmetric.linkage._fields import as_table
+from kernelmetric.linkage._fields import as_tables
 from kernelmetric.linkage._links import Links, link
 
 _MOST_UNLABELLED = 200_000  # candidates that frequencies are learned from, evenly spread
@@ -43,13 +42,9 @@ class RecordLinker(BaseEstimator):
     against a penalty; from 50 of them on g is a kernel expansion (RBF) and learns which fields
     must agree together.
 
-    One field alone does not tell how frequent matches are. Then u is taken from pairs inside each
-    of the two tables, which are of different records; inside one table, as many equal pairs as
-    there are records may be copies. Where no candidate reaches a probability of 0.5 a warning says
-    so.
-
-    Tables in each other's place have the same candidates and probabilities. Above 200,000
-    candidates frequencies are learned from every second, third, ... of them, which are others then.
+    Of one field alone, u is taken from pairs inside each of the two tables, which are of different
+    records; inside one table, as many equal pairs as there are records may be copies. Where no
+    candidate reaches a probability of 0.5 a warning says so.
 
     Parameters
     ----------
@@ -76,13 +71,8 @@ class RecordLinker(BaseEstimator):
     labelled_pairs_, labelled_same_ : ndarray of shape (n_labelled, 2) and (n_labelled,)
         The pairs learned from, each once, and which match.
     labelled_probability_ : ndarray of shape (n_labelled,), or None
-        For each labelled pair the probability from the others, none of which shares a record with
-        it: for thresholds. Its own label has no part in it. None where the labels are too few.
-
-    See Also
-    --------
-    kernelmetric.evaluation.threshold_for : Thresholds with intervals.
-    kernelmetric.evaluation.cluster_scores : Clusters beside the truth.
+        For each labelled pair the probability from others that share no record with it, for
+        thresholds. None where the labels are too few.
 
     References
     ----------
@@ -130,9 +120,9 @@ class RecordLinker(BaseEstimator):
         same : array-like of shape (n_labelled,), default=None
             For arrays: 1 or True where the pair is a match, 0, -1 or False where it is not.
         by_kind : bool, default=True
-            Whether matches and others were gathered apart: then how many there are of each tells
-            nothing of the share of matches. False for pairs that were chosen by what they look
-            like, as :class:`LabellingSession` chooses them.
+            Whether matches and others were gathered apart, so that their numbers tell nothing of
+            the share of matches. False for pairs chosen by what they look like, as
+            :class:`LabellingSession` does.
 
         Returns
         -------
@@ -143,8 +133,7 @@ class RecordLinker(BaseEstimator):
             raise ValueError(
                 f"Got match_share={self.match_share!r}, but expected a number between 0 and 1."
             )
-        left = as_table(left)
-        right = None if right is None else as_table(right)
+        left, right = as_tables(left, right)
         known, same = _labelled(pairs, same, left, right)
         found = found_candidates(left, right, self.comparison, self.rules)
         comparison, candidates = found.comparison, found.candidates
@@ -159,11 +148,10 @@ class RecordLinker(BaseEstimator):
             S_known, same, known, two=right is not None,
         )  # fmt: skip
         self.n_left_, self.n_right_ = len(left), None if right is None else len(right)
-        self.probability_ = (
-            model.probability(found.S)
-            if found.step == 1
-            else self._probability(left, right, candidates)
-        )
+        if found.step == 1:
+            self.probability_ = model.probability(found.S)
+        else:
+            self.probability_ = self._probability(left, right, candidates)
         if not np.any(self.probability_ >= 0.5):
             cause = "the tables may have no record in common"
             if len(comparison.fields_) == 1:
@@ -171,11 +159,9 @@ class RecordLinker(BaseEstimator):
                     f"the column {comparison.fields_[0]!r} alone cannot tell copies from values "
                     "that different records share"
                 )
-            warnings.warn(
+            warn(
                 f"Of {len(candidates)} candidates none is a match with a probability of 0.5: "
-                f"{cause}. Try more columns, or label pairs.",
-                UserWarning,
-                stacklevel=2,
+                f"{cause}. Try more columns, or label pairs."
             )
         return self
 
@@ -194,9 +180,8 @@ class RecordLinker(BaseEstimator):
         ndarray of shape (n_pairs, 2)
             Right where matches are as frequent as among the candidates of :meth:`fit`.
         """
-        self._check_fitted()
-        left = as_table(left)
-        right = None if right is None else as_table(right)
+        check_is_fitted(self)
+        left, right = as_tables(left, right)
         p = self._probability(left, right, checked_pairs(pairs, len(left), _width(left, right)))
         return np.column_stack([1 - p, p])
 
@@ -225,14 +210,13 @@ class RecordLinker(BaseEstimator):
         Links
             With ``clusters()`` and ``to_frame()``.
         """
-        self._check_fitted()
+        check_is_fitted(self)
         if not 0 <= threshold <= 1:
             raise ValueError(f"Got threshold={threshold!r}, but expected a number from 0 to 1.")
         if left is None:
             pairs, p, sizes = self.candidates_, self.probability_, (self.n_left_, self.n_right_)
         else:
-            left = as_table(left)
-            right = None if right is None else as_table(right)
+            left, right = as_tables(left, right)
             pairs = candidate_pairs(left, right, self.rules)
             p = self._probability(left, right, pairs)
             sizes = (len(left), None if right is None else len(right))
@@ -248,22 +232,15 @@ class RecordLinker(BaseEstimator):
         """
         import pandas as pd
 
-        self._check_fitted()
-        return pd.DataFrame(
-            self.model_.agreement.weights * self.model_.weights[:, None],
-            index=self.comparison_.fields_,
-            columns=LEVELS,
-        )
+        check_is_fitted(self)
+        added = self.model_.agreement.weights * self.model_.weights[:, None]
+        return pd.DataFrame(added, index=self.comparison_.fields_, columns=LEVELS)
 
     def _probability(self, left: Any, right: Any, pairs: np.ndarray) -> np.ndarray:
         def of(rows: slice) -> np.ndarray:
             return self.model_.probability(self.comparison_.similarities(left, right, pairs[rows]))
 
         return map_rows(of, len(pairs), 60.0 * len(self.comparison_.fields_), most=_AT_ONCE)
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "model_"):
-            raise NotFittedError("This RecordLinker is not fitted yet: call fit with the tables.")
 
 
 class Found(NamedTuple):
@@ -305,12 +282,8 @@ def found_candidates(left: Any, right: Any, comparison: Any, rules: Any) -> Foun
 
 
 def _of_others(comparison: RecordComparison, left: Any, right: Any) -> np.ndarray:
-    """How alike pairs are that do not match, where one field alone is compared.
-
-    A mixture of one field has no single solution, so something has to be known of one part. Inside
-    each of two tables nearly all pairs are of different records. Inside one table as many equal
-    pairs as there are records may be copies, and the others are not.
-    """
+    """How alike pairs are that do not match, where one field alone is compared."""
+    # A mixture of one field has no single solution, so something has to be known of one part.
     if right is not None:
         return np.concatenate(
             [comparison.similarities(each, None, _drawn(each, None)[0]) for each in (left, right)]
@@ -358,8 +331,7 @@ def _labelled(pairs: Any, same: Any, left: Any, right: Any) -> tuple[np.ndarray,
     answers = np.asarray([] if same is None else same)
     if answers.shape != (len(rows),) or not np.all(np.isin(answers, (-1, 0, 1))):
         raise ValueError(
-            f"Got same={same!r} for {len(rows)} pairs, but expected for each 1 where it is a "
-            "match, 0 or -1 where it is not."
+            f"Got same={same!r} for {len(rows)} pairs, but expected 1, 0 or -1 for each of them."
         )
     answers = answers > 0
     ordered = rows if right is not None else np.sort(rows, axis=1)
@@ -368,8 +340,7 @@ def _labelled(pairs: Any, same: Any, left: Any, right: Any) -> tuple[np.ndarray,
     doubted = distinct[(share > 0) & (share < 1)]
     if len(doubted):
         raise ValueError(
-            f"Got {len(doubted)} pairs that are said both to match and not to, such as "
-            f"{doubted[0].tolist()}: correct one."
+            f"Got {len(doubted)} pairs both to match and not to, such as {doubted[0].tolist()}."
         )
     return distinct, share > 0.5
 
@@ -389,8 +360,7 @@ def _cross_fitted(
     n = int(rows.max()) + 1
     graph = sparse.coo_array((np.ones(len(rows)), tuple(rows.T)), shape=(n, n)).tocsr()
     groups = connected_components(graph, directed=False)[1][rows[:, 0]]
-    n_groups = len(np.unique(groups))
-    if n_groups < _FOLDS:
+    if len(np.unique(groups)) < _FOLDS:
         return None
     p = np.empty(len(same))
     for train, test in GroupKFold(_FOLDS).split(S, groups=groups):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +12,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components, min_weight_full_bipartite_matching
 from scipy.special import logit
 
-from kernelmetric.linkage._correlation import correlation_clusters
+_COLUMNS = ("left", "right", "probability", "cluster")
+_ROUNDS = 20  # of moving single records
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,9 @@ class Links:
         Parameters
         ----------
         method : {"components", "correlation"}, default="components"
-            "components": whatever links connect, directly or through others; one wrong link joins
-            two clusters. "correlation": clusters that agree best with all compared pairs, by their
-            log odds beside those of the threshold; a link that many pairs contradict is cut.
+            "components": whatever links connect; one wrong link joins two clusters.
+            "correlation": clusters that agree best with the log odds of all compared pairs; a
+            link that many pairs contradict is cut.
 
         Returns
         -------
@@ -119,22 +122,13 @@ class Links:
             pairs[:, side] if ids is None else np.asarray(ids)[pairs[:, side]]
             for side, ids in enumerate((left_ids, right_ids))
         ]
-        return pd.DataFrame(
-            {
-                "left": names[0],
-                "right": names[1],
-                "probability": self.probability[order],
-                "cluster": codes[pairs[:, 0]],
-            }
-        )
+        columns = (*names, self.probability[order], codes[pairs[:, 0]])
+        return pd.DataFrame(dict(zip(_COLUMNS, columns, strict=True)))
 
 
 @dataclass(frozen=True)
 class Clusters:
     """Groups of records, and which of their pairs contradict them.
-
-    If a is b and b is c, then a is c. A pair inside a cluster that was compared and not linked
-    contradicts that: one of the links around it is wrong, or it was wrongly left out.
 
     Parameters
     ----------
@@ -142,7 +136,7 @@ class Clusters:
         The cluster of every record, those of the right table after those of the left.
     violations : ndarray of shape (n_violations, 2)
         Row numbers of pairs inside a cluster that were compared and not linked, the least likely
-        first.
+        first: one of the links around them is wrong, or they were wrongly left out.
     violation_probability : ndarray of shape (n_violations,)
         Their probabilities.
     n_unseen : int
@@ -191,13 +185,10 @@ def link(
 def one_to_one_choice(
     pairs: np.ndarray, probability: np.ndarray, n_left: int, n_right: int, threshold: float
 ) -> np.ndarray:
-    """Which pairs to keep so that no record is in two, and their log odds are the most together.
-
-    An assignment in which every record of the left table has a partner, its own blank one where
-    that is better. All costs are shifted alike, as every record of the left has one partner.
-    """
+    """Which pairs to keep so that no record is in two, and their log odds are the most together."""
     if not len(pairs):
         return np.zeros(0, dtype=bool)
+    # Every record of the left table has one partner, its own blank one where that is better.
     used, rows = np.unique(pairs[:, 0], return_inverse=True)
     columns = np.unique(pairs[:, 1], return_inverse=True)[1].ravel()
     rows, n, width = rows.ravel(), len(used), int(columns.max()) + 1
@@ -214,3 +205,68 @@ def one_to_one_choice(
 
 def _log_odds(p: Any) -> Any:
     return logit(np.clip(p, 1e-12, 1 - 1e-12))
+
+
+def correlation_clusters(n: int, pairs: np.ndarray, gains: np.ndarray) -> np.ndarray:
+    """Cluster records so that the gains of the pairs inside clusters are large together.
+
+    Clusters are joined greedily, the largest gain first, then single records move to where they
+    gain most: Keuper et al., "Efficient decomposition of image and mesh graphs by lifted
+    multicuts", ICCV 2015.
+    """
+    near: dict[int, dict[int, float]] = defaultdict(dict)
+    for (i, j), gain in zip(pairs.tolist(), gains.tolist(), strict=True):
+        near[i][j] = near[j][i] = near[i].get(j, 0.0) + gain
+    codes = _joined(n, near)
+    _moved(codes, near)
+    first = {code: k for k, code in enumerate(dict.fromkeys(codes))}
+    return np.array([first[code] for code in codes], dtype=np.intp)
+
+
+def _joined(n: int, near: dict[int, dict[int, float]]) -> list[int]:
+    """Greedy joins, the largest gain first."""
+    between = {i: dict(others) for i, others in near.items()}
+    members = {i: [i] for i in between}
+    # Equal gains are joined in the order of the records, so that the result is repeatable.
+    queue = [(-g, i, j) for i, others in between.items() for j, g in others.items() if i < j < n]
+    queue = [entry for entry in queue if entry[0] < 0]
+    heapq.heapify(queue)
+    while queue:
+        gain, i, j = heapq.heappop(queue)
+        if i not in between or between[i].get(j) != -gain:  # joined before, or another gain now
+            continue
+        if len(between[i]) < len(between[j]):
+            i, j = j, i
+        members[i] += members.pop(j)
+        del between[i][j]
+        for k, more in between.pop(j).items():
+            if k == i:
+                continue
+            del between[k][j]
+            between[i][k] = between[k][i] = between[i].get(k, 0.0) + more
+            if between[i][k] > 0:
+                heapq.heappush(queue, (-between[i][k], min(i, k), max(i, k)))
+    codes = list(range(n))
+    for code, records in members.items():
+        for record in records:
+            codes[record] = code
+    return codes
+
+
+def _moved(codes: list[int], near: dict[int, dict[int, float]]) -> None:
+    """Move single records to the cluster where they gain most, or to one of their own."""
+    free = len(codes)
+    for _ in range(_ROUNDS):
+        moved = False
+        for i in sorted(near):
+            sums: dict[int, float] = defaultdict(float)
+            for j, gain in near[i].items():
+                sums[codes[j]] += gain
+            own = sums.get(codes[i], 0.0)
+            best = max(sums, key=lambda code: sums[code])
+            if max(sums[best], 0.0) > own + 1e-9 * (1 + abs(own)):
+                codes[i] = best if sums[best] > 0 else free
+                free += sums[best] <= 0
+                moved = True
+        if not moved:
+            return

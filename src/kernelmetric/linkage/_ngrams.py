@@ -1,9 +1,8 @@
 """Texts as unit vectors of their n-grams, block by block, and which of them are nearest.
 
 N-grams are taken inside words, which have a space on both sides; a word shorter than they are is
-one piece. Each is a number whose digits are its letters, so no two share one. Of a number of more
-than 64 bits (pieces of five among more than 7130 different letters) the last 64 are kept, a hash:
-that any two of ten million n-grams share one then has a chance of some 3 in a million.
+one piece. Each is a number whose digits are its letters; of one of more than 64 bits (pieces of
+five among more than 7130 different letters) the last 64 are kept, a hash.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.sparse import coo_array, csr_array, vstack
 
 from kernelmetric.compute import over_rows
 
@@ -22,11 +22,7 @@ _PARTS = 4  # for each neighbour that is looked for, of a row of products
 
 
 class TextWeights:
-    """TF-IDF weights of the n-grams of texts whose words have one space between them.
-
-    N-grams that more than ``most`` texts have are left out. What remains makes vectors of unit
-    length; an n-gram of one text alone counts in the length, but no product needs its column.
-    """
+    """TF-IDF weights, of unit length, of n-grams that at most so many texts have."""
 
     def __init__(self, lines: list[str], sizes: range, most: int):
         self.sizes = sizes
@@ -46,18 +42,14 @@ class TextWeights:
                 f"Got no n-gram that at most most={most} of {len(lines)} records have: raise most."
             )
         self._idf = np.where(used, np.log((1 + len(lines)) / (1 + counts)) + 1, 0.0)
-        used &= counts > 1
+        used &= counts > 1  # one of a single text counts in the length, but in no product
         self._columns = np.where(used, np.cumsum(used) - 1, -1).astype(np.int32)
 
     def rows(self, lines: list[str]) -> Any:
         """The vectors of some of the texts, a sparse array of float32."""
-        from scipy.sparse import vstack
-
         return vstack(_over_texts(self._weighed, lines), format="csr")
 
     def _weighed(self, texts: list[str]) -> Any:
-        from scipy.sparse import csr_array
-
         codes, C = self._counted(texts)
         place = np.searchsorted(self._codes, codes)
         weights = C.data * self._idf[place][C.indices]
@@ -100,7 +92,6 @@ class TextWeights:
     def _counted(self, texts: list[str]) -> tuple[np.ndarray, Any]:
         """The n-grams of a block in the order of their numbers, and how often texts have each."""
         import pandas as pd
-        from scipy.sparse import coo_array
 
         rows, pieces = self._pieces(texts)
         found, codes = pd.factorize(pieces)
@@ -139,10 +130,9 @@ class TextWeights:
 
 
 def most_alike(Q: Any, X: Any, n_neighbors: int, *, one: bool) -> np.ndarray:
-    """Pairs of every row of Q and the rows of X with the largest products, of equal ones the first.
-
-    If both are one table, no row is its own neighbour. Products that are 0 make no pair.
-    """
+    """Pairs of every row of Q and the rows of X with the largest positive products, not itself."""
+    if Q.nnz == 0 or X.nnz == 0:
+        return np.empty((0, 2), dtype=np.intp)
     parts = [(start, X[start : start + _RIGHT].T.tocsr()) for start in range(0, X.shape[0], _RIGHT)]
     pieces = Q.sign()  # no row has more products than its n-grams have records
     most = max(float((pieces @ np.diff(XT.indptr)).max()) for _, XT in parts)

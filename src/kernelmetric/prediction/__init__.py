@@ -1,7 +1,6 @@
 """Predictions in a learned metric: probabilities, intervals, novelty, and the reasons why.
 
-A learned metric puts every training point right among its own class. What it says of the points it
-was learned from is therefore no measure of what it says of others, and all that is chosen here is
+A learned metric puts every training point right among its own class. So all that is chosen here is
 chosen on points that a metric has not seen::
 
     folds ──metric without the fold──▶ coordinates of points held out ──▶ scores ──▶ their weights
@@ -10,11 +9,10 @@ chosen on points that a metric has not seen::
     _classifier.py   MetricClassifier: probabilities
     _regressor.py    MetricRegressor: numbers with intervals
     _base.py         what the two share: the fit, neighbours, novelty
+    _held_out.py     what every choice says of the points held out
     _cross_fit.py    metrics that have not seen the points held out
-    _neighbors.py    neighbours among learned coordinates, exact or by faiss, and their weights
-    _linear.py       ridge regression on learned coordinates
-    _combined.py     how much each score counts
-    _novelty.py      how far a point is from all training points
+    _neighbors.py    neighbours among learned coordinates, exact or by faiss; novelty
+    _scores.py       ridge regression on learned coordinates; how much each score counts
 """
 
 from kernelmetric.prediction._classifier import MetricClassifier

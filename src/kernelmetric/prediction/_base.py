@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+import itertools
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,15 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernelmetric.compute import CollectionsMixin, Weights, checked_weights, weigh
+from kernelmetric.compute import (
+    CollectionsMixin,
+    Weights,
+    checked_weights,
+    map_rows,
+    rows_of,
+    unchanged_on_failure,
+    weigh,
+)
 from kernelmetric.kernelized._delegation import attribute_of
 from kernelmetric.kernelized._parts import check_estimator, tags_of
 from kernelmetric.metric import refuse_signed
@@ -26,48 +35,81 @@ from kernelmetric.prediction._cross_fit import (
     splits_of,
     unsettled,
 )
-from kernelmetric.prediction._linear import OWN, left_out_scores, linear_scores, own_scores
+from kernelmetric.prediction._held_out import Choice, Vote, found_in, held_out_scores
 from kernelmetric.prediction._neighbors import (
     MOST,
+    NUMBERS,
+    RANK,
+    TEMPERATURES,
     Neighbors,
     faiss_index,
-    nearest,
-    nearest_by_faiss,
-    nearest_others,
-    spread,
-)
-from kernelmetric.prediction._novelty import (
-    RANK,
     has_kernel_distance,
     kernel_distances,
+    nearest,
+    nearest_by_faiss,
+    spread,
     usual_kernel_distance,
+)
+from kernelmetric.prediction._scores import (
+    OWN,
+    RIDGES,
+    Combination,
+    LinearScores,
+    linear_scores,
+    own_scores,
 )
 
 FEW = 500  # points: with so few, a kernel that was chosen with a point knows its label
 _FOLDS = 5
-_LARGEST = 1e150  # of a target: sums of squares of larger ones overflow
 
 
 class MetricPredictor(CollectionsMixin, BaseEstimator):
     """A metric, its training points in learned coordinates, and what neighbours there say.
 
-    Classes that mix it in define ``_default_metric()``, call ``_learn`` in their fit and
-    ``_neighbors`` in their predictions.
+    Classes that mix it in define ``_default_metric()``, ``_fit(X, y, sample_weight)`` and
+    ``_votes(found, k, width, rows)``: what the first k neighbours, of some training points, say.
     """
 
-    metric: Any
-    metric_: Any
-    embedding_: np.ndarray
-    n_neighbors_: int
-    temperature_: float
+    _default_metric: Any
+    _fit: Any
+    _votes: Any
+    _target: str  # what y has for every row
     _kept: np.ndarray | None
-    _n_given: int
+    _mass: np.ndarray | None
 
     def __init__(self, metric=None, *, cv="auto", index=None, random_state=0):
         self.metric = metric
         self.cv = cv
         self.index = index
         self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn the metric, and what predictions follow from it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points, of any kind that the metric takes.
+        y : array-like of shape (n_samples,)
+            Classes, numbers or strings; for regression, numbers.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What each row counts; zero leaves it out. It counts in the metric, in the votes, and
+            among the points held out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_parameters()
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: "
+                f"expected a {self._target} for every row."
+            )
+        with unchanged_on_failure(self):
+            self._fit(X, y, sample_weight)
+        return self
 
     def kneighbors(
         self, X: Any, n_neighbors: int | None = None, return_distance: bool = True
@@ -95,8 +137,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
         if not whole or not 1 <= k <= len(self.embedding_):
             raise ValueError(
-                f"Got n_neighbors={k!r}, but expected an integer from 1 to "
-                f"{len(self.embedding_)}, the number of training points: try 5."
+                f"Got n_neighbors={k!r}, but expected an integer from 1 to {len(self.embedding_)}."
             )
         found = self._neighbors(embedded(self.metric_, X), int(k))
         kept = vars(self).get("_kept")  # where rows without weight were left out
@@ -114,9 +155,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Minus the distance to the fifth nearest training point, divided by the median that
-            points which were left out have. The distance is that of the kernel, where the metric
-            has one, so it stops growing where the kernel is zero; otherwise the learned one.
+            Minus the distance to the fifth nearest training point, divided by the median of points
+            left out. The distance is that of the kernel, where the metric has one.
         """
         check_is_fitted(self)
         if has_kernel_distance(self.metric_):
@@ -141,9 +181,6 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         return {name: part for name, part in super().__getstate__().items() if name != "_faiss"}
 
-    def _default_metric(self) -> Any:
-        raise NotImplementedError
-
     def _given_metric(self) -> Any:
         return self._default_metric() if self.metric is None else self.metric
 
@@ -152,13 +189,11 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
             check_estimator(self, "metric", "Kernelized(LMNN())")
             if not hasattr(self.metric, "transform"):
                 raise ValueError(
-                    f"Got metric={self.metric!r}, which has no transform, but expected a metric: "
-                    "try Kernelized(LMNN())."
+                    f"Got metric={self.metric!r}, which has no transform: try Kernelized(LMNN())."
                 )
         if isinstance(self.cv, str) and not self._chooses_folds:
             raise ValueError(
-                f"Got cv={self.cv!r}, but expected 'auto', a number of folds, or a splitter of "
-                "scikit-learn's: try 'auto'."
+                f"Got cv={self.cv!r}, but expected 'auto', a number of folds, or a splitter."
             )
         if self.index is not None and not isinstance(self.index, str):
             raise ValueError(
@@ -171,7 +206,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     ) -> tuple[np.ndarray | None, Weights | None, np.ndarray | None]:
         """The rows with weight, None for all; their weights; and the same as a metric gets them."""
         rows, weights = weigh(sample_weight, X)
-        self._kept, self._n_given = rows, _num_samples(X)
+        self._kept = rows
         if sample_weight is None:
             return rows, weights, None
         w = checked_weights(sample_weight, _num_samples(X))
@@ -180,27 +215,19 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     def _learn(
         self, X: Any, y: np.ndarray, *, classes: bool, sample_weight: np.ndarray | None = None
     ) -> list[Fold]:
-        """Fit the metric on all points; coordinates of points that metrics have not seen.
-
-        A metric whose space leaves points out gives them by its one fit. Of 500 points or fewer,
-        whose labels a kernel and a map that were chosen with them know, all is fitted in folds.
-        """
-        (X,) = indexable(X)
-        if not classes and np.max(np.abs(y)) > _LARGEST:
-            raise ValueError(
-                f"Got y with numbers up to {np.max(np.abs(y)):.3g}, but expected at most "
-                f"{_LARGEST:g}, whose squares are in range: use a larger unit."
-            )
+        """Fit the metric on rows with weight; coordinates of points that metrics have not seen."""
+        kept = None if self._kept is None else (self._kept, _num_samples(X))
+        (X,) = indexable(rows_of(X, self._kept))
         if get_tags(self).input_tags.pairwise and not is_array_api_obj(X):
             X = np.asarray(X)  # of a Gram matrix, folds take columns too
         metric = clone(self._given_metric())
         E = learned_coordinates(metric, X, y, sample_weight)
         refuse_signed(metric)
-        n_given = self.__dict__.pop("_n_given")  # rows without weight among them
-        kept = None if self._kept is None else (self._kept, n_given)
+        # A metric whose space leaves points out gives them by its one fit. Of few points, whose
+        # labels a kernel that was chosen with them knows, all is fitted in folds.
         if self._chooses_folds and len(y) > FEW and leaves_out(metric):
             n_classes = int(np.max(y)) + 1 if classes else 0
-            own = own_scores(metric, E, y, n_classes, vars(self).get("_mass"))
+            own = own_scores(metric, E, y, n_classes, self._mass)
             folds = [left_out_fold(E, self.random_state, own)]
         else:
             cv = _FOLDS if self._chooses_folds else self.cv
@@ -213,6 +240,67 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         if self.index is not None:
             self._faiss  # noqa: B018 (a wrong factory is refused by fit, not by predict)
         return folds
+
+    def _said(
+        self,
+        folds: list[Fold],
+        y: np.ndarray,
+        Y: np.ndarray,
+        usual: np.ndarray,
+        gain: Any,
+        ridges: tuple[float, ...],
+    ) -> dict[str, Any]:
+        """What every choice says of the points held out: the fields of :class:`HeldOut`."""
+        found, mass = found_in(folds), self._mass
+
+        def joined(parts: list[np.ndarray]) -> np.ndarray:
+            return np.concatenate(parts) if parts else np.empty((0, Y.shape[1]))
+
+        def votes(vote: Vote) -> np.ndarray:
+            parts = []
+            for fold, near in zip(folds, found, strict=True):
+                parts.append(self._votes(near, vote[0], vote[1] * spread(fold.E), fold.train))
+            return joined(parts)
+
+        truth = np.concatenate([y[:0], *(y[fold.test] for fold in folds)])
+        most = min([len(y), *(len(fold.E) for fold in folds)])
+        choices = itertools.product(sorted({min(k, most) for k in NUMBERS}), TEMPERATURES)
+        known = bool(folds) and all(fold.own is not None for fold in folds)
+        return {
+            "truth": truth,
+            "votes": cache(votes),
+            "gains": {vote: gain(votes(vote), truth) for vote in choices},
+            "lines": {
+                ridge: joined([held_out_scores(fold, Y, ridge, mass) for fold in folds])
+                for ridge in ((OWN, *ridges) if known else RIDGES)
+            },
+            "mass": None if mass is None else np.concatenate([[], *(mass[f.test] for f in folds)]),
+            "usual": Combination(usual, np.zeros(Y.shape[1]), np.nan),
+        }
+
+    def _store(self, choice: Choice, y: np.ndarray, Y: np.ndarray, n_classes: int) -> None:
+        """Keep what was chosen, and the linear scores of all points that go with it."""
+        self.n_neighbors_, self.temperature_ = choice.vote
+        self.weights_ = choice.combined.weights
+        linear = None
+        if choice.ridge == OWN:
+            linear = own_scores(self.metric_, self.embedding_, y, n_classes, self._mass)
+        if linear is None:
+            linear = linear_scores(self.embedding_, Y, choice.ridge or RIDGES[0], self._mass)
+        self.coef_, self.intercept_ = linear
+
+    def _combined(self, X: Any, combine: Any) -> np.ndarray:
+        """What votes and linear scores together say of points."""
+        check_is_fitted(self)
+        E = embedded(self.metric_, X)
+        linear = LinearScores(self.coef_, self.intercept_)
+
+        def work(rows: slice) -> np.ndarray:
+            found = self._neighbors(E[rows], self.n_neighbors_)
+            width = self.temperature_ * spread(self.embedding_)
+            return combine(self._votes(found, self.n_neighbors_, width), linear(E[rows]))
+
+        return map_rows(work, len(E), 8 * (8 * MOST + 8 * self.coef_.shape[1]))
 
     @property
     def _chooses_folds(self) -> bool:
@@ -233,50 +321,11 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
             return nearest(self.embedding_, E, k)
         return nearest_by_faiss(self._faiss, self.embedding_, E, k)
 
-    def _votes_of(self, found: Neighbors, k: int, width: float, rows: Any = None) -> np.ndarray:
+    def _vote_weights(self, found: Neighbors, k: int, width: float, rows: Any) -> np.ndarray:
         """What each of the first k neighbours counts: by distance, and by its own weight."""
         votes, mass = found.weights(k, width), vars(self).get("_mass")
-        if mass is None:
-            return votes
-        return votes * (mass if rows is None else mass[rows])[found.rows[:, :k]]
-
-    def _held_out_mass(self, folds: list[Fold]) -> np.ndarray | None:
-        """What the points held out count; None where all count alike."""
-        mass = vars(self).get("_mass")
-        return None if mass is None else np.concatenate([mass[fold.test] for fold in folds] or [[]])
-
-    @property
-    def _width(self) -> float:
-        return self.temperature_ * spread(self.embedding_)
+        return votes if mass is None else votes * mass[rows][found.rows[:, :k]]
 
     @cached_property
     def _faiss(self) -> Any:
         return faiss_index(self.embedding_, self.index)
-
-
-def found_in(folds: list[Fold]) -> list[Neighbors]:
-    """Neighbours of the points held out, among those that their metric saw."""
-    return [
-        nearest_others(fold.E, fold.test, MOST)
-        if fold.left_out
-        else nearest(fold.E, fold.E_new, MOST)
-        for fold in folds
-    ]
-
-
-def held_out_scores(fold: Fold, Y: np.ndarray, ridge: float, mass: np.ndarray | None) -> np.ndarray:
-    """Linear scores of the points held out, by the others."""
-    if ridge == OWN and fold.own is not None:
-        return fold.own(fold.E_new)
-    own = None if mass is None else mass[fold.train]
-    if fold.left_out:
-        return left_out_scores(fold.E, Y, ridge, own)[fold.test]
-    return linear_scores(fold.E, Y[fold.train], ridge, own)(fold.E_new)
-
-
-def require_points(X: Any) -> None:
-    """Refuse a table without rows, before anybody counts its classes."""
-    if _num_samples(X) == 0:
-        raise ValueError(
-            f"Found array with 0 sample(s) (shape={np.shape(X)}), but expected some points."
-        )

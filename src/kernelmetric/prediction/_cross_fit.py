@@ -22,7 +22,7 @@ from kernelmetric.compute import take_rows, to_numpy
 from kernelmetric.kernelized import Kernelized, KernelizedCV, Recipe
 from kernelmetric.kernelized._candidates import checked_folds
 from kernelmetric.metric import Metric
-from kernelmetric.prediction._linear import LinearScores, own_scores
+from kernelmetric.prediction._scores import LinearScores, own_scores
 from kernelmetric.transductive import TransductiveDistance
 
 ENOUGH = 1000  # points held out: a handful of numbers is chosen on them
@@ -30,16 +30,13 @@ MOST_JUDGES = 3000  # points of one fit that do so, each left out by itself
 
 
 class Fold(NamedTuple):
-    """Learned coordinates of the points a metric saw, and of some that it did not see.
-
-    Where ``left_out``, the latter are some of the former, each where it would be without itself.
-    """
+    """Learned coordinates of the points a metric saw, and of some that it did not see."""
 
     E: np.ndarray
     train: np.ndarray
     E_new: np.ndarray
     test: np.ndarray
-    left_out: bool = False
+    left_out: bool = False  # those not seen are some of the others, each placed without itself
     own: LinearScores | None = None  # what the space itself predicts of classes
 
 
@@ -140,13 +137,7 @@ def _plain(E: Any) -> np.ndarray:
 
 
 def settled(metric: Any) -> Any:
-    """An unfitted clone of a fitted metric with what it chose fixed: its recipe.
-
-    Of a search that is the best estimator. The steps of a pipeline are fitted anew in every fold
-    and may give other columns there, so behind them everything is chosen anew. Choosing a kernel
-    takes most of the time of a fit, and choosing it again in every fold changed no probability that
-    was measured.
-    """
+    """An unfitted clone of a fitted metric with what it chose fixed; behind a pipeline, anew."""
     if hasattr(metric, "best_estimator_"):
         return settled(metric.best_estimator_)
     fresh = clone(metric)
@@ -176,8 +167,8 @@ def splits_of(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Training and held-out rows, of folds as many as hold 1,000 points out.
 
-    ``classes``: folds have the classes in proportion. ``kept``: the rows that X and y hold, and of
-    how many. A point that is alone in its class is never held out; no splits where all are.
+    ``kept``: the rows that X and y hold, and of how many. A point that is alone in its class is
+    never held out.
     """
     if not isinstance(cv, Integral) or isinstance(cv, bool):
         given = check_cv(cv, y, classifier=classes)
@@ -206,10 +197,7 @@ def splits_of(
 
 
 def parts_of(folds: list[Fold]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Places among the points held out: those that choose for a part, and the part they judge.
-
-    Parts are the folds. Of a single fold they are fifths.
-    """
+    """Places of held-out points that choose for a fold, or a fifth of one alone, and its own."""
     sizes = [len(fold.test) for fold in folds]
     own = np.repeat(np.arange(len(sizes)), sizes)
     if len(sizes) == 1:

@@ -1,4 +1,4 @@
-"""Pictures of a fit: the loss as it fell, and the neighbours of a point before and after."""
+"""Pictures of a fit: loss and learning curves, neighbours before and after, shares of features."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelmetric.compute import nearest_neighbors, to_numpy
+from kernelmetric.inspection import FeatureImportance, PairExplanation
 from kernelmetric.metric import places_of, refuse_signed
-from kernelmetric.report._plots import PALETTE, _in_a_plane, _pyplot
+from kernelmetric.report._plots import PALETTE, _axes, _colours, _finished, _in_a_plane, _pyplot
+from kernelmetric.report._text import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_LONGEST = 30  # characters of a name
 
 
 def plot_loss_curve(metric: Any, *, ax: Axes | None = None, title: str | None = None) -> Axes:
@@ -42,7 +46,6 @@ def plot_loss_curve(metric: Any, *, ax: Axes | None = None, title: str | None = 
     >>> len(ax.lines[0].get_ydata()) == len(nca.loss_curve_)
     True
     """
-    plt = _pyplot()
     learner = getattr(metric, "learner_", metric)
     loss = getattr(learner, "loss_curve_", None if hasattr(learner, "fit") else learner)
     if loss is None or len(loss) == 0:
@@ -51,20 +54,14 @@ def plot_loss_curve(metric: Any, *, ax: Axes | None = None, title: str | None = 
             "learner, fitted and not at its optimum from the start: try NCA or LMNN."
         )
     loss = np.asarray(loss, dtype=float)
-    if ax is None:
-        ax = plt.subplots(figsize=(4.4, 3), layout="constrained")[1]
+    ax = _axes(ax, 4.4, 3)
     ax.plot(np.arange(1, len(loss) + 1), loss, color=PALETTE[0], lw=2)
     ax.plot(len(loss), loss[-1], "o", color=PALETTE[0], ms=5)
     if loss.min() > 0 and loss.max() > 10 * loss.min():
         ax.set_yscale("log")
     ax.locator_params(axis="x", integer=True)
-    ax.set_xlabel("iteration")
-    ax.set_ylabel("loss")
-    ax.grid(axis="y", color="#E4E4E4", lw=0.8)
-    ax.spines[["top", "right"]].set_visible(False)
-    if title is not None:
-        ax.set_title(title, fontsize=11)
-    return ax
+    ax.set(xlabel="iteration", ylabel="loss")
+    return _finished(ax, title, grid="y")
 
 
 def plot_learning_curve(
@@ -104,10 +101,8 @@ def plot_learning_curve(
     >>> ax.lines[0].get_ydata().round(2).tolist()
     [0.75, 0.9]
     """
-    plt = _pyplot()
+    ax = _axes(ax, 4.4, 3)
     n = np.asarray(n_labels, dtype=float)
-    if ax is None:
-        ax = plt.subplots(figsize=(4.4, 3), layout="constrained")[1]
     for k, (name, values) in enumerate(scores.items()):
         runs = np.atleast_2d(np.asarray(values, dtype=float))
         if n.ndim != 1 or runs.ndim != 2 or runs.shape[1] != len(n):
@@ -121,13 +116,9 @@ def plot_learning_curve(
             error = runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
             ax.fill_between(n, mean - error, mean + error, color=color, alpha=0.2, lw=0)
     ax.set(xlabel=xlabel, ylabel=ylabel)
-    ax.grid(axis="y", color="#E4E4E4", lw=0.8)
-    ax.spines[["top", "right"]].set_visible(False)
     if len(scores) > 1 or ylabel is None:
         ax.legend(frameon=False, fontsize=9)
-    if title is not None:
-        ax.set_title(title, fontsize=11)
-    return ax
+    return _finished(ax, title, grid="y")
 
 
 def plot_neighbors(
@@ -179,8 +170,7 @@ def plot_neighbors(
         raise ValueError(f"Got point={point}, but expected a row number from 0 to {len(X) - 1}.")
     if axes is None:
         axes = plt.subplots(1, 2, figsize=(8, 4), layout="constrained")[1]
-    classes = np.unique(y)
-    colours = np.array(PALETTE)[np.searchsorted(classes, y) % len(PALETTE)]
+    colours = _colours(y, np.unique(y))
     clouds = {"Euclidean distance": X, "learned metric": to_numpy(places_of(metric, X))}
     for ax, (title, Z) in zip(axes, clouds.items(), strict=True):
         plane, _ = _in_a_plane(Z, None)
@@ -191,13 +181,67 @@ def plot_neighbors(
             same = y[i] == y[point]
             line = {"color": "#111111" if same else PALETTE[5], "ls": "-" if same else "--"}
             ax.plot(*plane[[point, i]].T, lw=1.1, zorder=2, **line)
-        near = [point, *others]
-        sizes = [90, *[40] * len(others)]
-        ax.scatter(
-            *plane[near].T, s=sizes, c=colours[near].tolist(), edgecolors="#111111", zorder=3
-        )
-        ax.set_title(title, fontsize=11)
-        ax.set_aspect("equal", adjustable="datalim")
+        near, sizes = [point, *others], [90, *[40] * len(others)]
+        marks: dict[str, Any] = {"s": sizes, "c": colours[near].tolist()}
+        ax.scatter(*plane[near].T, edgecolors="#111111", zorder=3, **marks)
+        _finished(ax, title).set_aspect("equal", adjustable="datalim")
         ax.set_xticks([])
         ax.set_yticks([])
     return np.asarray(axes)
+
+
+def plot_shares(
+    explanation: FeatureImportance | PairExplanation,
+    *,
+    most: int = 12,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw shares of features as bars, the largest on top.
+
+    Parameters
+    ----------
+    explanation : FeatureImportance or PairExplanation
+        What :func:`feature_importance` or :func:`explain_pair` returned.
+    most : int, default=12
+        How many features to draw; the others are one bar.
+    ax : matplotlib axes, default=None
+        Where to draw; None makes a new figure.
+    title : str, default=None
+        Title of the axes.
+
+    Returns
+    -------
+    matplotlib axes
+        The axes. Shares that bring two rows nearer go to the left, in another colour.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelmetric import NCA
+    >>> from kernelmetric.inspection import explain_pair
+    >>> from kernelmetric.report import plot_shares
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ax = plot_shares(explain_pair(NCA().fit(X, y), X[0], X[140]))
+    >>> len(ax.patches)
+    4
+    """
+    if not isinstance(explanation, FeatureImportance | PairExplanation):
+        raise ValueError(
+            f"Got {explanation!r}, but expected what feature_importance or explain_pair returns."
+        )
+    ranked: list[tuple[str, Any]] = list(explanation.ranked())
+    if len(ranked) > most:
+        rest = ranked[most:]
+        ranked = [*ranked[:most], (f"{len(rest)} others", sum(share for _, share in rest))]
+    names = [visible(name, most=_LONGEST) for name, _ in ranked]
+    shares = [share for _, share in ranked]
+    ax = _axes(ax, 5, 0.8 + 0.28 * len(ranked))
+    places = range(len(ranked))
+    ax.barh(places, shares, color=[PALETTE[0 if s >= 0 else 5] for s in shares], zorder=2)
+    ax.set_yticks(places, names, parse_math=False)
+    ax.invert_yaxis()
+    pair = isinstance(explanation, PairExplanation)
+    ax.set_xlabel("share of the squared distance" if pair else "share of the metric")
+    ax.axvline(0.0, color="#666666", lw=0.8)
+    return _finished(ax, title, grid="x")

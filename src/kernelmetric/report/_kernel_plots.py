@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelmetric.compute import map_rows, to_numpy
 from kernelmetric.kernels import RBF, Kernel, Polynomial, Sum
-from kernelmetric.report._plots import PALETTE, _pyplot
+from kernelmetric.report._plots import PALETTE, _axes, _finished
 from kernelmetric.selection import AlignedSum
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ def plot_kernel_weights(kernel: Sum, *, labels: Any = None, ax: Axes | None = No
     >>> len(plot_kernel_weights(kernel).patches)
     21
     """
-    plt = _pyplot()
     learned = isinstance(kernel, AlignedSum) and hasattr(kernel, "weights_")
     bases = kernel.base_kernels_ if learned else kernel.kernels
     weights = np.asarray(kernel.weights_ if learned else kernel._weights(), dtype=float)
@@ -57,9 +56,7 @@ def plot_kernel_weights(kernel: Sum, *, labels: Any = None, ax: Axes | None = No
         raise ValueError(
             f"Got {len(labels)} labels for {len(bases)} base kernels, but expected one each."
         )
-    if ax is None:
-        size = (max(3.6, 0.9 + 0.3 * len(bases)), 3.0)
-        ax = plt.subplots(figsize=size, layout="constrained")[1]
+    ax = _axes(ax, max(3.6, 0.9 + 0.3 * len(bases)), 3.0)
     places = np.arange(len(bases))
     shares = weights / max(weights.sum(), np.finfo(float).tiny) if learned else weights
     ax.bar(places, shares, color=PALETTE[0], width=0.7, zorder=2, label="share of the weight")
@@ -77,10 +74,7 @@ def plot_kernel_weights(kernel: Sum, *, labels: Any = None, ax: Axes | None = No
     ax.set_xlabel(below if labels is names else "")
     ax.set_xlim(-0.7, len(bases) - 0.3)
     ax.set_ylim(bottom=0)
-    ax.grid(axis="y", color="#E4E4E4", lw=0.8)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax
+    return _finished(ax, None, grid="y")
 
 
 def plot_gram(
@@ -127,12 +121,10 @@ def plot_gram(
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['0', '1', '2']
     """
-    plt = _pyplot()
     K = _gram(K, X)
     if centered:
         K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-    if ax is None:
-        ax = plt.subplots(figsize=(4, 4), layout="constrained")[1]
+    ax = _axes(ax, 4, 4)
     if y is not None:
         y = np.asarray(y)
         if len(y) != len(K):
@@ -147,15 +139,13 @@ def plot_gram(
         ax.set_yticks([])
     low, high = np.quantile(K, [0.005, 0.995])  # a few extreme pairs must not hide the others
     if centered:
-        limit = max(abs(low), abs(high))
-        ax.imshow(K, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
-    else:
-        ax.imshow(K, cmap="viridis", vmin=low, vmax=high, interpolation="nearest")
+        high = max(abs(low), abs(high))
+        low = -high
+    colours = "RdBu_r" if centered else "viridis"
+    ax.imshow(K, cmap=colours, vmin=low, vmax=high, interpolation="nearest")
     ax.tick_params(length=0)
     ax.spines[:].set_color("#BBBBBB")
-    if title is not None:
-        ax.set_title(title, fontsize=11)
-    return ax
+    return _finished(ax, title)
 
 
 def _gram(K: Any, X: Any) -> np.ndarray:
@@ -189,20 +179,16 @@ def _mark_classes(ax: Any, y: np.ndarray) -> None:
     classes, counts = np.unique(y, return_counts=True)
     ends = np.cumsum(counts) - 0.5
     for end in ends[:-1]:
-        ax.axhline(end, color="white", lw=1.6)
-        ax.axvline(end, color="white", lw=1.6)
-        ax.axhline(end, color="#111111", lw=0.6)
-        ax.axvline(end, color="#111111", lw=0.6)
+        for colour, width in (("white", 1.6), ("#111111", 0.6)):
+            ax.axhline(end, color=colour, lw=width)
+            ax.axvline(end, color=colour, lw=width)
     names = [str(label) for label in classes]
     ax.set_xticks(ends - counts / 2, names, fontsize=9)
     ax.set_yticks(ends - counts / 2, names, fontsize=9)
 
 
 def _names(kernels: list[Kernel]) -> tuple[list[str], str]:
-    """Names that fit under bars, and what to write below them all.
-
-    Where most kernels are RBFs, their number is enough and the formula is said once.
-    """
+    """Names that fit under bars, and what to write below them all."""
     shared = sum(isinstance(kernel, RBF) for kernel in kernels) > len(kernels) / 2
     names = []
     for kernel in kernels:

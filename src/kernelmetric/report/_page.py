@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
@@ -14,6 +15,8 @@ import numpy as np
 
 from kernelmetric.evaluation import ClassScores
 from kernelmetric.inspection._columns import Reading
+from kernelmetric.report import _page_scores as _scores
+from kernelmetric.report import _page_sections as _sections
 from kernelmetric.report._page_data import (
     VOTERS,
     Points,
@@ -23,21 +26,7 @@ from kernelmetric.report._page_data import (
     neighbors_of,
     predictions,
 )
-from kernelmetric.report._page_numbers import number_section
 from kernelmetric.report._page_reasons import columns_of, compared, reasons, relevance
-from kernelmetric.report._page_sections import (
-    chosen_section,
-    comparison_section,
-    confusion_section,
-    details_section,
-    error_section,
-    gram_section,
-    learned_section,
-    map_section,
-    pairs_section,
-    tiles,
-    verdict,
-)
 from kernelmetric.report._text import html_text, visible
 
 _SMALLEST = 1e-300
@@ -68,12 +57,10 @@ def report_page(
 ) -> str:
     """Write the page of a fitted metric: what was learned, how well, and where it still errs.
 
-    The page shows the points before and after, with the nearest neighbours of any that is
-    clicked. Of 40 points, which have rings, any two can be clicked one after the other: then the
-    page shows the shares of the features in their distance. It also has the Gram matrices,
-    accuracies against the alternatives, what was chosen and why, what the kernel and the features
-    count, the loss curve, and the points or pairs that are hardest. Neighbours are always training
-    points, so that what is shown of held-out points is what the metric would answer.
+    The page shows the points before and after, with the nearest training points of any that is
+    clicked, and the shares of the features in the distance of any two of 40 points. It also has the
+    Gram matrices, scores against the alternatives, what was chosen and why, what the kernel and
+    the features count, the loss curve, and the points or pairs that are hardest.
 
     Parameters
     ----------
@@ -136,30 +123,30 @@ def report_page(
     (True, True)
     """
     points = choose_points(metric, X, y, X_test, y_test, regression=regression)
-    numbers = np.arange(len(X) + (0 if X_test is None else len(X_test)))
-    numbers = numbers if rows is None else np.asarray(rows)
+    n_test = 0 if X_test is None else len(X_test)
+    numbers = np.arange(len(X) + n_test) if rows is None else np.asarray(rows)
     reading = columns_of(metric, X, feature_names)
     data, shares = _data(points, numbers, label, shown or {}, reading)
-    total = {"train": len(X), "test": 0 if X_test is None else len(X_test)}
     scores = {name: [float(value) for value in values] for name, values in (scores or {}).items()}
+    judged = _scores.Judged(scores, learned, score_name, len(X), n_test, class_scores or {})
     parts = [
-        comparison_section(scores, learned, score_name, total["test"]),
-        confusion_section(class_scores or {}, learned, label),
-        map_section(points, shares, total),
-        gram_section(points, label),
-        chosen_section(metric),
-        learned_section(metric, relevance(reading, X)),
-        error_section(points, data, label),
-        number_section(points, data, label),
-        pairs_section(metric, X, pairs, numbers),
-        details_section(metric, facts or {}, notes, command, versions()),
+        _scores.comparison_section(judged),
+        _scores.confusion_section(judged, label),
+        _sections.map_section(points, shares, len(X) + n_test),
+        _sections.gram_section(points, label),
+        _sections.chosen_section(metric),
+        _sections.learned_section(metric, relevance(reading, X)),
+        _sections.error_section(points, data, label),
+        _sections.number_section(points, data, label),
+        _sections.pairs_section(metric, X, pairs, numbers),
+        _sections.details_section(metric, facts or {}, notes, command, versions()),
     ]
     return _fill(
         "page.html",
         title=html_text(title),
         version=html_text(versions()["kernelmetric"]),
-        lead=verdict(scores, learned, score_name, total, class_scores),
-        tiles=tiles(scores, learned, score_name, total),
+        lead=_scores.verdict(judged),
+        tiles=_scores.tiles(judged),
         sections="\n".join(filter(None, parts)),
         css=_read("page.css"),
         js=_read("page.js"),
@@ -190,10 +177,9 @@ def _data(
     """What the scripts of the page read."""
     before, after, shares = in_planes(points)
     sides = {}
-    voters = points.voters or VOTERS
     for name, plane, Z, k in (
         ("before", before, points.before, VOTERS),
-        ("after", after, points.after, voters),
+        ("after", after, points.after, points.voters or VOTERS),
     ):
         neighbors, distances = neighbors_of(Z, points.n_train)
         distances = np.where(np.isfinite(distances), distances, 0.0)  # JSON knows no infinity
@@ -203,10 +189,7 @@ def _data(
             "distances": _rounded(distances),
             "said": predictions(Z, points.codes, points.n_train, k).tolist(),
         }
-    columns = {
-        name: np.asarray(values, dtype=object)[points.rows] for name, values in shown.items()
-    }
-    cells = [[_cell(values[i]) for values in columns.values()] for i in range(len(points.codes))]
+    columns = [np.asarray(values, dtype=object)[points.rows] for values in shown.values()]
     names = () if reading is None else reading.names
     return {
         "why": reasons(reading, points, np.asarray(sides["after"]["neighbors"])),
@@ -217,8 +200,8 @@ def _data(
         "label": visible(label, most=_LONGEST),
         "nTrain": points.n_train,
         "points": {"codes": points.codes.tolist(), "rows": numbers[points.rows].tolist(), **sides},
-        "columns": [visible(name, most=_LONGEST) for name in columns],
-        "cells": cells,
+        "columns": [visible(name, most=_LONGEST) for name in shown],
+        "cells": [[_cell(values[i]) for values in columns] for i in range(len(points.codes))],
         "gram": gram_picture(points),
     }, shares
 
@@ -243,9 +226,4 @@ def _read(name: str) -> str:
 
 def _fill(template: str, **values: str) -> str:
     """The template with its ``{{names}}`` filled, in one pass: values may hold braces."""
-    pieces = _read(template).split("{{")
-    filled = [pieces[0]]
-    for piece in pieces[1:]:
-        name, _, rest = piece.partition("}}")
-        filled += [values[name], rest]
-    return "".join(filled)
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], _read(template))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import orthogonal_procrustes
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from kernelmetric.compute import nearest_neighbors, to_numpy
 from kernelmetric.metric import places_of, refuse_signed
@@ -23,19 +23,15 @@ VOTERS = 3  # of them that decide where the metric has not chosen how many, as i
 
 
 class Points(NamedTuple):
-    """The points on the page, before and after, training points first.
-
-    ``codes`` are numbers of ``classes``, zeros where there are none; ``rows`` are numbers among all
-    points. Targets that are numbers are ``values``, and the classes ranges of them.
-    """
+    """The points on the page, before and after, training points first."""
 
     before: np.ndarray
     after: np.ndarray
-    codes: np.ndarray
+    codes: np.ndarray  # numbers of classes, zeros where there are none
     classes: list[str]
     n_train: int
-    rows: np.ndarray
-    values: Any = None
+    rows: np.ndarray  # numbers among all points
+    values: Any = None  # targets that are numbers; the classes are ranges of them then
     voters: int | None = None  # neighbours whose votes decide in the metric, where it chose them
 
 
@@ -44,21 +40,18 @@ def choose_points(
 ) -> Points:
     """Points to show: all, or of many an even sample of both parts, at most ``MOST_POINTS``."""
     refuse_signed(metric)
-    parts = [np.asarray(X)] + ([] if X_test is None else [np.asarray(X_test)])
+    parts = [np.asarray(part) for part in (X, X_test) if part is not None]
     total = sum(map(len, parts))
-    keep = [np.arange(len(part)) for part in parts]
-    if total > MOST_POINTS:
-        sizes = [max(2, MOST_POINTS * len(part) // total) for part in parts]
-        keep = [
-            np.linspace(0, len(part) - 1, size).astype(int)
-            for part, size in zip(parts, sizes, strict=True)
-        ]
-    before = np.concatenate([part[rows] for part, rows in zip(parts, keep, strict=True)])
-    rows = np.concatenate([keep[0], *(len(parts[0]) + rows for rows in keep[1:])])
+    shown, start = [], 0
+    for part in parts:
+        size = len(part) if total <= MOST_POINTS else max(2, MOST_POINTS * len(part) // total)
+        shown.append(start + np.linspace(0, len(part) - 1, size).astype(int))
+        start += len(part)
+    rows = np.concatenate(shown)
     codes, values = np.zeros(len(rows), dtype=int), None
     classes: list[str] = []
     if y is not None:
-        labels = np.concatenate([np.asarray(y), *([] if y_test is None else [np.asarray(y_test)])])
+        labels = np.concatenate([np.asarray(part) for part in (y, y_test) if part is not None])
         if regression:
             values = labels.astype(float)[rows]
             codes, classes = ranges_of(values)
@@ -66,16 +59,15 @@ def choose_points(
             names, all_codes = np.unique(labels, return_inverse=True)
             codes, classes = all_codes[rows], [str(name) for name in names]
     placed = [to_numpy(places_of(metric, part)) for part in parts]
-    after = np.concatenate([part[rows] for part, rows in zip(placed, keep, strict=True)])
-    sides = [before.astype(float), after.astype(float)]
-    for name, Z in zip(("before", "after"), sides, strict=True):
+    before, after = (np.concatenate(all_of)[rows].astype(float) for all_of in (parts, placed))
+    for name, Z in (("before", before), ("after", after)):
         if not np.isfinite(Z).all():
             raise ValueError(
                 f"Got {np.sum(~np.isfinite(Z).all(axis=1))} points whose coordinates {name} the "
                 "metric are not finite, but expected numbers to draw: fill or leave out such rows."
             )
     voters = getattr(metric, "n_neighbors_", None)
-    return Points(sides[0], sides[1], codes, classes, len(keep[0]), rows, values, voters)
+    return Points(before, after, codes, classes, len(shown[0]), rows, values, voters)
 
 
 def ranges_of(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
@@ -94,11 +86,7 @@ def ranges_of(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 
 def in_planes(points: Points) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
-    """Both clouds in a plane each, the second turned to resemble the first, and variances shown.
-
-    With labels it is the plane in which the classes' means lie farthest apart, without them that of
-    the first two principal axes; in both cases of the training points.
-    """
+    """Both clouds in a plane each, the second turned to resemble the first, and variances shown."""
     planes, shares = [], []
     for Z in (points.before, points.after):
         train = Z[: points.n_train]
@@ -157,21 +145,19 @@ def neighbors_of(Z: np.ndarray, n_train: int) -> tuple[np.ndarray, np.ndarray]:
     return indices, np.sqrt(squares)
 
 
-def predictions(Z: np.ndarray, codes: np.ndarray, n_train: int, voters: int) -> np.ndarray:
-    """Class that the nearest training points give every held-out point."""
+def predictions(Z: np.ndarray, targets: np.ndarray, n_train: int, voters: int) -> np.ndarray:
+    """Class or number that the nearest training points give every held-out point."""
     if len(Z) == n_train:
-        return np.empty(0, dtype=int)
+        return np.empty(0, dtype=targets.dtype)
+    kind = KNeighborsRegressor if targets.dtype.kind == "f" else KNeighborsClassifier
     with warnings.catch_warnings():  # many classes in few rows are no reason to doubt codes
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-        knn = KNeighborsClassifier(min(voters, n_train)).fit(Z[:n_train], codes[:n_train])
+        knn = kind(min(voters, n_train)).fit(Z[:n_train], targets[:n_train])
         return knn.predict(Z[n_train:])
 
 
 def hardness(points: Points) -> np.ndarray:
-    """``(own - other) / (own + other)`` of a held-out point's distances to training classes.
-
-    Positive where the nearest training point is of another class.
-    """
+    """``(own - other) / (own + other)`` of a held-out point's distances to training classes."""
     n, Z = points.n_train, points.after
     own, other = np.full(len(Z) - n, np.inf), np.full(len(Z) - n, np.inf)
     for code in np.unique(points.codes[:n]):
@@ -186,10 +172,7 @@ def hardness(points: Points) -> np.ndarray:
 
 
 def gram_picture(points: Points) -> dict[str, Any]:
-    """Centred Gram matrices of both clouds, ordered by class, as base64 of n² bytes.
-
-    128 is zero, 255 the largest value. Held-out points are shown where there are any.
-    """
+    """Centred Gram matrices of both clouds, ordered by class, as base64 of bytes; 128 is zero."""
     start = points.n_train if len(points.codes) - points.n_train >= 2 else 0
     order = start + np.argsort(points.codes[start:], kind="stable")
     shown = order[np.linspace(0, len(order) - 1, min(GRAM_ROWS, len(order))).astype(int)]
@@ -200,10 +183,5 @@ def gram_picture(points: Points) -> dict[str, Any]:
         limit = max(float(np.quantile(np.abs(K), 0.99)), np.finfo(float).tiny)
         levels = np.round(128 + 127 * np.clip(K / limit, -1, 1)).astype(np.uint8)
         pictures[name] = base64.b64encode(levels.tobytes()).decode("ascii")
-    codes = points.codes[shown]
-    return {
-        "n": len(shown),
-        "codes": codes.tolist(),
-        "points": shown.tolist(),
-        **pictures,
-    }
+    codes = points.codes[shown].tolist()
+    return {"n": len(shown), "codes": codes, "points": shown.tolist(), **pictures}

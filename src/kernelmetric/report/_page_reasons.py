@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,7 @@ _LISTED_COLUMNS = 6  # columns that part two of them
 
 
 def columns_of(metric: Any, X: Any, feature_names: Sequence[str] | None = None) -> Reading | None:
-    """The metric with the columns of its features; None where it is no function of features.
-
-    Features of one name are of one column.
-    """
+    """The metric with the columns of its features; None where it is no function of features."""
     names = [f"feature {j}" for j in range(np.shape(X)[1])]
     names = names if feature_names is None else list(map(str, feature_names))
     columns = tuple(dict.fromkeys(names))
@@ -54,61 +52,58 @@ def relevance(reading: Reading | None, X: Any) -> FeatureImportance | None:
 
 
 def reasons(reading: Reading | None, points: Points, neighbors: np.ndarray) -> dict[int, Any]:
-    """Which columns part some points, the hardest held-out ones first, from their neighbours.
-
-    By point, for every neighbour the columns with the largest shares of the squared distance, in
-    percent of the sum of their sizes; negative where a column brings nearer.
-    """
+    """Which columns part some points, the hardest held-out ones first, from their neighbours."""
     if reading is None:
         return {}
     most = min(EXPLAINED, int(_OPERATIONS // (LISTED * _NODES * map_of(reading.metric).cost)))
-    n, n_test = points.n_train, len(points.codes) - points.n_train
-    chosen = np.arange(n)
-    if n_test:
-        hard = hardness(points) if points.classes else np.zeros(n_test)
-        chosen = n + np.argsort(-hard, kind="stable")
-    found = {}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The shares miss", UserWarning)
-        for i in chosen[:most].tolist():
-            found[i] = [_largest(reading, points, i, j) for j in neighbors[i].tolist() if j >= 0]
-    return found
+    n = points.n_train
+    chosen = n + _hardest(points) if len(points.codes) > n else np.arange(n)
+    return {
+        i: [_largest(reading, points, i, j) for j in neighbors[i].tolist() if j >= 0]
+        for i in chosen[:most].tolist()
+    }
 
 
 def compared(reading: Reading | None, points: Points) -> dict[str, Any]:
-    """Shares of the columns in the distances of any two of some held-out points.
+    """Shares and distances of any two of some held-out points, half of them the hardest ones.
 
-    At most ``COMPARED`` points, half of them the hardest. Shares, as of :func:`reasons`, and
-    distances are in the order of the upper triangle.
+    They are in the order of the upper triangle.
     """
-    most = 0
+    n, total = points.n_train, len(points.codes)
+    start, most = n if total - n >= 2 else 0, 0
     if reading is not None:
         pairs = _OPERATIONS // (_NODES * map_of(reading.metric).cost)
-        most = min(COMPARED, int((1 + np.sqrt(1.0 + 8.0 * pairs)) / 2))
-    n, total = points.n_train, len(points.codes)
-    start = n if total - n >= 2 else 0
-    most = min(most, total - start)
+        most = min(COMPARED, int((1 + np.sqrt(1.0 + 8.0 * pairs)) / 2), total - start)
     if reading is None or most < 2:
         return {"points": [], "shares": [], "distances": []}
     hard = np.arange(0)
     if start and points.classes:
-        hard = n + np.argsort(-hardness(points), kind="stable")[: most // 2]
+        hard = n + _hardest(points)[: most // 2]
     rest = np.setdiff1d(np.arange(start, total), hard)
     spread = rest[np.linspace(0, len(rest) - 1, most - len(hard)).round().astype(int)]
     chosen = np.unique(np.concatenate([hard, spread])).tolist()
-    places = [(i, j) for k, i in enumerate(chosen) for j in chosen[k + 1 :]]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The shares miss", UserWarning)
-        shares = [_largest(reading, points, i, j, _LISTED_COLUMNS) for i, j in places]
+    places = list(combinations(chosen, 2))
     E = points.after
-    distances = [float(f"{np.linalg.norm(E[i] - E[j]):.4g}") for i, j in places]
-    return {"points": chosen, "shares": shares, "distances": distances}
+    return {
+        "points": chosen,
+        "shares": [_largest(reading, points, i, j, _LISTED_COLUMNS) for i, j in places],
+        "distances": [float(f"{np.linalg.norm(E[i] - E[j]):.4g}") for i, j in places],
+    }
+
+
+def _hardest(points: Points) -> np.ndarray:
+    """Held-out points, the hardest first; in their order where there are no classes."""
+    n_test = len(points.codes) - points.n_train
+    return np.argsort(-hardness(points), kind="stable") if points.classes else np.arange(n_test)
 
 
 def _largest(
     reading: Reading, points: Points, i: int, j: int, most: int = _NAMED
 ) -> list[tuple[int, int]]:
-    why = explain_features(reading, points.before[[i, j]])
+    """Columns with the largest shares of a squared distance, in percent of the sum of sizes."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The shares miss", UserWarning)
+        why = explain_features(reading, points.before[[i, j]])
     size = np.abs(why.shares).sum()  # of near points, shares may cancel but for a millionth
     if not size > 0:
         return []

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelmetric.report._records import Cell, Panel
-from kernelmetric.report._tables import summarize
+from kernelmetric.report._tables import Cell, Panel, Summary, summarize
 from kernelmetric.shipping import require
 
 if TYPE_CHECKING:
@@ -23,6 +22,28 @@ _GREY = "#666666"
 
 def _pyplot() -> Any:
     return require("matplotlib.pyplot", "plot", "Plots need matplotlib")
+
+
+def _axes(ax: Any, width: float, height: float) -> Any:
+    """The given axes, or those of a new figure."""
+    plt = _pyplot()
+    return plt.subplots(figsize=(width, height), layout="constrained")[1] if ax is None else ax
+
+
+def _finished(ax: Any, title: str | None, *, grid: str | None = None) -> Any:
+    """The axes with their title, and with lines across one axis instead of a frame."""
+    if grid is not None:
+        ax.grid(axis=grid, color="#E4E4E4", lw=0.8)
+        ax.set_axisbelow(True)
+        ax.spines[["top", "right"]].set_visible(False)
+    if title is not None:
+        ax.set_title(title, fontsize=11)
+    return ax
+
+
+def _colours(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The colour of every label."""
+    return np.array(PALETTE)[np.searchsorted(classes, y) % len(PALETTE)]
 
 
 def plot_embedding(
@@ -73,9 +94,7 @@ def plot_embedding(
     >>> ax.get_title()
     'iris'
     """
-    plt = _pyplot()
-    if ax is None:
-        ax = plt.subplots(figsize=(4, 4), layout="constrained")[1]
+    axes: Any = _axes(ax, 4, 4)
     Z, Z_test = _in_a_plane(np.asarray(Z), None if Z_test is None else np.asarray(Z_test))
     y = np.asarray(y)
     classes = np.unique(y if y_pred is None else np.concatenate([y, np.asarray(y_pred)]))
@@ -84,76 +103,43 @@ def plot_embedding(
             raise ValueError("Got Z_test without y_pred, but expected the labels predicted for it.")
         y_pred = np.asarray(y_pred)
         right = np.ones(len(y_pred), bool) if y_test is None else y_pred == np.asarray(y_test)
-        colours = np.array(PALETTE)[np.searchsorted(classes, y_pred) % len(PALETTE)]
-        ax.scatter(
-            Z_test[right, 0],
-            Z_test[right, 1],
-            s=5,
-            c=colours[right].tolist(),
-            lw=0,
-            alpha=0.5,
-            zorder=1,
-        )
+        colours = _colours(y_pred[right], classes).tolist()
+        axes.scatter(*Z_test[right].T, s=5, c=colours, lw=0, alpha=0.5, zorder=1)
         if not right.all():
-            ax.scatter(
-                Z_test[~right, 0],
-                Z_test[~right, 1],
-                s=16,
-                c="#111111",
-                marker="x",
-                lw=0.8,
-                zorder=2,
-            )
+            axes.scatter(*Z_test[~right].T, s=16, c="#111111", marker="x", lw=0.8, zorder=2)
+    look: dict[str, Any] = {"s": 46, "edgecolors": "white", "linewidths": 0.8, "zorder": 3}
     for i, label in enumerate(classes):
-        ax.scatter(
-            Z[y == label, 0],
-            Z[y == label, 1],
-            s=46,
-            c=PALETTE[i % len(PALETTE)],
-            marker=_MARKERS[i % len(_MARKERS)],
-            edgecolors="white",
-            linewidths=0.8,
-            label=str(label),
-            zorder=3,
-        )
-    ax.set_aspect("equal", adjustable="datalim")
-    ax.margins(0.06)
-    if title is not None:
-        ax.set_title(title, fontsize=11)
-    return ax
+        colour, marker = PALETTE[i % len(PALETTE)], _MARKERS[i % len(_MARKERS)]
+        axes.scatter(*Z[y == label].T, c=colour, marker=marker, label=str(label), **look)
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.margins(0.06)
+    return _finished(axes, title)
 
 
 def plot_fig2(panels: Sequence[Panel]) -> np.ndarray:
     """Draw a grid of embeddings: one row per data set, one column per method."""
-    plt = _pyplot()
     rows = list(dict.fromkeys(panel.dataset for panel in panels))
     columns = list(dict.fromkeys(panel.method for panel in panels))
-    figure, axes = plt.subplots(
-        len(rows),
-        len(columns),
-        figsize=(3.3 * len(columns), 3.35 * len(rows) + 0.35),
-        squeeze=False,
-        layout="constrained",
-    )
+    figure, axes = _grid(len(rows), len(columns), 3.35 * len(rows) + 0.35)
     for panel in panels:
         i, j = rows.index(panel.dataset), columns.index(panel.method)
         ax = axes[i, j]
-        plot_embedding(
-            panel.Z_train,
-            panel.y_train,
-            Z_test=panel.Z_test,
-            y_pred=panel.y_pred,
-            y_test=panel.y_test,
-            ax=ax,
-            title=f"{panel.method}\n1-NN accuracy {100 * panel.accuracy:.0f} %",
-        )
+        title = f"{panel.method}\n1-NN accuracy {100 * panel.accuracy:.0f} %"
+        tested: Any = {"Z_test": panel.Z_test, "y_pred": panel.y_pred, "y_test": panel.y_test}
+        plot_embedding(panel.Z_train, panel.y_train, ax=ax, title=title, **tested)
         ax.set_box_aspect(1)
         ax.set_xticks([])
         ax.set_yticks([])
         ax.spines[:].set_color("#BBBBBB")
         if j == 0:
             ax.set_ylabel(panel.dataset, fontsize=11)
-    _explain_symbols(figure)
+    symbols: list[dict[str, Any]] = [
+        {"marker": _MARKERS[0], "ms": 7, "c": PALETTE[0], "label": "class 1"},
+        {"marker": _MARKERS[1], "ms": 7, "c": PALETTE[1], "label": "class 2"},
+        {"marker": ".", "ms": 4, "c": _GREY, "label": "test point, as predicted"},
+        {"marker": "x", "ms": 5, "c": "#111111", "label": "predicted wrongly"},
+    ]
+    _legend(figure, symbols, "lower", handletextpad=0.3, columnspacing=1.6)
     return axes
 
 
@@ -163,110 +149,75 @@ def plot_accuracies(cells: Iterable[Cell], *, columns: int = 3) -> np.ndarray:
     A method whose name is another's with a K before it is its kernel version: the two share a line,
     and a bar between their dots shows what the kernel changed.
     """
-    plt = _pyplot()
     table = summarize(cells)
     columns = min(columns, len(table))
     n_rows = -(-len(table) // columns)
-    figure, grid = plt.subplots(
-        n_rows,
-        columns,
-        figsize=(3.3 * columns, 2.1 * n_rows + 0.5),
-        squeeze=False,
-        layout="constrained",
-    )
-    for ax in grid.ravel()[len(table) :]:
+    figure, grid = _grid(n_rows, columns, 2.1 * n_rows + 0.5)
+    axes, spare = np.split(grid.ravel(), [len(table)])
+    for ax in spare:
         ax.remove()
-    axes = grid.ravel()[: len(table)]
     for ax, (dataset, row) in zip(axes, table.items(), strict=True):
         linear = [m for m in row if not (m.startswith("K") and m[1:] in row)]
         for height, method in enumerate(reversed(linear)):
-            colour = _GREY if f"K{method}" not in row else PALETTE[0]
-            mean, std, _ = row[method]
-            _dot(ax, mean, std, height + 0.12 * (f"K{method}" in row), colour, filled=False)
-            if f"K{method}" in row:
-                kernel_mean, kernel_std, _ = row[f"K{method}"]
-                ends = [100 * mean, 100 * kernel_mean]
-                ax.plot(ends, [height] * 2, c="#C9DCEA", lw=7, solid_capstyle="butt", zorder=1)
-                _dot(ax, kernel_mean, kernel_std, height - 0.12, PALETTE[5], filled=True)
+            own, kernelized = row[method], row.get(f"K{method}")
+            if kernelized is None:
+                _dot(ax, own, height, _GREY, "white")
+                continue
+            ends = [100 * own.mean, 100 * kernelized.mean]
+            ax.plot(ends, [height] * 2, c="#C9DCEA", lw=7, solid_capstyle="butt", zorder=1)
+            _dot(ax, own, height + 0.12, PALETTE[0], "white")
+            _dot(ax, kernelized, height - 0.12, PALETTE[5], PALETTE[5])
         ax.set_yticks(range(len(linear)), labels=reversed(linear))
         ax.set_ylim(-0.6, len(linear) - 0.4)
-        ax.set_title(dataset, fontsize=11)
-        ax.grid(axis="x", color="#E4E4E4", lw=0.8)
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right", "left"]].set_visible(False)
+        _finished(ax, dataset, grid="x").spines["left"].set_visible(False)
         ax.tick_params(axis="y", length=0)
     figure.supxlabel(
         "1-NN accuracy in %, mean and standard deviation over splits (each plot has its own scale)",
         fontsize=10,
     )
-    dot = {"ls": "", "marker": "o", "ms": 7}
-    figure.legend(
-        handles=[
-            plt.Line2D([], [], mfc="white", mec=PALETTE[0], mew=1.6, label="linear", **dot),
-            plt.Line2D([], [], c=PALETTE[5], label="kernelized", **dot),
-        ],
-        loc="outside upper center",
-        ncols=2,
-        frameon=False,
-    )
+    dot: dict[str, Any] = {"marker": "o", "ms": 7}
+    linear_dot = dot | {"mfc": "white", "mec": PALETTE[0], "mew": 1.6, "label": "linear"}
+    _legend(figure, [linear_dot, dot | {"c": PALETTE[5], "label": "kernelized"}], "upper")
     return axes
 
 
 def png_bytes(axes: Any, *, dpi: int = 150) -> bytes:
     """The figure of some axes as a PNG image; the figure is closed."""
-    plt = _pyplot()
     figure = np.ravel(axes)[0].figure
     stream = io.BytesIO()
     # No name of the software, whose version would change the bytes of an equal picture.
     figure.savefig(stream, format="png", dpi=dpi, metadata={"Software": None})
-    plt.close(figure)
+    _pyplot().close(figure)
     return stream.getvalue()
 
 
-def _dot(ax: Any, mean: float, std: float, height: float, colour: str, *, filled: bool) -> None:
-    ax.errorbar(
-        100 * mean,
-        height,
-        xerr=[[100 * std], [100 * min(std, 1 - mean)]],  # no accuracy is above 100 %
-        fmt="o",
-        ms=7,
-        c=colour,
-        mfc=colour if filled else "white",
-        mew=1.6,
-        elinewidth=1,
-        zorder=3,
-    )
+def _grid(n_rows: int, n_columns: int, height: float) -> tuple[Any, np.ndarray]:
+    """A figure with a grid of axes."""
+    size = (3.3 * n_columns, height)
+    return _pyplot().subplots(n_rows, n_columns, figsize=size, squeeze=False, layout="constrained")
 
 
-def _explain_symbols(figure: Any) -> None:
-    plt = _pyplot()
-    figure.legend(
-        handles=[
-            plt.Line2D([], [], ls="", marker=_MARKERS[0], ms=7, c=PALETTE[0], label="class 1"),
-            plt.Line2D([], [], ls="", marker=_MARKERS[1], ms=7, c=PALETTE[1], label="class 2"),
-            plt.Line2D([], [], ls="", marker=".", ms=4, c=_GREY, label="test point, as predicted"),
-            plt.Line2D([], [], ls="", marker="x", ms=5, c="#111111", label="predicted wrongly"),
-        ],
-        loc="outside lower center",
-        ncols=4,
-        frameon=False,
-        handletextpad=0.3,
-        columnspacing=1.6,
-    )
+def _legend(figure: Any, symbols: list[dict[str, Any]], where: str, **spacing: Any) -> None:
+    """What the symbols of a grid mean, above or below it."""
+    handles = [_pyplot().Line2D([], [], ls="", **symbol) for symbol in symbols]
+    place = {"loc": f"outside {where} center", "ncols": len(symbols)}
+    figure.legend(handles=handles, frameon=False, **place, **spacing)
+
+
+def _dot(ax: Any, found: Summary, height: float, colour: str, inside: str) -> None:
+    mean, std, _ = found
+    reach = [[100 * std], [100 * min(std, 1 - mean)]]  # no accuracy is above 100 %
+    look: dict[str, Any] = {"fmt": "o", "ms": 7, "c": colour, "mfc": inside, "mew": 1.6}
+    ax.errorbar(100 * mean, height, xerr=reach, elinewidth=1, zorder=3, **look)
 
 
 def _in_a_plane(Z: np.ndarray, Z_test: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
     """Two coordinates of every point: its own, or those on the first two principal axes of Z."""
-
-    def plane(points: np.ndarray) -> np.ndarray:
-        if points.shape[1] == 2:
-            return points
-        if points.shape[1] == 1:
-            return np.column_stack([points, np.zeros(len(points))])
-        return (points - mean) @ axes.T
-
     if Z.ndim != 2:
         raise ValueError(f"Got Z of shape {Z.shape}, but expected one row per point.")
-    mean = Z.mean(axis=0)
-    axes = np.linalg.svd(Z - mean, full_matrices=False)[2][:2]
-    return plane(Z), None if Z_test is None else plane(Z_test)
+    d = Z.shape[1]
+    mean, axes = np.zeros(d), np.eye(2, d)
+    if d > 2:
+        mean = Z.mean(axis=0)
+        axes = np.linalg.svd(Z - mean, full_matrices=False)[2][:2]
+    return (Z - mean) @ axes.T, None if Z_test is None else (Z_test - mean) @ axes.T

@@ -1,18 +1,56 @@
-"""Accuracies as a table: for the terminal, as Markdown, as CSV."""
+"""What tables and plots read, and accuracies as a table: for the terminal, Markdown, CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kernelmetric.report._records import Cell, Summary
-
 if TYPE_CHECKING:
     from rich.table import Table
+
+
+class Cell(NamedTuple):
+    """One fit: one method on one split of one data set.
+
+    ``note`` are warnings; ``megabytes`` is the most memory meanwhile, 0 where it was not measured.
+    """
+
+    dataset: str
+    method: str
+    split: int
+    accuracy: float
+    seconds: float
+    note: str = ""
+    megabytes: float = 0.0
+
+
+class Panel(NamedTuple):
+    """One picture of an embedding: training points, test points and what neighbours say of them."""
+
+    dataset: str
+    method: str
+    Z_train: np.ndarray
+    y_train: np.ndarray
+    Z_test: np.ndarray
+    y_test: np.ndarray
+    y_pred: np.ndarray
+
+    @property
+    def accuracy(self) -> float:
+        """Fraction of the test points that are predicted right."""
+        return float(np.mean(self.y_pred == self.y_test))
+
+
+class Summary(NamedTuple):
+    """Mean and standard deviation of a method's accuracies over the splits of a data set."""
+
+    mean: float
+    std: float
+    n_splits: int
 
 
 def summarize(cells: Iterable[Cell]) -> dict[str, dict[str, Summary]]:

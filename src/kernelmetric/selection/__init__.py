@@ -1,17 +1,10 @@
 """What is left to the data: kernels whose ``bind(X, y)`` learns, and what "auto" means.
 
-::
-
-    _alignment.py       KernelAlignment: the sum of kernels nearest to the ideal one
-    _aligned_scales.py  AlignedScales: features of noise turned down, by alignment
-    _ideal.py           the kernel that the labels would like
-    _leave_one_out.py   LeaveOneOutRidge: the kernel that predicts points left out best
-    _learned_map.py     its map of features, where directions matter that are none
-    _relevance.py       its scales of features, and the descent on scales
-    _ridge_kpca.py      RidgeKPCA: predictions of ridge regression, and components
-    _known_points.py    training points that models of version 0.1 know again
-    _path.py            coordinates under many kernels, at many ranks
-    _automatic.py       the kernel by its name
+Three kernels learn: ``KernelAlignment`` (the sum of kernels nearest to the ideal one),
+``AlignedScales`` (noise turned down, by alignment) and ``LeaveOneOutRidge`` (the kernel that
+predicts left-out points best; its scales are found in ``_relevance.py``, its map in
+``_learned_map.py``). ``RidgeKPCA`` is the space of what ridge regression predicts, computed in
+``_ridge_solution.py``. ``KernelPath`` has coordinates under many kernels, at many ranks.
 
 The strings "auto" and "aligned" are resolved here and nowhere else; rooms above accept them,
 rooms below never see them.

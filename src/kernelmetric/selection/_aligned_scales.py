@@ -1,9 +1,4 @@
-"""Scales of features by alignment: noise is turned down before a kernel is chosen.
-
-Where irrelevant features fill the distance, near points are no longer alike. Only wide kernels
-align then, to which every class is one cluster. With a scale for each feature near points are alike
-again, and kernels narrow enough to leave a class its clusters align best.
-"""
+"""Scales of features by alignment: noise is turned down before a kernel is chosen."""
 
 from __future__ import annotations
 
@@ -25,9 +20,8 @@ from kernelmetric.compute import (
     unweighed,
 )
 from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled, as_kernel
-from kernelmetric.selection._alignment import sample_rows
+from kernelmetric.selection._alignment import Block, ideal_kernel, sample_rows
 from kernelmetric.selection._far_columns import without_gaps
-from kernelmetric.selection._ideal import Block, ideal_kernel
 from kernelmetric.selection._relevance import checked_groups, descend
 
 Rows = Callable[[slice], np.ndarray]
@@ -49,13 +43,10 @@ class AlignedScales(Kernel):
        - 0.015 \sum_f \left( \log s_f^2 - \overline{\log s^2} \right)^2,
        \qquad K_{ij} = e^{-\|s \circ (x_i - x_j)\|^2}
 
-    where the alignment is centred and leaves out pairs of a point with itself. So it is zero on
-    average for random labels, within :math:`1 / \sqrt n`, however narrow the kernel. The second
-    term keeps the scales together unless the labels contradict.
-
-    ``bind(X, y)`` starts at the best common scale and returns ``Rescaled(kernel, scales)``, with
-    the kernel bound to the rescaled points. In their units the aligned Gaussian is
-    ``RBF(gamma=1.0)``.
+    where the alignment is centred and leaves out pairs of a point with itself. The second term
+    keeps the scales together unless the labels contradict. ``bind(X, y)`` returns
+    ``Rescaled(kernel, scales)``, with the kernel bound to the rescaled points. In their units the
+    aligned Gaussian is ``RBF(gamma=1.0)``.
 
     Parameters
     ----------
@@ -68,24 +59,18 @@ class AlignedScales(Kernel):
     random_state : int, RandomState or None, default=0
         For the choice of the rows.
     groups : array-like of int of shape (d,), default=None
-        The group of each feature, such as the column of a table it was made of, from 0 on: those
-        of one group have one scale. None: each feature has its own.
-
-    See Also
-    --------
-    KernelAlignment : Weights of base kernels, on features as they are.
+        The group of each feature, from 0 on: those of one group have one scale. None: each has its
+        own.
 
     Notes
     -----
-    O(n² d) time for each of some 30 steps on n rows, a block of rows and n × d numbers in memory.
-    This is an answer to the open problem of [1]_, section 5.1: alignment for classes of several
-    clusters.
+    O(n² d) time for each of some 30 steps on n rows. This is an answer to the open problem of
+    [1]_, section 5.1: alignment for classes of several clusters.
 
     References
     ----------
-    .. [1] R. Chatpatanasiri, T. Korsrilabutr, P. Tangchanachaianan, B. Kijsirikul. "A new
-       kernelization framework for Mahalanobis distance learning algorithms". Neurocomputing,
-       2010.
+    .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
+       learning algorithms", Neurocomputing 73 (2010).
 
     Examples
     --------
@@ -114,22 +99,7 @@ class AlignedScales(Kernel):
         self.random_state = random_state
         self.groups = groups
 
-    def bind(self, X: Any, y: Any = None) -> Rescaled:
-        """Learn the scales, then bind the kernel to the rescaled points.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Training points.
-        y : array of shape (n,)
-            Their labels; numbers for ``target="regression"``. Where rows have weights, sums
-            over pairs of points are by weights.
-
-        Returns
-        -------
-        Rescaled
-            The kernel, bound, and its scales.
-        """
+    def _bound(self, X: Any, y: Any) -> Kernel:
         X, _ = self._check_blocks(X, None)
         labels, weights = unweighed(y)
         rows = sample_rows(X.shape[0], self.max_samples, self.random_state)
@@ -143,24 +113,17 @@ class AlignedScales(Kernel):
 
 
 def aligned_scales(
-    X: np.ndarray,
-    ideal: Block,
-    groups: np.ndarray | None = None,
-    weights: Weights | None = None,
+    X: np.ndarray, ideal: Block, groups: np.ndarray | None = None, weights: Weights | None = None
 ) -> np.ndarray:
-    """Scales s > 0 of features for which exp(-‖s∘(x - y)‖²) aligns best with an ideal kernel.
-
-    ``ideal`` gives a block for two slices; features of one group have one scale.
-    """
+    """Scales s > 0 of features for which exp(-‖s∘(x - y)‖²) aligns best with an ideal kernel."""
     n, d = X.shape
-    gamma = (
-        RBF(gamma="median").bind(X, None if weights is None else Weighed(None, weights))._gamma()
-    )
+    given = None if weights is None else Weighed(None, weights)
+    gamma = RBF(gamma="median").bind(X, given)._gamma()
     if n < _FEWEST or d < 2:
         return np.full(d, gamma**0.5)
     X = without_gaps(X, gamma**-0.5)
     X = X - X.mean(axis=0)
-    mass = None if weights is None else weights.shares / weights.unit
+    mass = np.ones(n) if weights is None else weights.shares / weights.unit
     target = u_centred(ideal, n, mass)
     chance = n**-0.5  # a Delta aligns so well
 
@@ -178,30 +141,25 @@ def aligned_scales(
 def u_centred(ideal: Block, n: int, mass: np.ndarray | None = None) -> Rows:
     """A target without diagonal and without what its row sums say, scaled to norm one.
 
-    ``U_ij = Y_ij - (Y_i· + Y_·j) / (n - 2) + Y_·· / ((n - 1)(n - 2))``, ``U_ii = 0``, where the
-    dots are sums over the other points. With weights it is what is left by the best ``a_i + a_j``,
-    both times the roots of the weights. Its products with kernels are unbiased [1]_: a kernel that
-    knows nothing of the labels has product zero on average, however narrow it is.
+    ``U_ij = Y_ij - a_i - a_j``, ``U_ii = 0``, with the best a by weights of the pairs, times the
+    roots of these. Its products with kernels are unbiased [1]_: a kernel that knows nothing of the
+    labels has product zero on average, however narrow it is.
 
     .. [1] L. Song, A. Smola, A. Gretton, J. Bedo, K. Borgwardt. "Feature selection via dependence
        maximization". JMLR 13, 2012.
     """
-    everything = slice(0, n)
+    w = np.ones(n) if mass is None else mass
 
     def off_diagonal(rows: slice) -> np.ndarray:
-        return _without_diagonal(ideal(rows, everything), rows)
+        return _without_diagonal(ideal(rows, slice(0, n)), rows)
 
     def centred(rows: slice) -> np.ndarray:
-        U = _without_diagonal(off_diagonal(rows) - sums[rows, None] - sums + constant, rows)
-        return U if mass is None else np.sqrt(np.outer(mass[rows], mass)) * U
+        U = _without_diagonal(off_diagonal(rows) - sums[rows, None] - sums, rows)
+        return np.sqrt(np.outer(w[rows], w)) * U
 
-    if mass is None:
-        sums = map_rows(lambda rows: off_diagonal(rows).sum(axis=1), n, _BLOCK_BYTES * n) / (n - 2)
-        constant = sums.sum() / (n - 1)
-    else:
-        each, constant = _inverses(mass), 0.0
-        sums = map_rows(lambda rows: off_diagonal(rows) @ mass, n, _BLOCK_BYTES * n)
-        sums = each / mass * (sums - (each @ sums) / (1.0 + np.sum(each)))
+    each = _inverses(w)
+    sums = map_rows(lambda rows: off_diagonal(rows) @ w, n, _BLOCK_BYTES * n)
+    sums = each / w * (sums - (each @ sums) / (1.0 + np.sum(each)))
     square = sum_rows(lambda rows: float(np.sum(centred(rows) ** 2)), n, _BLOCK_BYTES * n)
     return lambda rows: centred(rows) / (np.sqrt(square) or 1.0)
 
@@ -209,22 +167,17 @@ def u_centred(ideal: Block, n: int, mass: np.ndarray | None = None) -> Rows:
 def u_alignment(
     logs: np.ndarray, X: np.ndarray, target: Rows, mass: np.ndarray | None = None
 ) -> tuple[float, np.ndarray]:
-    """Cosine between a U-centred Gaussian and a target of :func:`u_centred`, and its gradient.
-
-    ``K_ij = exp(-Σ_f w_f (x_if - x_jf)²)``, and ``logs`` are the logarithms of w. One pass over
-    blocks of rows, O(n² d) time. Zero where centring leaves nothing of K.
-    """
+    """Cosine between a U-centred Gaussian and a target of :func:`u_centred`, and its gradient."""
     n, d = X.shape
+    w = np.ones(n) if mass is None else mass
     S = X * np.exp(0.5 * logs)
     powers = np.hstack([np.ones((n, 1)), X, X**2])
 
     def sums_of(rows: slice) -> tuple[Any, ...]:
         K = exp_of_negative(squared_distances(S[rows], S), 1.0, overwrite=True)
         K = _without_diagonal(K, rows)
-        weighted, squared = target(rows) * K, K * K
-        if mass is not None:
-            both = np.outer(mass[rows], mass)
-            weighted, squared, K = np.sqrt(both) * weighted, both * squared, mass * K
+        both = np.outer(w[rows], w)
+        weighted, squared, K = np.sqrt(both) * target(rows) * K, both * K * K, w * K
         by_row, by_product, by_square = (
             _moments(M, X[rows], powers) for M in (K, weighted, squared)
         )
@@ -234,14 +187,10 @@ def u_alignment(
     row_sums, row_moments, *totals = zip(*over_rows(sums_of, n, _BLOCK_BYTES * n), strict=True)
     sums, by_row = np.concatenate(row_sums), np.concatenate(row_moments)
     product, by_product, square, by_square = map(sum, totals)
-    row, total = 2.0 / (n - 2), 1.0 / (n - 1) / (n - 2)
-    norm = square - row * (sums @ sums) + total * sums.sum() ** 2
-    by_norm = by_square - row * (sums @ by_row) + total * sums.sum() * by_row.sum(axis=0)
-    if mass is not None:
-        each = _inverses(mass)
-        total, there = 2.0 / (1.0 + np.sum(each)), each @ sums
-        norm = square - 2.0 * (each * sums) @ sums + total * there**2
-        by_norm = by_square - 2.0 * (each * sums) @ by_row + total * there * (each @ by_row)
+    each = _inverses(w)
+    total, mean = 2.0 / (1.0 + np.sum(each)), each @ sums
+    norm = square - 2.0 * (each * sums) @ sums + total * mean**2
+    by_norm = by_square - 2.0 * (each * sums) @ by_row + total * mean * (each @ by_row)
     if norm <= _LEAST_SPREAD * square:
         return 0.0, np.zeros(d)
     value = product / np.sqrt(norm)

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from kernelmetric.compute import is_single, like, streamed, take_rows, unweighed
+from kernelmetric.compute import (
+    check_labels,
+    is_single,
+    label_column,
+    like,
+    streamed,
+    take_rows,
+    to_numpy,
+    unweighed,
+)
 from kernelmetric.compute.reductions import GramProducts, gram_products, row_products
 from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
 from kernelmetric.learners._checks import check_flags
 from kernelmetric.learners._progress import told
-from kernelmetric.selection._ideal import Block, ideal_kernel, weighted_by
 from kernelmetric.solvers import nonnegative_qp
+
+Block = Callable[[slice, slice], np.ndarray]
 
 _SAME = 1e-10  # two kernels at a cosine of one less this are one kernel
 _UNALIGNED = 1e-12  # an alignment below this is rounding
@@ -30,9 +43,8 @@ _LEAST_SPREAD, _LEAST_SINGLE_SPREAD = 1e-5, 3e-4
 class AlignedSum(Sum):
     """What :class:`KernelAlignment` learned: a weighted sum that remembers how.
 
-    Everywhere a :class:`Sum`. The terms are the base kernels that got a weight, the weights are
-    those of the kernels as they are, γ_i / ‖K_i‖ up to one common factor. ``clone`` keeps both
-    and forgets the attributes, as it does with every estimator; ``bind`` keeps them.
+    The terms are the base kernels that got a weight, the weights are γ_i / ‖K_i‖ up to one common
+    factor. ``clone`` forgets the attributes; ``bind`` keeps them.
 
     Parameters
     ----------
@@ -48,11 +60,9 @@ class AlignedSum(Sum):
     weights_ : ndarray of shape (m,)
         γ of eq. (12) of [1]_: weights of the base kernels scaled to norm one, with γᵀb = 1.
     alignment_ : float
-        Alignment of the sum with the ideal kernel, between 0 and 1, on the points that chose the
-        weights.
+        Alignment of the sum with the ideal kernel, on the points that chose the weights.
     alignment_error_ : float
-        Standard error of ``alignment_`` where it was estimated from a sample of the rows; 0.0
-        where all rows were used.
+        Standard error of ``alignment_``, estimated from a sample of the rows; 0.0 for all rows.
     base_alignments_ : ndarray of shape (m,)
         Alignment of each base kernel by itself.
     S_ : ndarray of shape (m, m)
@@ -62,9 +72,8 @@ class AlignedSum(Sum):
 
     References
     ----------
-    .. [1] R. Chatpatanasiri, T. Korsrilabutr, P. Tangchanachaianan, B. Kijsirikul. "A new
-       kernelization framework for Mahalanobis distance learning algorithms". Neurocomputing,
-       2010.
+    .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
+       learning algorithms", Neurocomputing 73 (2010).
 
     Examples
     --------
@@ -74,30 +83,8 @@ class AlignedSum(Sum):
     0.5 * RBF(gamma=1.0) + RBF(gamma=2.0)
     """
 
-    base_kernels_: list[Kernel]
-    weights_: np.ndarray
-    alignment_: float
-    alignment_error_: float
-    base_alignments_: np.ndarray
-    S_: np.ndarray
-    b_: np.ndarray
-
-    def bind(self, X: Any, y: Any = None) -> AlignedSum:
-        """Return an equal kernel: it was bound to the data it was aligned on.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Ignored.
-        y : array of shape (n,), default=None
-            Ignored.
-
-        Returns
-        -------
-        AlignedSum
-            A new kernel with the same attributes.
-        """
-        return deepcopy(self)
+    def _bound(self, X: Any, y: Any) -> AlignedSum:
+        return deepcopy(self)  # it was bound to the data it was aligned on
 
 
 class KernelAlignment(Kernel):
@@ -109,9 +96,8 @@ class KernelAlignment(Kernel):
        \qquad K = \sum_i \gamma_i \frac{K_i}{\|K_i\|_F}
 
     ``bind(X, y)`` solves this quadratic program, eq. (12) of [1]_, and returns an
-    :class:`AlignedSum`. The sum is scaled to unit total variance of the training points in its
-    feature space, since alignment leaves the scale open. A kernel gets weight 0 if centring leaves
-    it without digits, or if it is numerically equal to a better one.
+    :class:`AlignedSum`, scaled to unit total variance of the training points in its feature space.
+    A kernel gets weight 0 if centring leaves it without digits, or if it equals a better one.
 
     Parameters
     ----------
@@ -121,8 +107,8 @@ class KernelAlignment(Kernel):
         The ideal kernel Y. "classes": 1 within a class and -1/(p - 1) between the p classes, as
         in [1]_; "same": 1 and 0, as in [2]_; "regression": the products of the centred y.
     centered : bool, default=False
-        Whether to align HKH with HYH, H = I - 11ᵀ/n. Distances see only the centred kernel, so
-        this is usually the better choice for metrics; False is the formula of [1]_.
+        Whether to align HKH with HYH, H = I - 11ᵀ/n, usually the better choice for metrics; False
+        is the formula of [1]_.
     local : Kernel or str, default=None
         A kernel L that says which points are near: Y ∘ L is the target then, in which distant
         points of one class need not be alike. None: all pairs count the same.
@@ -134,26 +120,16 @@ class KernelAlignment(Kernel):
     verbose : bool, default=False
         Say on standard error when the choice begins, and how well the sum is aligned.
 
-    See Also
-    --------
-    rbf_widths : The default base kernels.
-    polynomial_degrees : Base kernels for images.
-    AlignedScales : Scales of features too, where some are noise.
-    Delta : A ridge; worth adding to the base kernels.
-
     Notes
     -----
-    O(m n² (d + m)) time for m kernels, n points and d features. The Gram matrices are never
-    whole: one tile of all of them is in memory, and m × n row sums.
+    O(m n² (d + m)) time for m kernels, n points and d features; one tile of all Gram matrices is in
+    memory, and m × n row sums.
 
     References
     ----------
-    .. [1] R. Chatpatanasiri, T. Korsrilabutr, P. Tangchanachaianan, B. Kijsirikul. "A new
-       kernelization framework for Mahalanobis distance learning algorithms". Neurocomputing,
-       2010, section 4.
+    .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
+       learning algorithms", Neurocomputing 73 (2010), section 4.
     .. [2] J. T. Kwok, I. W. Tsang. "Learning with idealized kernels". ICML, 2003, section 2.
-    .. [3] C. Cortes, M. Mohri, A. Rostamizadeh. "Algorithms for learning kernels based on
-       centered alignment". JMLR 13, 2012.
 
     Examples
     --------
@@ -195,27 +171,13 @@ class KernelAlignment(Kernel):
         except ValueError:  # bind will say what is wrong; asking must not
             return False
 
-    def bind(self, X: Any, y: Any = None) -> AlignedSum:
-        """Learn the weights.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Training points.
-        y : array of shape (n,)
-            Their labels; numbers for ``target="regression"``. Where rows have weights
-            (:class:`~kernelmetric.compute.Weighed`), all sums over points are by weights.
-
-        Returns
-        -------
-        AlignedSum
-            The learned kernel.
-        """
+    def _bound(self, X: Any, y: Any) -> AlignedSum:
         check_flags(self)
         with told(type(self).__name__, "aligning kernels with labels", self.verbose) as found:
             aligned = self._aligned(X, y)
-            found.append(f"{len(aligned.kernels)} of {len(aligned.base_kernels_)} kernels")
-            found.append(f"alignment {aligned.alignment_:.3g}")
+            known = vars(aligned)
+            found.append(f"{len(aligned.kernels)} of {len(known['base_kernels_'])} kernels")
+            found.append(f"alignment {known['alignment_']:.3g}")
         return aligned
 
     def _aligned(self, X: Any, y: Any) -> AlignedSum:
@@ -236,7 +198,9 @@ class KernelAlignment(Kernel):
             shares = shares if shares is None or rows is None else shares[rows]
             tiles, n = _tiles(kernels, points, ideal), points.shape[0]
             sums = gram_products(tiles, n, population=N, weights=shares)
-        self._check_finite(kernels, sums, X)
+        for kernel, product in zip(kernels, np.diagonal(sums.plain)[:-1], strict=True):
+            if not np.isfinite(product):
+                raise ValueError(kernel._overflow_message(X, None))
         norms = _norms(sums, single=is_single(X), centered=self.centered)
         products = sums.centred if self.centered else sums.plain
         cosines = products * np.outer(_inverse(norms), _inverse(norms))
@@ -249,18 +213,21 @@ class KernelAlignment(Kernel):
         )
         chosen = np.flatnonzero(factors)
         aligned = AlignedSum([kernels[i] for i in chosen], factors[chosen].tolist())
-        aligned.base_kernels_ = kernels
-        aligned.S_, aligned.b_ = S, b * norms[-1]
-        aligned.weights_ = v / (v @ aligned.b_)
-        aligned.base_alignments_ = b
-        aligned.alignment_ = float(v @ b / np.sqrt(v @ S @ v))
-        aligned.alignment_error_ = 0.0
+        error = 0.0
         if rows is not None:
             means = np.vstack([factors @ sums.row_means[:-1], sums.row_means[-1]])
             tiles = _tiles([aligned], points, ideal)
             some = means if self.centered else None
-            by_row = row_products(tiles, n, means=some, weights=shares)
-            aligned.alignment_error_ = alignment_error(by_row, N)
+            error = alignment_error(row_products(tiles, n, means=some, weights=shares), N)
+        aligned.__dict__.update(
+            base_kernels_=kernels,
+            S_=S,
+            b_=b * norms[-1],
+            weights_=v / (v @ b * norms[-1]),
+            base_alignments_=b,
+            alignment_=float(v @ b / np.sqrt(v @ S @ v)),
+            alignment_error_=error,
+        )
         return aligned
 
     def _base_kernels(self) -> list[Kernel]:
@@ -273,19 +240,9 @@ class KernelAlignment(Kernel):
             )
         return [as_kernel(kernel) for kernel in self.kernels]
 
-    def _check_finite(self, kernels: list[Kernel], sums: GramProducts, X: Any) -> None:
-        for kernel, product in zip(kernels, np.diagonal(sums.plain)[:-1], strict=True):
-            if not np.isfinite(product):
-                raise ValueError(kernel._overflow_message(X, None))
-
 
 def aligned_weights(S: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Non-negative weights of the most aligned sum of kernels of norm one.
-
-    S are products of the kernels, b their alignments with the target. Up to a factor, the solution
-    of eq. (12) of the paper: fixing γᵀb there only sets the scale, and without it the program is
-    non-negative least squares.
-    """
+    """Non-negative weights of the most aligned sum of kernels of norm one."""
     kept: list[int] = []
     for i in np.argsort(-b, kind="stable"):  # of equal kernels the best stays
         if S[i, i] > 0 and not np.any(S[i, kept] >= 1.0 - _SAME):
@@ -295,6 +252,7 @@ def aligned_weights(S: np.ndarray, b: np.ndarray) -> np.ndarray:
             f"Got base kernels whose alignment with y is at most {b.max():.2g}, but expected one "
             "that sees the labels: try other kernels, or scaled features."
         )
+    # Eq. (12) of the paper up to a factor: fixing γᵀb there only sets the scale.
     v = np.zeros(len(b))
     v[kept] = nonnegative_qp(S[np.ix_(kept, kept)], b[kept])[0]
     return v
@@ -364,3 +322,48 @@ def _total_variance(weights: np.ndarray, sums: GramProducts, n: float) -> float:
     trace = weights @ sums.traces[:-1] / n
     variance = trace - weights @ sums.totals[:-1] / n**2
     return float(variance if variance > _SAME * trace else trace)
+
+
+def ideal_kernel(
+    y: Any, X: Any, target: str, rows: np.ndarray | None = None, weights: np.ndarray | None = None
+) -> Block:
+    """The kernel that the labels would like, as a function of two slices of ``rows``."""
+    if not isinstance(target, str) or target not in ("classes", "same", "regression"):
+        raise ValueError(f"Got target={target!r}, but expected 'classes', 'same' or 'regression'.")
+    if y is None:
+        raise ValueError(
+            "Got y=None, but KernelAlignment requires y to be passed, as it learns the kernel from "
+            "labels: try kernel='rbf' where there are none."
+        )
+    chosen: Any = slice(None) if rows is None else rows
+    if target == "regression":
+        t = _centred_numbers(y, X, weights)[chosen]
+        return lambda i, j: np.outer(t[i], t[j])
+    labels = label_column(y)
+    unknown = labels.dtype.kind == "f" and not np.all(np.isfinite(labels))  # check_labels says so
+    if not unknown and type_of_target(labels) == "continuous":
+        raise ValueError(
+            f"Got continuous y, but target={target!r} expected class labels: try "
+            "target='regression'."
+        )
+    codes = check_labels(y, X)
+    between = 0.0 if target == "same" else -1.0 / codes.max()  # p - 1 is the last code
+    codes = codes[chosen]
+    return lambda i, j: np.where(codes[i, None] == codes[None, j], 1.0, between)
+
+
+def weighted_by(kernel: Any, X: Any, ideal: Block) -> Block:
+    """An ideal kernel that asks only near points to be alike: the product with a bound kernel."""
+    return lambda i, j: ideal(i, j) * to_numpy(kernel(X[i, :], None if i == j else X[j, :]))
+
+
+def _centred_numbers(y: Any, X: Any, weights: np.ndarray | None) -> np.ndarray:
+    t = np.asarray(column_or_1d(to_numpy(y) if is_array_api_obj(y) else np.asarray(y)))
+    check_consistent_length(X, t)
+    if t.dtype.kind not in "fiub" or not np.all(np.isfinite(t)) or np.all(t == t[:1]):
+        raise ValueError(
+            "Got y that is constant, not finite or not numeric, but target='regression' expected "
+            "numbers that differ: try target='classes' for labels."
+        )
+    t = t.astype(np.float64)
+    return t - np.average(t, weights=weights)

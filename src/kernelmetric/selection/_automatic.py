@@ -17,10 +17,8 @@ def automatic_kernel(kernel: Any) -> Kernel:
     Parameters
     ----------
     kernel : str, Kernel or callable
-        "auto" is :class:`LeaveOneOutRidge`, the kernel and the ridge with which ridge regression
-        predicts points left out best; without labels, the RBF of median width. "aligned" is
-        :class:`KernelAlignment`, the papers' sum of 21 widths. Everything else passes through
-        :func:`kernelmetric.kernels.as_kernel`.
+        "auto" is :class:`LeaveOneOutRidge`, "aligned" is :class:`KernelAlignment`. Everything else
+        passes through :func:`kernelmetric.kernels.as_kernel`.
 
     Returns
     -------

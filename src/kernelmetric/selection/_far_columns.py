@@ -16,10 +16,7 @@ _FARTHEST = 1e5  # usual distances, beyond which every kernel that is tried is z
 
 
 def units_of(X: Any) -> np.ndarray | None:
-    """Scales that bring columns 10³⁰ times as wide, or narrow, as others to the spread of these.
-
-    None where there are none, or the one in the middle is out of range itself.
-    """
+    """Scales that bring columns 10³⁰ times as wide, or narrow, as others to the spread of these."""
     with np.errstate(all="ignore"):
         some = to_numpy(take_rows(X, evenly(X.shape[0], _ROWS))).astype(np.float64)
         wide = np.max(np.abs(some - some[:1]), axis=0)
@@ -45,11 +42,7 @@ def _spread(values: np.ndarray) -> float:
 
 
 def without_gaps(X: np.ndarray, usual: float) -> np.ndarray:
-    """Points whose far values are drawn nearer, to where every kernel is still zero.
-
-    Gaps in a column are 10⁵ usual distances at most: a value of 10¹⁸ would leave no digits for the
-    differences of others.
-    """
+    """Points whose far values are drawn nearer, to where every kernel is still zero."""
     most = _FARTHEST * usual
     wide = np.flatnonzero(np.ptp(X, axis=0) > most)
     if not len(wide):

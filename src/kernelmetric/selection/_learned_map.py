@@ -1,8 +1,4 @@
-"""Directions that matter: a map of the features, from the gradients of ridge regression.
-
-A scale for each feature cannot turn up a direction that is no feature. The average gradient outer
-product can, where there are points enough.
-"""
+"""Directions that matter: a map of the features, from the gradients of ridge regression."""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelmetric.learners._feature_rounds import KERNELS, feature_rounds, square_root
+from kernelmetric.selection._relevance import Sample
 from kernelmetric.solvers import FARTHEST, RIDGES, Family, Grid, evenly, ridge_solution
 
 _GAIN = 0.95  # a map must lower the error this far on points that it was not learned from
@@ -43,10 +40,7 @@ class Judged(NamedTuple):
 
     @property
     def is_better(self) -> bool:
-        """Whether it should be used.
-
-        A squared error may fall because classes become surer, and no better.
-        """
+        """Whether it should be used."""
         if np.isnan(self.won):
             return self.gain < _GAIN_OF_NUMBERS
         more, error = self.won - self.lost, np.sqrt(self.won + self.lost)
@@ -55,51 +49,42 @@ class Judged(NamedTuple):
 
 
 def learned_map(
-    X: np.ndarray,
-    Y: np.ndarray,
-    family: Family,
-    place: tuple[int, int],
-    scales: Sequence[np.ndarray | None],
-    roots: np.ndarray | None = None,
+    sample: Sample, family: Family, place: tuple[int, int], scales: Sequence[np.ndarray | None]
 ) -> Judged | None:
     """A map under which ridge regression may predict others of the points better.
 
-    Thirds of the points are predicted from the others: by regressions on mapped points, whose map
-    was learned from these others, and by the kernel to beat, of ``family`` at ``place`` on its
-    grid. ``scales`` has its scales for each third to look at. None for fewer than 100 points or
-    three a feature, more than 128 features, or no points left to win.
+    Thirds of the points are predicted from the others, on mapped points and by the kernel to beat:
+    of ``family`` at ``place`` on its grid, with ``scales`` for each third to look at.
     """
-    d = X.shape[1]
-    if len(Y) < max(_LEAST_ROWS, _ROWS_A_FEATURE * d) or d > _MOST_FEATURES:
+    n, d = sample.X.shape
+    if n < max(_LEAST_ROWS, _ROWS_A_FEATURE * d) or d > _MOST_FEATURES:
         return None
-    classes = bool(np.all(np.abs(Y) == 1.0))
+    classes = bool(np.all(np.abs(sample.Y) == 1.0))
     after, before = np.zeros(_ROUNDS), 0.0
     won, lost = np.full((2, _ROUNDS), 0.0 if classes else np.nan)
     maps = np.zeros((_ROUNDS, d, d))
-    counts = np.ones(len(Y)) if roots is None else roots**2
     start = None
     for k, s in enumerate(scales):
-        judged = np.arange(k, len(Y), 3)
-        others = np.delete(np.arange(len(Y)), judged)
-        learn = others[evenly(len(others), _ROWS)]
         s = np.ones(d) if s is None else s
-        Z = X * s
-        some, w = _of(roots, learn), counts[judged]
-        plain = Y[judged] - _predicted(Z[learn], Y[learn], Z[judged], family, place, some)
+        others = np.delete(np.arange(n), slice(k, None, 3))
+        learn = sample.mapped(s).take(others[evenly(len(others), _ROWS)])
+        judged = sample.mapped(s).take(slice(k, None, 3))
+        w = np.ones(len(judged.Y)) if judged.roots is None else judged.roots**2
+        plain = judged.Y - _predicted(learn, judged.X, family, place)
         before += np.sum(w @ plain**2)
-        if k == 0 and classes and np.sum(w * ~_right(Y[judged], plain)) < _TO_WIN * len(Y):
+        if k == 0 and classes and np.sum(w * ~_right(judged.Y, plain)) < _TO_WIN * n:
             return None  # there is nothing left to win
         if start is None:
-            few = learn[evenly(len(learn), _FEW_ROWS)]
-            start = Grid(Z[few], Y[few], KERNELS["laplace"], roots=_of(roots, few)).sweep().best
-        rounds = feature_rounds(Z[learn], Y[learn], "laplace", place=start, roots=some)
+            few = learn.take(evenly(len(learn.Y), _FEW_ROWS))
+            start = few.grid(KERNELS["laplace"]).sweep().best
+        rounds = feature_rounds(learn.X, learn.Y, "laplace", place=start, roots=learn.roots)
         t = -1
         for t, fit in enumerate(islice(rounds, 1, _ROUNDS + 1)):
-            mapped = Y[judged] - fit.predict(Z[judged])
+            mapped = judged.Y - fit.predict(judged.X)
             after[t] += np.sum(w @ mapped**2)
             if k == t == 0 and not after[0] < _HOPELESS[0] * before:
                 break
-            right = [_right(Y[judged], residuals) for residuals in (mapped, plain)]
+            right = [_right(judged.Y, residuals) for residuals in (mapped, plain)]
             won[t] += np.sum(w * (right[0] > right[1]))
             lost[t] += np.sum(w * (right[0] < right[1]))
             maps[t] += s[:, None] * (fit.L.T @ fit.L) * s
@@ -115,28 +100,20 @@ def learned_map(
     return Judged(float(after[best] / before), float(won[best]), float(lost[best]), L)
 
 
-def _of(roots: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
-    return None if roots is None else roots[rows]
-
-
 def _right(Y: np.ndarray, residuals: np.ndarray) -> np.ndarray:
     """Which points are given their class."""
     return np.argmax(Y - residuals, axis=1) == np.argmax(Y, axis=1)
 
 
 def _predicted(
-    X: np.ndarray,
-    Y: np.ndarray,
-    X_new: np.ndarray,
-    family: Family,
-    place: tuple[int, int],
-    roots: np.ndarray | None,
+    known: Sample, X_new: np.ndarray, family: Family, place: tuple[int, int]
 ) -> np.ndarray:
     """Targets of new points, with the width and ridge of a place."""
-    gamma = float(Grid(X, Y, family).gammas[place[0]])
+    gamma = float(Grid(known.X, known.Y, family).gammas[place[0]])
 
     def values(D: np.ndarray) -> np.ndarray:
         return np.exp(-np.minimum(gamma * D, FARTHEST))
 
-    alpha = ridge_solution(values(family.distances(X)), Y, float(RIDGES[place[1]]), roots)
-    return (values(family.distances(X_new, X)) + 1.0) @ alpha
+    K = values(family.distances(known.X))
+    alpha = ridge_solution(K, known.Y, float(RIDGES[place[1]]), known.roots)
+    return (values(family.distances(X_new, known.X)) + 1.0) @ alpha

@@ -22,12 +22,12 @@ from kernelmetric.compute import (
     unweighed,
 )
 from kernelmetric.graphs import coded_targets, spread_rows
-from kernelmetric.kernels import RBF, Kernel, Laplacian, Rescaled, rescaled
+from kernelmetric.kernels import RBF, Kernel, Laplacian, Rescaled
 from kernelmetric.learners._checks import check_flags
 from kernelmetric.learners._progress import told
 from kernelmetric.selection._far_columns import refuse_overflow, units_of, without_gaps
 from kernelmetric.selection._learned_map import learned_map
-from kernelmetric.selection._relevance import checked_groups, relevances
+from kernelmetric.selection._relevance import Sample, checked_groups, relevances
 from kernelmetric.solvers import RIDGES, Family, Grid, evenly
 
 FAMILIES = (
@@ -74,27 +74,22 @@ class LeaveOneOutRidge(Kernel):
     .. math:: r_i = \frac{(GY)_i}{G_{ii}}, \qquad G = (K + 1 + \lambda I)^{-1},
 
     where Y holds a column of ±1 for each class, or the standardized target. ``bind`` returns the
-    kernel with the smallest mean squared residual; its ``ridge_`` is λ. The search tries a grid of
-    widths and ridges on 160 rows. On all rows it starts at the best of these and moves to better
-    neighbours, by the errors on 400 of them. It also learns a scale for each feature on some of
-    the points. If the scales lower the error on other points by a tenth, it returns the kernel on
-    rescaled features. If several features share a scale, a twenty-fifth is enough. It also learns
-    a map of up to 128 features, from the average gradient outer product of ridge regressions (see
-    :class:`~kernelmetric.learners.RFM`). If the map lowers the error on other points by a twentieth
-    more and clearly more of them get their right class, or if it lowers the error by a quarter, it
-    returns the kernel on mapped points. It takes m³ time and some m × m arrays for m rows, on one
-    thread. The number of threads changes nothing.
+    kernel with the smallest mean squared residual; its ``ridge_`` is λ. It also learns a scale for
+    each feature on some of the points, and a map of up to 128 features, from the average gradient
+    outer product of ridge regressions (see :class:`~kernelmetric.learners.RFM`). Where these lower
+    the error on other points clearly, it returns the kernel on rescaled or mapped features. It
+    takes m³ time and some m × m arrays for m rows, on one thread.
 
     Parameters
     ----------
     max_samples : int, default=500
-        The most rows to look at; of more, a stratified sample is drawn. Where these are less than
-        an eighth of all, up to four times as many judge width and ridge in the end.
+        The most rows to look at, a stratified sample; where these are less than an eighth of all,
+        up to four times as many judge width and ridge in the end.
     random_state : int, RandomState or None, default=0
         For the sample.
     groups : array-like of int of shape (d,), default=None
-        The group of each feature, such as the column of a table it was made of, from 0 on: those
-        of one group have one scale. None: each feature has its own.
+        The group of each feature, from 0 on: those of one group have one scale. None: each has its
+        own.
     verbose : bool, default=False
         Say on standard error when the choice begins, and which kernel it is.
 
@@ -103,10 +98,8 @@ class LeaveOneOutRidge(Kernel):
     Without y, ``bind`` returns the RBF of median width. Where labels cannot choose (one class,
     fewer than eight points, or points that coincide) it returns ``RBF("median")``, its ridge 0.1.
     A floating-point y with fractions, or with fewer than four rows per value, is a continuous
-    target. For sparse X only the RBF is tried, on common scales. The ridge chosen on a sample is
-    kept for all rows: it is the noise of one target beside the variance of the function. Where rows
-    have weights, errors count by them, in the regression and on points left out; the
-    ridge is that of a row of mean weight.
+    target. For sparse X only the RBF is tried, on common scales. Where rows have weights, errors
+    count by them, and the ridge is that of a row of mean weight.
 
     Cells that are 100 times as far from the median of their column as all others, such as 9999 for
     a missing value, are named in a :class:`~kernelmetric.compute.FarCellWarning`; the choice does
@@ -114,11 +107,9 @@ class LeaveOneOutRidge(Kernel):
 
     What ``bind`` returns carries ``ridge_`` and what was tried: ``candidates_`` (the error of each
     family, and of each with scales, by name), and for the chosen one ``gammas_``, ``ridges_`` and
-    the grid ``loo_errors_``, NaN where the search did not go; all but the best by 400 rows.
-    ``effective_dimension_`` is the sum of w / (w + λ) over the eigenvalues w of K + 1 on the rows
-    looked at: so many directions carry the prediction. Of more than 4,000 points in classes,
-    ``loo_mistakes_`` is the share of these rows that is given another class when left out, NaN
-    otherwise. All these errors chose the kernel, so those of new points are a little larger.
+    the grid ``loo_errors_``, NaN where the search did not go. ``effective_dimension_`` is the sum
+    of w / (w + λ) over the eigenvalues w of K + 1. Of more than 4,000 points in classes,
+    ``loo_mistakes_`` is the share that is given another class when left out, NaN otherwise.
 
     Examples
     --------
@@ -146,21 +137,7 @@ class LeaveOneOutRidge(Kernel):
         self.groups = groups
         self.verbose = verbose
 
-    def bind(self, X: Any, y: Any = None) -> Kernel:
-        """Return the chosen kernel.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Training points.
-        y : array of shape (n,) or (n, p), default=None
-            Labels or targets, :class:`~kernelmetric.compute.Weighed` where rows have weights.
-
-        Returns
-        -------
-        Kernel
-            A concrete kernel, or the median-width RBF where y is None.
-        """
+    def _bound(self, X: Any, y: Any) -> Kernel:
         check_flags(self)
         X, _ = self._check_blocks(X, None)
         if not (is_sparse(X) or streamed(X)):
@@ -177,28 +154,32 @@ class LeaveOneOutRidge(Kernel):
         if labels is None:
             return median
         targets = coded_targets(labels, X)
-        rows = targets.sample(self._most_rows(), self.random_state)
-        Y = targets.columns(rows)
+        shares = None if weights is None else weights.shares
         usual = float(median._gamma()) ** -0.5
-        sample = _sample(X, rows, usual)
-        unlike = np.ptp(Y, axis=0).any() and squared_distances(sample).any()
+
+        def sample_of(rows: np.ndarray) -> Sample:
+            roots = None if shares is None else np.sqrt(shares[rows] / np.mean(shares[rows]))
+            points = take_rows(X, rows)
+            if not is_sparse(points):
+                points = without_gaps(to_numpy(points).astype(np.float64), usual)
+            return Sample(points, targets.columns(rows), roots)
+
+        rows = targets.sample(self._most_rows(), self.random_state)
+        sample = sample_of(rows)
+        unlike = np.ptp(sample.Y, axis=0).any() and squared_distances(sample.X).any()
         if len(rows) < _FEWEST_ROWS or not unlike:
             median.__dict__["ridge_"] = FALLBACK_RIDGE
             return median
         # One thread, whatever there are: another number of them rounds differently, and those of
         # a BLAS cost more than they give on so few rows. Far points may underflow.
         what = f"comparing kernels on {len(rows):,} rows"
-        telling = told(type(self).__name__, what, self.verbose)
-        with np.errstate(all="ignore"), one_thread(), telling as found:
+        progress = told(type(self).__name__, what, self.verbose)
+        with np.errstate(all="ignore"), one_thread(), progress as found:
             groups = checked_groups(self.groups, X.shape[1])
-            shares = None if weights is None else weights.shares
-            choice = choose(sample, Y, targets.key[rows], groups, _of(shares, rows))
-            mistakes = np.nan
+            choice, mistakes = choose(sample, targets.key[rows], groups), np.nan
             if (more := self._rows_again(len(targets.key))) > len(rows):
                 rows = targets.sample(more, self.random_state)
-                sample = _sample(X, rows, usual)
-                Y = targets.columns(rows)
-                choice = choose_again(choice, sample, Y, _of(shares, rows))
+                choice = choose_again(choice, sample_of(rows))
                 mistakes = choice.grid.mistakes()
             how = {1: ", rescaled", 2: ", mapped"}.get(np.ndim(getattr(choice.kernel, "scales", 0)))
             found += [f"{choice.grid.name}{how or ''}", f"left-out error {choice.grid.error:.3g}"]
@@ -219,10 +200,8 @@ class LeaveOneOutRidge(Kernel):
 
         Parameters
         ----------
-        n_samples : int
-            Number of training points.
-        n_features : int
-            Number of features.
+        n_samples, n_features : int
+            Shape of the training points.
 
         Returns
         -------
@@ -246,37 +225,27 @@ class LeaveOneOutRidge(Kernel):
         return min(n // _SHARE, _MORE * self._most_rows())
 
 
-def choose(
-    X: Any,
-    Y: np.ndarray,
-    key: np.ndarray,
-    groups: np.ndarray | None = None,
-    shares: np.ndarray | None = None,
-) -> Choice:
-    """The kernel with the smallest error on points left out.
-
-    Few rows say where to look, all of them which is best. ``key`` are class codes or the target;
-    features of one group have one scale; ``shares`` are weights of the errors.
-    """
-    order, columns = spread_rows(X, key, Y.shape[1])
-    X, Y = X[order], Y[np.ix_(order, columns)]
-    roots = None if shares is None else np.sqrt(shares / np.mean(shares))[order]
-    families = FAMILIES[:1] if is_sparse(X) else FAMILIES
-    coarse, grids = _looked_up(X, Y, families, roots)
+def choose(sample: Sample, key: np.ndarray, groups: np.ndarray) -> Choice:
+    """The kernel with the smallest error on points left out."""
+    order, columns = spread_rows(sample.X, key, sample.Y.shape[1])
+    sample = sample._replace(Y=sample.Y[:, columns]).take(order)
+    n, d = sample.X.shape
+    families = FAMILIES[:1] if is_sparse(sample.X) else FAMILIES
+    coarse, grids = _looked_up(sample, families)
     common = min(grids, key=lambda grid: grid.error)
     candidates = {grid.name: grid.error for grid in grids}
     scales = learned = None
-    grouped = groups is not None and groups.max() + 1 < X.shape[1]
-    if not is_sparse(X) and X.shape[0] >= _LEAST_ROWS and X.shape[1] > 1:
-        learned = _learned_scales(X, Y, coarse[0].starts(X.shape[1]), common, groups, roots)
+    grouped = groups.max() + 1 < d
+    if not is_sparse(sample.X) and n >= _LEAST_ROWS and d > 1:
+        learned = _learned_scales(sample, coarse[0].starts(d), common, groups)
         errors = common.error * learned.gains
         candidates |= {f"{g.name}, rescaled": float(e) for g, e in zip(grids, errors, strict=True)}
         if learned.gains.min() < (_GROUP_GAIN if grouped else _GAIN):
             # Two blocks of half the points take a quarter of the time of one of all.
-            halves = [(X[k::2], Y[k::2], _of(roots, slice(k, None, 2))) for k in (0, 1)]
+            halves = [sample.take(slice(k, None, 2)) for k in (0, 1)]
             scales = _scales(relevances(halves, learned.logs[-1], _LAST_STEPS, groups)[1])
             grids = [
-                Grid(X * scales, Y, grid.family, _JUDGED, roots).look([place])
+                sample.mapped(scales).grid(grid.family, _JUDGED).look([place])
                 for grid, place in zip(grids, learned.places, strict=True)
             ]
     grid, racing = _best(grids)
@@ -288,37 +257,38 @@ def choose(
         if scales is not None:  # those of the first third serve the second, where it was not asked
             used = [_scales(logs) for logs in (learned.logs * 2)[:2]]
             error = common.error * float(learned.gains.min())
-        found = learned_map(X, Y, grid.family, grid.best, used, roots)
+        found = learned_map(sample, grid.family, grid.best, used)
         if found is not None:
             candidates["mapped"] = error * found.gain
             if found.L is not None and found.is_better:
                 scales = found.L
-                grid, racing = _best(_looked_up(X @ scales.T, Y, families, roots)[1])
-    return Choice(*_best_of(grid, scales), candidates, grid, racing)
+                grid, racing = _best(_looked_up(sample.mapped(scales), families)[1])
+    return _choice(grid, scales, candidates, racing)
 
 
-def choose_again(choice: Choice, X: Any, Y: np.ndarray, shares: np.ndarray | None = None) -> Choice:
+def choose_again(choice: Choice, sample: Sample) -> Choice:
     """The same choice, on its scales, with the width, ridge and perhaps family more rows prefer."""
     scales = choice.kernel.scales if isinstance(choice.kernel, Rescaled) else None
-    X = X if scales is None else rescaled(X, scales)
-    roots = None if shares is None else np.sqrt(shares / np.mean(shares))
+    sample = sample.mapped(scales)
     racing = [
-        Grid(X, Y, grid.family, _JUDGED_AGAIN, roots).look([grid.best]).climb(_STEPS)
+        sample.grid(grid.family, _JUDGED_AGAIN).look([grid.best]).climb(_STEPS)
         for grid in choice.racing
     ]
     grid = min(racing, key=lambda grid: grid.error).settle()
     candidates = choice.candidates
     if scales is None:
         candidates = candidates | {grid.name: grid.error for grid in racing}
-    return Choice(*_best_of(grid, scales), candidates, grid, racing)
+    return _choice(grid, scales, candidates, racing)
 
 
-def _sample(X: Any, rows: np.ndarray, usual: float) -> Any:
-    """Some points, sparse or in float64, without gaps of many usual distances."""
-    sample = take_rows(X, rows)
-    if is_sparse(sample):
-        return sample
-    return without_gaps(to_numpy(sample).astype(np.float64), usual)
+def _choice(
+    grid: Grid, scales: np.ndarray | None, candidates: dict[str, float], racing: list[Grid]
+) -> Choice:
+    """The best kernel of a grid, on rescaled features where there are scales."""
+    i, j = grid.best
+    kernel: Kernel = grid.family.kernel(gamma=float(grid.gammas[i]))
+    kernel = kernel if scales is None else Rescaled(kernel, scales)
+    return Choice(kernel, float(RIDGES[j]), candidates, grid, racing)
 
 
 def _in_units(kernel: Kernel, units: np.ndarray) -> Kernel:
@@ -330,20 +300,11 @@ def _in_units(kernel: Kernel, units: np.ndarray) -> Kernel:
     return found
 
 
-def _best_of(grid: Grid, scales: np.ndarray | None) -> tuple[Kernel, float]:
-    """The best kernel of a grid, on rescaled features where there are scales, and its ridge."""
-    i, j = grid.best
-    kernel: Kernel = grid.family.kernel(gamma=float(grid.gammas[i]))
-    return kernel if scales is None else Rescaled(kernel, scales), float(RIDGES[j])
-
-
-def _looked_up(
-    X: Any, Y: np.ndarray, families: tuple[Family, ...], roots: np.ndarray | None
-) -> tuple[list[Grid], list[Grid]]:
+def _looked_up(sample: Sample, families: tuple[Family, ...]) -> tuple[list[Grid], list[Grid]]:
     """Grids of few rows, and of all rows at the best places of the few."""
-    few = evenly(len(Y), _FEW_ROWS)
-    coarse = [Grid(X[few], Y[few], family, roots=_of(roots, few)).sweep() for family in families]
-    return coarse, [Grid(X, Y, grid.family, _JUDGED, roots).look(grid.valleys) for grid in coarse]
+    few = sample.take(evenly(len(sample.Y), _FEW_ROWS))
+    coarse = [few.grid(family).sweep() for family in families]
+    return coarse, [sample.grid(grid.family, _JUDGED).look(grid.valleys) for grid in coarse]
 
 
 def _best(grids: list[Grid]) -> tuple[Grid, list[Grid]]:
@@ -366,40 +327,27 @@ class _Learned(NamedTuple):
 
 
 def _learned_scales(
-    X: np.ndarray,
-    Y: np.ndarray,
-    starts: list[np.ndarray],
-    common: Grid,
-    groups: np.ndarray | None,
-    roots: np.ndarray | None,
+    sample: Sample, starts: list[np.ndarray], common: Grid, groups: np.ndarray
 ) -> _Learned:
     after, before, found = np.zeros(len(FAMILIES)), 0.0, []
     for k in range(2):
-        judge = slice(k, None, 3)
-        others = np.delete(np.arange(len(Y)), judge)
-        learn = others[evenly(len(others), _ROWS_FOR_SCALES)]
-        block = [(X[learn], Y[learn], _of(roots, learn))]
-        ends = [relevances(block, start, _FIRST_STEPS, groups) for start in starts]
+        judges = slice(k, None, 3)
+        others = np.delete(np.arange(len(sample.Y)), judges)
+        learn = [sample.take(others[evenly(len(others), _ROWS_FOR_SCALES)])]
+        judge = sample.take(judges)
+        ends = [relevances(learn, start, _FIRST_STEPS, groups) for start in starts]
         lead = int(np.argmin([loss for loss, _ in ends]))
         starts = [starts[lead]]
-        logs = relevances(block, ends[lead][1], _MORE_STEPS, groups)[1]
+        logs = relevances(learn, ends[lead][1], _MORE_STEPS, groups)[1]
         found.append(logs)
         ridge = int(np.argmin(np.abs(np.log(RIDGES) - logs[-1])))
-        scaled = X[judge] * _scales(logs)
-        left = _of(roots, judge)
-        grids = [Grid(scaled, Y[judge], f, roots=left).sweep([ridge]) for f in FAMILIES]
+        grids = [judge.mapped(_scales(logs)).grid(f).sweep([ridge]) for f in FAMILIES]
         after += [grid.error for grid in grids]
-        plain = Grid(X[judge], Y[judge], common.family, roots=left).look([common.best])
-        before += plain.climb().error
+        before += judge.grid(common.family).look([common.best]).climb().error
         gains = after / before if before > 0 else np.ones_like(after)
         if not _CLEAR < gains.min() < _HOPELESS:
             break
     return _Learned(gains, found, [grid.best for grid in grids])
-
-
-def _of(roots: np.ndarray | None, rows: Any) -> np.ndarray | None:
-    """The roots of some rows, where there are any."""
-    return None if roots is None else roots[rows]
 
 
 def _scales(logs: np.ndarray) -> np.ndarray:

@@ -28,9 +28,9 @@ from kernelmetric.spaces import KPCA, Space
 class KernelPath:
     """Coordinates of two sets of points under many kernels, at many ranks.
 
-    Kernels that are functions of the squared distance (``RBF``, ``Delta``, sums, products) are
-    computed from one block of distances. Coordinates along principal components are nested: those
-    of rank r are the first r columns of those of a higher rank, so one basis serves all ranks.
+    Kernels that are functions of the squared distance are computed from one block of distances.
+    Coordinates of rank r are the first r columns of those of a higher rank, so one basis serves all
+    ranks.
 
     Parameters
     ----------
@@ -38,18 +38,13 @@ class KernelPath:
         Training points, from which kernels and bases are learned.
     y : array of shape (n,)
         Their labels, for kernels that look at them; :class:`~kernelmetric.compute.Weighed` where
-        points have weights, which then count in the basis too.
+        points have weights.
     X_new : array of shape (m, d)
         Other points.
     ranks : sequence of int or None
         Numbers of coordinates; None means as many as ``space`` itself gives.
     space : Space, default=None
         Where coordinates come from; cloned for every kernel. None is :class:`KPCA`.
-
-    Notes
-    -----
-    The distances take n × (n + m) numbers. Where they and the arrays made from them do not fit
-    the memory budget, each kernel is evaluated on its own, as :class:`Kernelized` would.
 
     Examples
     --------
@@ -66,12 +61,7 @@ class KernelPath:
     """
 
     def __init__(
-        self,
-        X: Any,
-        y: Any,
-        X_new: Any,
-        ranks: Sequence[int | None],
-        space: Space | None = None,
+        self, X: Any, y: Any, X_new: Any, ranks: Sequence[int | None], space: Space | None = None
     ):
         self.X, self.y, self.X_new = X, y, X_new
         self.ranks, self.space = ranks, KPCA() if space is None else space

@@ -1,24 +1,49 @@
-"""Relevance of features: the scales under which ridge regression predicts best.
-
-One width for all features cannot tell signal from noise: a few irrelevant features fill the
-distance, and no width removes them. A scale for each feature can.
-"""
+"""Relevance of features: the scales under which ridge regression predicts best."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg, optimize
 
-from kernelmetric.solvers import FARTHEST, cholesky_factor, few_columns, inverse_of, with_intercept
+from kernelmetric.kernels import rescaled
+from kernelmetric.solvers import (
+    FARTHEST,
+    Family,
+    Grid,
+    cholesky_factor,
+    inverse_of,
+    with_intercept,
+)
 
 _PRIOR = 1.0  # weight of a squared log-relevance; it is one sample against n
 _LOG_BOUNDS = (-8.0, 4.0)  # of a relevance, around the common one
 _LOG_RIDGE_BOUNDS = (np.log(1e-3), np.log(30.0))  # a smaller one would ask for float64
 _ROWS_OF_FLOAT32 = 1000  # of more, the smallest ridge is lost in its rounding
 _SQUARE_OF_FLOAT32 = 1e4  # likewise of larger ones: distances are differences of squares
+
+
+class Sample(NamedTuple):
+    """Points, a column of targets for each class, and roots of the weights where there are any."""
+
+    X: Any
+    Y: np.ndarray
+    roots: np.ndarray | None = None
+
+    def take(self, rows: Any) -> Sample:
+        """Some rows of it."""
+        roots = None if self.roots is None else self.roots[rows]
+        return Sample(self.X[rows], self.Y[rows], roots)
+
+    def mapped(self, scales: np.ndarray | None) -> Sample:
+        """The same of rescaled, or mapped points; of the points themselves where None."""
+        return self if scales is None else self._replace(X=rescaled(self.X, scales))
+
+    def grid(self, family: Family, judged: int | None = None) -> Grid:
+        """Errors of a family of kernels, on some of the points."""
+        return Grid(self.X, self.Y, family, judged, self.roots)
 
 
 def relevance_loss(
@@ -39,25 +64,17 @@ def relevance_loss(
     K = np.exp(-np.clip(_squared_distances(Z), 0.0, FARTHEST))
     G = inverse_of(cholesky_factor(with_intercept(K, roots), ridge), "potri")
     np.copyto(G, G.T, where=np.tri(len(G), k=-1, dtype=bool).T)
-    F, signs, own = few_columns(Y)
     if roots is not None:
-        F, signs, own = roots[:, None] * Y, np.ones(Y.shape[1]), 0.0
-        K = (roots[:, None] * K * roots).astype(dtype)
-    signs = signs.astype(dtype)
-    alpha, diagonal = G @ F.astype(dtype), np.diag(G)[:, None]
+        Y, K = roots[:, None] * Y, (roots[:, None] * K * roots).astype(dtype)
+    alpha, diagonal = G @ Y.astype(dtype), np.diag(G)[:, None]
     residuals = alpha / diagonal
-    squares = np.sum(residuals**2 * signs, axis=1)
-    if own:
-        squares += own * np.sum((G / diagonal) ** 2, axis=1)
+    squares = np.sum(residuals**2, axis=1)
     syrk, syr2k, symm = linalg.get_blas_funcs(("syrk", "syr2k", "symm"), (G,))
     # d mean r² = tr(M dK): the first term through the diagonal of G, the others through GY. Of M,
     # which is symmetric, only the lower half is computed.
-    M = syrk(1.0, G * np.sqrt(2.0 * np.maximum(squares, 0.0) / diagonal[:, 0]), lower=1)
-    if own:
-        cubes = G @ (G * (own / diagonal[:, 0] ** 2)) @ G
-        M -= cubes + cubes.T
+    M = syrk(1.0, G * np.sqrt(2.0 * squares / diagonal[:, 0]), lower=1)
     second = G @ (residuals / diagonal)
-    M = syr2k(-1.0, alpha * signs, second, beta=1.0, c=M, lower=1, overwrite_c=1)
+    M = syr2k(-1.0, alpha, second, beta=1.0, c=M, lower=1, overwrite_c=1)
     trace = np.trace(M)
     M *= K.T
     around = symm(2.0, M, np.column_stack([Z, np.ones_like(Z[:, :1])]), lower=1)
@@ -72,12 +89,7 @@ def relevances(
     max_iter: int,
     groups: np.ndarray | None = None,
 ) -> tuple[float, np.ndarray]:
-    """Logarithms of relevances and ridge, by descent on the leave-one-out error.
-
-    Minimises the mean of :func:`relevance_loss` over blocks of points, plus
-    ``1/n Σ_f log²(w_f / w̄)``, so that features keep a common relevance unless the data speak
-    against it. Two blocks of half the points take a quarter of the time of one of all.
-    """
+    """Logarithms of relevances and ridge, by descent on the leave-one-out error."""
     n = sum(len(block[1]) for block in blocks)
 
     scales = np.exp(0.5 * start[:-1])
@@ -111,10 +123,7 @@ def descend(
     prior: float,
     max_iter: int = 30,
 ) -> tuple[float, np.ndarray]:
-    """The least of a loss of log-relevances from a start, with a prior that they are alike.
-
-    Features of one group have one relevance; ``prior`` weighs the squared distance from the mean.
-    """
+    """The least of a loss of log-relevances from a start, with a prior that they are alike."""
     n_groups = int(groups.max()) + 1
     # every parameter of the loss is one of these; the ridge is of no group
     place = np.append(groups, np.full(len(start) - len(groups), n_groups)).astype(np.intp)

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from array_api_compat import is_array_api_obj
 from scipy import linalg
-from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
     Weights,
     backend_of,
-    calm_if_small,
     in_library_of,
     is_single,
     is_sparse,
     like,
-    map_rows,
-    sum_rows,
     take_rows,
     to_numpy,
     unweighed,
@@ -30,27 +25,26 @@ from kernelmetric.compute import (
 )
 from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
-from kernelmetric.selection._known_points import KnownPoints
+from kernelmetric.learners._checks import check_choice, check_number
 from kernelmetric.selection._ridge_solution import (
     LEAST_OF_CLASS,
     boundary_rows,
-    centred,
+    lengths,
+    mean_of_copies,
     refuse_large,
-    regression,
     ridge_of,
+    solved_by_landmarks,
+    solved_exactly,
 )
-from kernelmetric.solvers import OnSubspace, column_signs, evenly, krylov_eigenpairs
+from kernelmetric.solvers import column_signs
 from kernelmetric.spaces import Nystroem, Space
 from kernelmetric.spaces._base import (
-    block_size,
     embedded,
-    own,
     refuse_indefinite,
     refuse_rank_zero,
     round_off,
     times,
 )
-from kernelmetric.spaces._centred_gram import CentredGram
 
 MOST_COMPONENTS = 32
 ROWS_PER_COMPONENT = 50  # fewer, and a learner finds directions that mean nothing to new points
@@ -60,25 +54,14 @@ HELD_ROWS = 12_000  # up to here where the memory has room; every point is an an
 N_LANDMARKS = 2_000
 EASY_ROWS = 1_000, 1_000  # of easy classes: rows that resemble all, and those that part them
 _FEW_MISTAKES = 0.01  # on points left out: more of them would hardly be right by more points
-_DENSE_ROWS = 400  # below, LAPACK has the whole spectrum sooner than a few of its vectors
-_LEADING_TOL = 1e-2  # of leading eigenvectors, which need only span what varies most
 _MOST_DIRECTIONS = 128  # of ridge regression; more classes than that share them
 _SHARE = 0.3  # spread of all components beside that of the predictions
 _ROWS_FOR_RIDGE = 500  # to choose the ridge of a given kernel
-_LEVERAGES = 128  # random columns that tell how far a row moves its own prediction, of landmarks
-_LEAST_KEPT = 0.1  # of a residual, where a row's part in its prediction is estimated
-_CALM = 0.05  # of n³: what many small products leave to the threads of a BLAS
 _HELD_BYTES = 5.0  # for each entry of a Gram matrix that is kept in float32
 _WIDE_BYTES = 24.0  # in float64, with what is solved beside it
-_INDEFINITE = (
-    "Got a Gram matrix with a negative eigenvalue, but expected a positive semi-definite "
-    "kernel: try another kernel, or add a multiple of the identity to a precomputed one."
-)
 _RELATIVE_CUT = 1e-10
-_COPIES = 1e-9  # of the median place: points nearer than that are copies
-_FOR_MEDIAN = 101  # rows whose median is the middle
-_OF_ONE_FIT = "_known_points", "boundary_rows", "written_kernel"  # per-fit caches, not copied
-_ROWS = ("auto", "all", "boundary")
+_SAME_POINT = np.exp(-0.5e-6)  # what Delta has at a thousandth of its width
+_OF_ONE_FIT = "boundary_rows", "written_kernel"  # per-fit caches, not copied
 
 
 class RidgeKPCA(Space):
@@ -92,18 +75,14 @@ class RidgeKPCA(Space):
     :meth:`transform` is one smooth function of the features for every point.
     :meth:`fit_transform` gives *training* points the predictions that they would have had they not
     been in the table, which has a closed form. So the classes overlap there as they will among new
-    points, and a learner, a vote of neighbours or a picture is not misled by what the regression
-    knows of their own labels. Copies of a point have one place, the mean of theirs.
+    points. Copies of a point have one place, the mean of theirs.
 
     Up to 2,000 points that is exact, in O(n³) time. Up to 12,000 it is exact in single precision,
     with one n × n array, where the memory budget has room for it, and up to 4,000 in any case.
     Beyond, the kernel is that of landmarks, in O(n m²) time, and how far each point moves its own
-    prediction is estimated by 128 random projections, to about an eighth.
-
-    Of more than 4,000 points whose classes are easily told apart, ridge regression takes 2,000
-    boundary rows: 1,000 that resemble all, and the 1,000 that it predicts least surely from these.
-    ``rows`` says when; ``anchors_`` are these points then. Inside
-    :class:`~kernelmetric.Kernelized`, LMNN and LMCA learn from these points, too.
+    prediction is estimated to about an eighth. Of more than 4,000 points whose classes are easily
+    told apart, ridge regression takes 2,000 boundary rows, see ``rows``: 1,000 that resemble all,
+    and the 1,000 that it predicts least surely from these.
 
     Parameters
     ----------
@@ -112,16 +91,14 @@ class RidgeKPCA(Space):
     kernel : Kernel, str or callable, default=None
         The kernel; None is the RBF of median width.
     ridge : float or 'auto', default='auto'
-        The ridge λ of the regression. 'auto' is that which :class:`LeaveOneOutRidge` chose with the
-        kernel; the λ of a kernel that is written as ``k + λ Delta()``; for any other kernel, that
-        with which 500 of the points are predicted best when left out.
+        The ridge λ. 'auto' is that which :class:`LeaveOneOutRidge` chose with the kernel; the λ of
+        a kernel written as ``k + λ Delta()``; or that which predicts 500 left-out points best.
     n_landmarks : int, default=2000
         Landmarks where points are too many.
     rows : {'auto', 'all', 'boundary'}, default='auto'
         Which rows ridge regression takes of more than 4,000. 'auto' is 'boundary' where
-        :class:`LeaveOneOutRidge` gave another class to at most one in a hundred points left out,
-        its ``loo_mistakes_``. Sparse points, Gram matrices, numbers and more than a hundred classes
-        take all rows in any case.
+        :class:`LeaveOneOutRidge` gave another class to at most one in a hundred left-out points.
+        Sparse points, Gram matrices, numbers and over a hundred classes always take all rows.
     random_state : int, RandomState or None, default=0
         For the start of the eigensolver, the landmarks, and the rows that choose a ridge.
 
@@ -171,7 +148,6 @@ class RidgeKPCA(Space):
     (150, 10)
     """
 
-    _advice = "try Nystroem(500), which needs no n × n array."
     n_landmarks_: int
     eigenvalues_: np.ndarray
     knows_labels = True
@@ -196,20 +172,12 @@ class RidgeKPCA(Space):
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
-        for name, example in (("n_components", 32), ("n_landmarks", 2000)):
-            value = getattr(self, name)
-            if name == "n_components" and _is_auto(value):
-                continue
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(
-                    f"Got {name}={value!r}, but expected a positive integer: try {example}."
-                )
-        ridge: Any = self.ridge
-        number = isinstance(ridge, Real) and not isinstance(ridge, bool)
-        if not _is_auto(ridge) and not (number and 0 < float(ridge) < np.inf):
-            raise ValueError(f"Got ridge={ridge!r}, but expected 'auto' or a positive number.")
-        if not isinstance(self.rows, str) or self.rows not in _ROWS:
-            raise ValueError(f"Got rows={self.rows!r}, but expected 'auto', 'all' or 'boundary'.")
+        if not _is_auto(self.n_components):
+            check_number(self, "n_components", Integral, low=1)
+        if not _is_auto(self.ridge):
+            check_number(self, "ridge", Real, low=0, above=True)
+        check_number(self, "n_landmarks", Integral, low=1)
+        check_choice(self, "rows", ("auto", "all", "boundary"))
 
     def most_rank(self, n_samples: int) -> int:
         """The most coordinates that there may be of so many points."""
@@ -244,30 +212,34 @@ class RidgeKPCA(Space):
             self.__dict__.pop(name, None)
         targets = coded_targets(y, X)
         Y = targets.columns()
-        self.classes_, self.means_ = _classes_of(y, targets), None
+        self.classes_ = _classes_of(y, targets)
         few_classes = targets.values is None and LEAST_OF_CLASS * Y.shape[1] <= EASY_ROWS[0]
-        Y = _few_columns(Y)
-        n, pairwise = X.shape[0], self.kernel_.pairwise
+        if Y.shape[1] > _MOST_DIRECTIONS:  # fewer columns still tell all classes apart
+            drawn = np.random.RandomState(0).standard_normal((Y.shape[1], _MOST_DIRECTIONS))
+            Y = Y @ drawn
         with np.errstate(over="ignore"):
-            refuse_large(n * np.sum(to_numpy(self.kernel_.diag(X)), dtype=np.float64))
+            norms = np.sum(to_numpy(self.kernel_.diag(X)), dtype=np.float64)
+            refuse_large(X.shape[0] * norms)
         self.ridge_ = self._chosen_ridge(X, Y, targets, weights)
         self.written_kernel = self.kernel_
         self.kernel_ = without_ridge(self.kernel_)[0]
-        plain = not (is_sparse(X) or pairwise)
-        boundary = n > ALL_ROWS and plain and few_classes and self._easy
+        plain = not (is_sparse(X) or self.kernel_.pairwise)
+        boundary = X.shape[0] > ALL_ROWS and plain and few_classes and self._easy
         self.rows_ = "boundary" if boundary else "all"
-        if boundary:
-            return self._learn_from_boundary(X, Y, weights)
-        held = self._held(n)
-        if n <= ALL_ROWS or held:
-            narrow = held and n > DOUBLE_ROWS and not (pairwise or self._wide(X, n))
-            return self._learn_exactly(X, Y, weights, narrow=narrow)
-        if pairwise:
-            raise ValueError(
-                f"Got the Gram matrix of {n} points, but RidgeKPCA expected at most {ALL_ROWS}, or "
-                f"{HELD_ROWS} where the memory budget has room: try KPCA(100), or Nystroem(1000)."
-            )
-        return self._learn_by_landmarks(X, Y, weights)
+        if not boundary:
+            return self._learn_from(X, Y, weights)
+        ridge = self.ridge_ if weights is None else self.ridge_ / weights.unit
+        rows = boundary_rows(self.kernel_, ridge, X, Y, *EASY_ROWS)
+        some = None if weights is None else weights.take(rows)
+        of_rows = self._learn_from(take_rows(X, rows), Y[rows], some)
+        self.boundary_rows = rows
+
+        def coordinates() -> Any:  # the others are placed as new points are
+            Z = np.array(to_numpy(self._coordinates(X)))
+            Z[rows] = to_numpy(of_rows())
+            return like(Z, X)
+
+        return coordinates
 
     def _chosen_ridge(
         self, X: Any, Y: np.ndarray, targets: Targets, weights: Weights | None
@@ -287,30 +259,11 @@ class RidgeKPCA(Space):
         K = to_numpy(take_rows(some.T, rows).T if smooth.pairwise else smooth(some))
         roots = np.ones(len(rows)) if weights is None else np.sqrt(weights.masses[rows])
         single = is_single(K)
-        rounding = round_off(
-            float(np.trace(K)), 1 if smooth.pairwise else X.shape[1], single=single
-        )
+        n_features = 1 if smooth.pairwise else X.shape[1]
+        rounding = round_off(float(np.trace(K)), n_features, single=single)
         found, spectrum = ridge_of(K.astype(np.float64), Y[rows], roots)
         refuse_indefinite(*spectrum, rounding=rounding, single=single)
         return unit * found
-
-    def _learn_from_boundary(
-        self, X: Any, Y: np.ndarray, weights: Weights | None
-    ) -> Callable[[], Any]:
-        """Learn from boundary rows; the others are placed as new points are."""
-        ridge = self.ridge_ if weights is None else self.ridge_ / weights.unit
-        rows = boundary_rows(self.kernel_, ridge, X, Y, *EASY_ROWS)
-        some = None if weights is None else weights.take(rows)
-        narrow = len(rows) > DOUBLE_ROWS and not self._wide(X, len(rows))
-        of_rows = self._learn_exactly(take_rows(X, rows), Y[rows], some, narrow=narrow)
-        self.boundary_rows = rows
-
-        def coordinates() -> Any:
-            Z = np.array(to_numpy(self._coordinates(X)))
-            Z[rows] = to_numpy(of_rows())
-            return like(Z, X)
-
-        return coordinates
 
     @property
     def _easy(self) -> bool:
@@ -324,105 +277,34 @@ class RidgeKPCA(Space):
         """Whether K of more points is kept in float32, and ridge regression solved with it."""
         return n <= HELD_ROWS and worth_keeping(_HELD_BYTES * n * n)
 
-    @staticmethod
-    def _wide(X: Any, n: int) -> bool:
-        """Whether K in float64 is as fast, on a device, and has room there."""
-        return backend_of(X).wide_is_fast(X) and worth_keeping(_WIDE_BYTES * n * n)
-
-    def _learn_exactly(
-        self, X: Any, Y: np.ndarray, weights: Weights | None, *, narrow: bool
-    ) -> Callable[[], Any]:
-        single = is_single(X) and self.kernel_.pairwise
-        X = widened(X)
-        counts = np.ones(len(Y)) if weights is None else weights.counts
-        norms = counts * to_numpy(self.kernel_.diag(X))
-        with calm_if_small(_CALM * len(Y) ** 3):
-            gram = CentredGram(
-                self.kernel_,
-                X,
-                hold=True,
-                narrow=narrow,
-                trace=float(np.sum(norms, dtype=np.float64)),
-                single=single,
-                weights=weights,
+    def _learn_from(self, X: Any, Y: np.ndarray, weights: Weights | None) -> Callable[[], Any]:
+        """Learn from rows, all as they are or by landmarks; return their coordinates."""
+        n, pairwise = X.shape[0], self.kernel_.pairwise
+        rank, held = self._n_leading(n), self._held(n) or self.rows_ == "boundary"
+        exact = n <= ALL_ROWS or held
+        given = X, Y, self.ridge_, weights
+        if exact:
+            wide = backend_of(X).wide_is_fast(X) and worth_keeping(
+                _WIDE_BYTES * n * n
+            )  # as fast on a device
+            narrow = held and n > DOUBLE_ROWS and not (pairwise or wide)
+            found = solved_exactly(self.kernel_, *given, rank, self.random_state, narrow=narrow)
+        elif pairwise:
+            raise ValueError(
+                f"Got the Gram matrix of {n} points, but RidgeKPCA expected at most {ALL_ROWS}, or "
+                f"{HELD_ROWS} where the memory budget has room: try KPCA(100), or Nystroem(1000)."
             )
-            U = self._leading(gram)
-            C = to_numpy(gram.centred_times(gram.array(U))).astype(np.float64)
-            values = _lengths(C)
-            some = values > gram.round_off
-            U, C = (A[:, some] / np.sqrt(values[some]) for A in (U, C))
-            C = gram.unscaled(C)
-            means = to_numpy(gram.column_means).astype(np.float64)
-            total = gram.centred_trace
-            try:
-                alpha, left_out = regression(gram, Y, self.ridge_)
-            except linalg.LinAlgError:
-                raise ValueError(_INDEFINITE) from None
-        F = _of_copies(left_out, self._seen(X), counts)
-        T = self._axes(F, C, counts, total)
+        else:
+            landmarks = self._landmarks(self.kernel_)
+            found = solved_by_landmarks(landmarks, *given, rank, self.random_state)
+        counts = np.ones(n) if weights is None else weights.counts
+        F = mean_of_copies(found.left_out, self._seen(X), counts)
+        T = self._axes(F, found.components, counts, found.variance)
         self.means_ = counts @ Y / counts.sum()
-        self.anchors_, self.n_landmarks_ = own(gram.anchors), 0
-        projection = np.hstack([alpha, U]) @ T
-        projection = gram.scaled(to_numpy(gram.centre(gram.array(projection))).astype(np.float64))
-        self.projection_, self.offset_ = like(projection, X), like(means @ projection, X)
-        return lambda: like(np.hstack([F, C]) @ T, X)
-
-    def _leading(self, gram: CentredGram) -> np.ndarray:
-        """Orthonormal columns that span what the leading eigenvectors of HKH do, or nearly."""
-        rank = min(self._n_leading(gram.n), gram.n - 1)
-        if gram.n <= _DENSE_ROWS:
-            with calm_if_small(10.0 * gram.n**3):
-                Kc = to_numpy(centred(gram))
-                found, U = linalg.eigh(Kc, overwrite_a=True, check_finite=False)
-            ends = float(found[0]), float(found[-1])
-            refuse_indefinite(*ends, rounding=gram.round_off, single=gram.single)
-            return np.ascontiguousarray(U[:, : -rank - 1 : -1])
-        rng = check_random_state(self.random_state)
-        A = OnSubspace(gram.centred_times, gram.centre, gram.n - 1)
-        found = krylov_eigenpairs(
-            A, rank, lambda width: gram.sketch(width, rng), tol=_LEADING_TOL, floor=gram.round_off
-        )
-        return to_numpy(found.vectors)
-
-    def _learn_by_landmarks(
-        self, X: Any, Y: np.ndarray, weights: Weights | None
-    ) -> Callable[[], Any]:
-        counts = np.ones(len(Y)) if weights is None else weights.counts
-        inner = self._landmarks(self.kernel_)
-        inner.fit(X, sample_weight=None if weights is None else counts)
-        n, r, p = X.shape[0], min(self._n_leading(X.shape[0]), inner.rank_), Y.shape[1]
-        size = block_size(X, inner.projection_.shape[0])
-        self.means_ = counts @ Y / counts.sum()
-        Y = Y - self.means_
-
-        def values(rows: slice) -> np.ndarray:
-            return to_numpy(inner._features(X[rows, :])).astype(np.float64, copy=False)
-
-        # Coordinates are these values times P. Their scatter is diagonal, so ridge regression is a
-        # division; and all that is asked of them has few columns, so P meets those first.
-        P, offset = (to_numpy(a).astype(np.float64) for a in (inner.projection_, inner.offset_))
-        weighted = counts[:, None] * Y
-        beta = P.T @ sum_rows(lambda rows: values(rows).T @ weighted[rows], n, **size)
-        shrunk = 1.0 / (inner.eigenvalues_ + self.ridge_)
-        beta *= shrunk[:, None]
-        drawn = check_random_state(self.random_state).standard_normal((inner.rank_, _LEVERAGES))
-        W = np.hstack([beta, np.eye(inner.rank_, r), np.sqrt(shrunk)[:, None] * drawn])
-        B, b = P @ W, offset @ W
-        F = map_rows(lambda rows: values(rows) @ B - b, n, **size)
-        moved = counts * np.mean(F[:, p + r :] ** 2, axis=1)
-        share = counts / counts.sum()
-        # An estimate may pass one; no point of so many moves its prediction by that much.
-        kept = np.maximum(1.0 - moved - share, _LEAST_KEPT)
-        F, C = F[:, :p], F[:, p : p + r]
-        left_out = Y / (1.0 - share)[:, None] - (Y - F) / kept[:, None]
-        F = _of_copies(left_out, self._seen(X), counts)
-        total = inner.eigenvalues_.sum() / inner.explained_variance_ratio_
-        T = self._axes(F, C, counts, total)
-        self.n_landmarks_, self.anchors_ = inner.anchors_.shape[0], inner.anchors_
-        kind = inner.projection_
-        self.projection_ = like(B[:, : p + r] @ T, kind)
-        self.offset_ = like(b[:, : p + r] @ T, kind)
-        return lambda: like(np.hstack([F, C]) @ T, kind)
+        self.anchors_, self.n_landmarks_ = found.anchors, 0 if exact else found.anchors.shape[0]
+        self.projection_ = like(found.basis @ T, found.kind)
+        self.offset_ = like(found.offset @ T, found.kind)
+        return lambda: like(np.hstack([F, found.components]) @ T, found.kind)
 
     def _seen(self, X: Any) -> Any:
         """The points as the kernel sees them: without features of scale zero."""
@@ -435,7 +317,7 @@ class RidgeKPCA(Space):
         """What takes predictions and components to coordinates: scales, and a rotation."""
         Z = np.sqrt(counts)[:, None] * np.hstack([F, C])
         p = F.shape[1]
-        sizes = [float(_lengths(part.reshape(-1, 1))[0]) for part in (Z[:, :p], Z[:, p:])]
+        sizes = [float(lengths(part.reshape(-1, 1))[0]) for part in (Z[:, :p], Z[:, p:])]
         share = _SHARE * sizes[0] / sizes[1] if min(sizes) > 0 else 1.0
         scales = np.append(np.ones(p), np.full(C.shape[1], share))
         Z *= scales
@@ -454,27 +336,23 @@ class RidgeKPCA(Space):
 
     def _affine(self, X: Any, P: Any, offset: Any) -> Any:
         m = self.n_landmarks_
-        if not m:
+        if P.shape[0] == (m or P.shape[0]):
             return super()._affine(X, P, offset)
-        smooth, _, _ = without_ridge(self.kernel_)
-        landmarks, P, apart = self.anchors_[:m, :], P[:m, :], to_numpy(P[m:, :])
+        # A model of version 0.1 has landmarks, then all training points with offsets of their own.
+        smooth, _, delta = without_ridge(self.kernel_)
+        landmarks, known = self.anchors_[:m, :], widened(self.anchors_[m:, :])
+        own_offsets = to_numpy(P[m:, :])
 
         def embed(block: Any) -> Any:
-            Z = times(smooth(block, in_library_of(landmarks, block)), P)
+            Z = times(smooth(block, in_library_of(landmarks, block)), P[:m, :])
             Z = Z - in_library_of(offset, Z)
-            if not len(apart):
+            if delta is None:  # all points are new to it
                 return Z
-            found, row = self._known_points.find(block)
-            own_places = np.zeros(Z.shape)
-            own_places[found] = apart[row]
-            return Z + like(own_places, Z)
+            near = to_numpy(delta(widened(block), in_library_of(known, block)))
+            moved = (near.max(axis=1) >= _SAME_POINT)[:, None] * own_offsets[near.argmax(axis=1)]
+            return Z + like(moved, Z)
 
-        return embedded(embed, X, m)
-
-    @cached_property
-    def _known_points(self) -> KnownPoints:
-        points = self.anchors_[self.n_landmarks_ :, :]
-        return KnownPoints(points, without_ridge(self.kernel_)[2])
+        return embedded(embed, X, P.shape[0])
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
@@ -505,44 +383,6 @@ def _classes_of(y: Any, targets: Targets) -> np.ndarray | None:
         return None
     labels = np.asarray(to_numpy(y) if is_array_api_obj(y) else y).reshape(-1)
     return labels[np.unique(targets.key, return_index=True)[1]]
-
-
-def _few_columns(Y: np.ndarray) -> np.ndarray:
-    """Columns that still tell all classes apart, where there would be too many."""
-    if Y.shape[1] <= _MOST_DIRECTIONS:
-        return Y
-    return Y @ np.random.RandomState(0).standard_normal((Y.shape[1], _MOST_DIRECTIONS))
-
-
-def _of_copies(F: np.ndarray, X: Any, counts: np.ndarray) -> np.ndarray:
-    """Predictions of left-out rows; those of copies of a point are their mean.
-
-    A row's own label is what is missing from its prediction. Among copies, which share all the
-    rest, the difference would tell it. Two random combinations of the features tell copies.
-    """
-    drawn = np.random.RandomState(0).standard_normal((X.shape[1], 2))
-    if not is_sparse(X):
-        X = to_numpy(X).astype(np.float64)
-        X -= np.median(X[evenly(len(X), _FOR_MEDIAN)], axis=0)
-    with np.errstate(all="ignore"):
-        places = X @ drawn
-        unit = [np.median(size[size > 0]) if size.any() else 1.0 for size in np.abs(places).T]
-        places = np.round(places / np.multiply(_COPIES, unit))
-    _, group = np.unique(places, axis=0, return_inverse=True)
-    group = group.ravel()
-    masses = np.bincount(group, weights=counts)
-    if len(masses) == len(F):
-        return F
-    sums = np.zeros((len(masses), F.shape[1]))
-    np.add.at(sums, group, counts[:, None] * F)
-    return (sums / masses[:, None])[group]
-
-
-def _lengths(A: np.ndarray) -> np.ndarray:
-    """Lengths of columns, also where squares are out of range; refused where entries are."""
-    largest = np.max(np.abs(A), axis=0, initial=0.0)
-    refuse_large(largest)
-    return largest * linalg.norm(A / np.where(largest > 0, largest, 1.0), axis=0)
 
 
 def _is_auto(value: Any) -> bool:

@@ -15,54 +15,145 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
+from sklearn.utils import check_random_state
 
-from kernelmetric.compute import backend_of, map_rows, namespace, take_rows, to_numpy
+from kernelmetric.compute import (
+    Weights,
+    backend_of,
+    calm_if_small,
+    is_single,
+    is_sparse,
+    map_rows,
+    namespace,
+    sum_rows,
+    take_rows,
+    to_numpy,
+    widened,
+)
 from kernelmetric.kernels import Kernel
 from kernelmetric.solvers import (
+    OnSubspace,
     cholesky_factor,
     evenly,
     inverse_diagonal_in_place,
+    krylov_eigenpairs,
     solve_in_place,
 )
-from kernelmetric.spaces._base import block_size
+from kernelmetric.spaces import Nystroem
+from kernelmetric.spaces._base import block_size, own, refuse_indefinite
 from kernelmetric.spaces._centred_gram import CentredGram
 
 LEAST_OF_CLASS = 10  # rows that part classes: of each class so many, or all it has
 _TILE = 1024  # rows that are centred at a time
 _AS_GOOD = 1.001  # of the least error: of ridges within it, the largest
 _RIDGES = 10.0 ** np.arange(-6.0, 2.0, 0.5)  # of a given kernel, relative to its mean variance
+_DENSE_ROWS = 400  # below, LAPACK has the whole spectrum sooner than a few of its vectors
+_LEADING_TOL = 1e-2  # of leading eigenvectors, which need only span what varies most
+_LEVERAGES = 128  # random columns that tell how far a row moves its own prediction, of landmarks
+_LEAST_LEFT = 0.1  # of a residual, where a row's part in its prediction is estimated
+_COPIES = 1e-9  # of the median place: points nearer than that are copies
+_FOR_MEDIAN = 101  # rows whose median is the middle
+_FEW_THREADS = 0.05  # of n³: what many small products leave to the threads of a BLAS
 
 
-class Regression(NamedTuple):
-    """Weights of the rows, and predictions of the rows, left out, less the mean."""
+class Solution(NamedTuple):
+    """Predictions of rows and their leading components, and the same of any point.
 
-    alpha: np.ndarray
-    left_out: np.ndarray
-
-
-def regression(gram: CentredGram, Y: np.ndarray, ridge: float) -> Regression:
-    """Ridge regression of Y; K, which is overwritten where it is in float32, is no more.
-
-    ``alpha`` is for rows times the roots of their weights, as ``gram`` has them; predictions are
-    those of the rows themselves.
+    Of a point with the kernel values f(x) at the anchors, both are ``f(x)ᵀ basis - offset``, of
+    which coordinates have the library and dtype of ``kind``. ``left_out`` are predictions of rows
+    without themselves, less the mean; ``variance`` is that of the rows in the feature space.
     """
-    roots = np.ones(gram.n) if gram.roots is None else to_numpy(gram.roots).astype(np.float64)
+
+    left_out: np.ndarray
+    components: np.ndarray
+    variance: float
+    basis: np.ndarray
+    offset: np.ndarray
+    anchors: Any
+    kind: Any
+
+
+def solved_exactly(
+    kernel: Kernel,
+    X: Any,
+    Y: np.ndarray,
+    ridge: float,
+    weights: Weights | None,
+    rank: int,
+    random_state: Any,
+    *,
+    narrow: bool,
+) -> Solution:
+    """Ridge regression and components of all points, which are the anchors."""
+    single = is_single(X) and kernel.pairwise
+    X = widened(X)
+    counts = np.ones(len(Y)) if weights is None else weights.counts
+    norms = counts * to_numpy(kernel.diag(X))
+    with calm_if_small(_FEW_THREADS * len(Y) ** 3):
+        gram = CentredGram(
+            kernel,
+            X,
+            hold=True,
+            narrow=narrow,
+            trace=float(np.sum(norms, dtype=np.float64)),
+            single=single,
+            weights=weights,
+        )
+        U = _leading(gram, min(rank, gram.n - 1), random_state)
+        C = to_numpy(gram.centred_times(gram.array(U))).astype(np.float64)
+        values = lengths(C)
+        some = values > gram.round_off
+        U, C = (A[:, some] / np.sqrt(values[some]) for A in (U, C))
+        means = to_numpy(gram.column_means).astype(np.float64)
+        roots = np.ones(gram.n) if gram.roots is None else to_numpy(gram.roots).astype(np.float64)
+        alpha, left_out = _regression(gram, Y, ridge, roots)
+    basis, q = np.hstack([alpha, U]), roots / linalg.norm(roots)
+    basis = gram.scaled(basis - q[:, None] * (q @ basis))
+    anchors, variance = own(gram.anchors), gram.centred_trace
+    return Solution(left_out, gram.unscaled(C), variance, basis, means @ basis, anchors, X)
+
+
+def _leading(gram: CentredGram, rank: int, random_state: Any) -> np.ndarray:
+    """Orthonormal columns that span what the leading eigenvectors of HKH do, or nearly."""
+    if gram.n <= _DENSE_ROWS:
+        with calm_if_small(10.0 * gram.n**3):
+            found, U = linalg.eigh(to_numpy(_centred(gram)), overwrite_a=True, check_finite=False)
+        ends = float(found[0]), float(found[-1])
+        refuse_indefinite(*ends, rounding=gram.round_off, single=gram.single)
+        return np.ascontiguousarray(U[:, : -rank - 1 : -1])
+    rng = check_random_state(random_state)
+    A = OnSubspace(gram.centred_times, gram.centre, gram.n - 1)
+    pairs = krylov_eigenpairs(
+        A, rank, lambda width: gram.sketch(width, rng), tol=_LEADING_TOL, floor=gram.round_off
+    )
+    return to_numpy(pairs.vectors)
+
+
+def _regression(
+    gram: CentredGram, Y: np.ndarray, ridge: float, roots: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of the rows, as ``gram`` has them, and predictions of left-out rows less the mean."""
     q = roots / linalg.norm(roots)
     scaled = roots[:, None] * Y
     scaled -= q[:, None] * (q @ scaled)
-    solved = _in_place if gram.narrow else _in_full
-    alpha, own = solved(gram, scaled, ridge, q)
+    try:
+        alpha, diagonal = (_in_place if gram.narrow else _in_full)(gram, scaled, ridge, q)
+    except linalg.LinAlgError:
+        raise ValueError(
+            "Got a Gram matrix with a negative eigenvalue, but expected a positive semi-definite "
+            "kernel: try another kernel, or add a multiple of the identity to a precomputed one."
+        ) from None
     # No inverse of a positive matrix is less than that of its trace.
-    own = np.maximum(own, (1.0 - q**2) / (gram.centred_trace + ridge))
-    left_out = scaled / (1.0 - q**2)[:, None] - alpha / own[:, None]
-    return Regression(alpha, left_out / roots[:, None])
+    diagonal = np.maximum(diagonal, (1.0 - q**2) / (gram.centred_trace + ridge))
+    left_out = scaled / (1.0 - q**2)[:, None] - alpha / diagonal[:, None]
+    return alpha, left_out / roots[:, None]
 
 
 def _in_full(
     gram: CentredGram, Y: np.ndarray, ridge: float, q: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Solution, and diagonal of the inverse among centred vectors; in float64 and where K is."""
-    K, along = centred(gram), gram.centred_trace / gram.n
+    K, along = _centred(gram), gram.centred_trace / gram.n
     K += along / gram.n if gram.roots is None else along * (gram.constant @ gram.constant.T)
     namespace(K).reshape(K, (-1,), copy=False)[:: gram.n + 1] += ridge
     solve = backend_of(K).positive_solver(K)
@@ -87,29 +178,64 @@ def _in_place(
     K.reshape(-1)[:: gram.n + 1] += np.float32(ridge)
     first = float(K[0, 0])
     alpha, _ = solve_in_place(K, U[:, some])
-    own = inverse_diagonal_in_place(K, first) - q**2 / (along + ridge)
-    return (alpha * values[some]) @ Vt[some], own
+    diagonal = inverse_diagonal_in_place(K, first) - q**2 / (along + ridge)
+    return (alpha * values[some]) @ Vt[some], diagonal
 
 
-def centred(gram: CentredGram) -> Any:
+def _centred(gram: CentredGram) -> Any:
     """A copy of H K H, where K is."""
     if gram.roots is not None:
-        q = gram.constant
-        K = gram.K - q @ (q.T @ gram.K)
-        return K - (K @ q) @ q.T
+        K = gram.centre(gram.K)
+        return K - (K @ gram.constant) @ gram.constant.T
     means = gram.column_means
     K = gram.K - means
     K -= means.T - gram.xp.mean(means)
     return K
 
 
+def solved_by_landmarks(
+    space: Nystroem,
+    X: Any,
+    Y: np.ndarray,
+    ridge: float,
+    weights: Weights | None,
+    rank: int,
+    random_state: Any,
+) -> Solution:
+    """The same of a kernel that landmarks approximate; what a row moves itself is estimated."""
+    counts = np.ones(len(Y)) if weights is None else weights.counts
+    space.fit(X, sample_weight=None if weights is None else counts)
+    n, r, p = X.shape[0], min(rank, space.rank_), Y.shape[1]
+    size = block_size(X, space.projection_.shape[0])
+    share = counts / counts.sum()
+    Y = Y - share @ Y
+
+    def values(rows: slice) -> np.ndarray:
+        return to_numpy(space._features(X[rows, :])).astype(np.float64, copy=False)
+
+    # Coordinates are these values times P. Their scatter is diagonal, so ridge regression is a
+    # division; and all that is asked of them has few columns, so P meets those first.
+    P, offset = (to_numpy(a).astype(np.float64) for a in (space.projection_, space.offset_))
+    weighted = counts[:, None] * Y
+    beta = P.T @ sum_rows(lambda rows: values(rows).T @ weighted[rows], n, **size)
+    shrunk = 1.0 / (space.eigenvalues_ + ridge)
+    beta *= shrunk[:, None]
+    drawn = check_random_state(random_state).standard_normal((space.rank_, _LEVERAGES))
+    W = np.hstack([beta, np.eye(space.rank_, r), np.sqrt(shrunk)[:, None] * drawn])
+    B, b = P @ W, offset @ W
+    F = map_rows(lambda rows: values(rows) @ B - b, n, **size)
+    moved = counts * np.mean(F[:, p + r :] ** 2, axis=1)
+    # An estimate may pass one; no point of so many moves its prediction by that much.
+    rest = np.maximum(1.0 - moved - share, _LEAST_LEFT)
+    left_out = Y / (1.0 - share)[:, None] - (Y - F[:, :p]) / rest[:, None]
+    variance = space.eigenvalues_.sum() / space.explained_variance_ratio_
+    basis, offset = B[:, : p + r], b[:, : p + r]
+    kind = space.projection_
+    return Solution(left_out, F[:, p : p + r], variance, basis, offset, space.anchors_, kind)
+
+
 def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> tuple[float, tuple[float, float]]:
-    """The ridge with which rows of a given kernel are predicted best when left out.
-
-    Beside it, the smallest and the largest eigenvalue.
-
-    ``K`` are kernel values of some rows, ``roots`` those of their weights, 1 on average.
-    """
+    """The ridge that predicts left-out rows of a kernel best, and the ends of its spectrum."""
     q = roots / linalg.norm(roots)
     K = roots[:, None] * K * roots
     K = K - np.multiply.outer(q, q @ K)
@@ -123,32 +249,17 @@ def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> tuple[float, tu
     errors = []
     for ridge in _RIDGES * level:
         shrunk = ridge / (values + ridge)
-        kept = np.maximum(squares @ shrunk - q**2, shrunk.min() * (1.0 - q**2))
-        errors.append(float(np.sum(((U @ (shrunk[:, None] * along)) / kept[:, None]) ** 2)))
+        diagonal = np.maximum(squares @ shrunk - q**2, shrunk.min() * (1.0 - q**2))
+        errors.append(float(np.sum(((U @ (shrunk[:, None] * along)) / diagonal[:, None]) ** 2)))
     refuse_large(errors)
     good = np.flatnonzero(np.asarray(errors) <= _AS_GOOD * min(errors))
     return float(_RIDGES[good[-1]] * level), spectrum
 
 
-def refuse_large(products: Any) -> None:
-    """Refuse kernel values of which products are out of range."""
-    if not np.all(np.isfinite(products)):
-        raise ValueError(
-            "Got points whose kernel values are too large to be multiplied, but expected products "
-            "within the range of float64: try rescaling the features, for instance with "
-            "StandardScaler."
-        )
-
-
 def boundary_rows(
     smooth: Kernel, ridge: float, X: Any, Y: np.ndarray, n_evenly: int, n_nearest: int
 ) -> np.ndarray:
-    """Rows that ridge regression needs where classes are easily told apart, ascending.
-
-    Rows that resemble all are taken first, ten or more of each class that has them. Those of the
-    others that a regression of the first predicts worst, or least surely, come beside them. What is
-    left is predicted right by far.
-    """
+    """Rows that ridge regression needs where classes are easily told apart, ascending."""
     n = len(Y)
     order = np.lexsort(Y.T)  # by class; within one, in the order of the rows
     begins = np.append(True, np.any(np.diff(Y[order], axis=0), axis=1))
@@ -166,3 +277,41 @@ def boundary_rows(
     wrong[first] = np.inf
     taken = len(first) + n_nearest
     return np.sort(np.argpartition(wrong, n - taken)[-taken:])
+
+
+def mean_of_copies(F: np.ndarray, X: Any, counts: np.ndarray) -> np.ndarray:
+    """Predictions of left-out rows; those of copies of a point are their mean."""
+    # Copies share all but their own labels, which differences of left-out predictions would tell.
+    drawn = np.random.RandomState(0).standard_normal((X.shape[1], 2))
+    if not is_sparse(X):
+        X = to_numpy(X).astype(np.float64)
+        X -= np.median(X[evenly(len(X), _FOR_MEDIAN)], axis=0)
+    with np.errstate(all="ignore"):
+        places = X @ drawn
+        unit = [np.median(size[size > 0]) if size.any() else 1.0 for size in np.abs(places).T]
+        places = np.round(places / np.multiply(_COPIES, unit))
+    _, group = np.unique(places, axis=0, return_inverse=True)
+    group = group.ravel()
+    masses = np.bincount(group, weights=counts)
+    if len(masses) == len(F):
+        return F
+    sums = np.zeros((len(masses), F.shape[1]))
+    np.add.at(sums, group, counts[:, None] * F)
+    return (sums / masses[:, None])[group]
+
+
+def lengths(A: np.ndarray) -> np.ndarray:
+    """Lengths of columns, also where squares are out of range; refused where entries are."""
+    largest = np.max(np.abs(A), axis=0, initial=0.0)
+    refuse_large(largest)
+    return largest * linalg.norm(A / np.where(largest > 0, largest, 1.0), axis=0)
+
+
+def refuse_large(products: Any) -> None:
+    """Refuse kernel values of which products are out of range."""
+    if not np.all(np.isfinite(products)):
+        raise ValueError(
+            "Got points whose kernel values are too large to be multiplied, but expected products "
+            "within the range of float64: try rescaling the features, for instance with "
+            "StandardScaler."
+        )

@@ -9,32 +9,18 @@ from __future__ import annotations
 import inspect
 from functools import cache
 
+from sklearn import (
+    compose,
+    decomposition,
+    discriminant_analysis,
+    impute,
+    linear_model,
+    model_selection,
+    neighbors,
+    pipeline,
+    preprocessing,
+)
 from sklearn.base import BaseEstimator
-from sklearn.compose import ColumnTransformer
-from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
-from sklearn.neighbors import (
-    KNeighborsClassifier,
-    KNeighborsRegressor,
-    NeighborhoodComponentsAnalysis,
-)
-from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    LabelEncoder,
-    MaxAbsScaler,
-    MinMaxScaler,
-    Normalizer,
-    OneHotEncoder,
-    OrdinalEncoder,
-    PowerTransformer,
-    QuantileTransformer,
-    RobustScaler,
-    StandardScaler,
-)
 
 from kernelmetric import (
     evaluation,
@@ -49,51 +35,41 @@ from kernelmetric import (
     transductive,
 )
 from kernelmetric.shipping._linkage_checks import LINKAGE
-from kernelmetric.spaces import Gram
 
 ROOMS = (kernels, selection, spaces, learners, kernelized, transductive, prediction, evaluation)
 # A function is code.
 REFUSED = {kernels.FunctionKernel: "try a kernel of this library, or a name of scikit-learn's"}
-NEIGHBORS = (KNeighborsClassifier, KNeighborsRegressor)  # restored by a fit to the points they hold
-SCIKIT_LEARN = (
-    ColumnTransformer,
-    FeatureUnion,
-    *NEIGHBORS,
-    FunctionTransformer,  # as scikit-learn's own "passthrough": functions are not restored
-    GroupKFold,
-    KFold,
-    LabelEncoder,
-    LinearDiscriminantAnalysis,
-    LogisticRegression,
-    MaxAbsScaler,
-    MinMaxScaler,
-    MissingIndicator,
-    NeighborhoodComponentsAnalysis,
-    Normalizer,
-    OneHotEncoder,
-    OrdinalEncoder,
-    PCA,
-    Pipeline,
-    PowerTransformer,
-    QuantileTransformer,
-    RobustScaler,
-    SimpleImputer,
-    StandardScaler,
-    StratifiedKFold,
-    TruncatedSVD,
-)
+# Restored by a fit to the points they hold.
+NEIGHBORS = (neighbors.KNeighborsClassifier, neighbors.KNeighborsRegressor)
+# A FunctionTransformer is scikit-learn's own "passthrough": functions are not restored.
+SCIKIT_LEARN = {
+    compose: "ColumnTransformer",
+    decomposition: "PCA TruncatedSVD",
+    discriminant_analysis: "LinearDiscriminantAnalysis",
+    impute: "MissingIndicator SimpleImputer",
+    linear_model: "LogisticRegression",
+    model_selection: "GroupKFold KFold StratifiedKFold",
+    neighbors: "KNeighborsClassifier KNeighborsRegressor NeighborhoodComponentsAnalysis",
+    pipeline: "FeatureUnion Pipeline",
+    preprocessing: (
+        "FunctionTransformer LabelEncoder MaxAbsScaler MinMaxScaler Normalizer OneHotEncoder "
+        "OrdinalEncoder PowerTransformer QuantileTransformer RobustScaler StandardScaler"
+    ),
+}
 
 
 @cache
 def allowed_classes() -> dict[str, type]:
     """Classes by their names in a file, which say the package and not the module."""
     tuples = [graphs.Pairs, graphs.Triplets, graphs.Quadruplets]
-    ours = [Gram, *tuples, tables.TableEncoder, *LINKAGE]
+    ours = [spaces.Gram, *tuples, tables.TableEncoder, *LINKAGE]
     for room in ROOMS:
         members = (getattr(room, name) for name in room.__all__)
         ours += [c for c in members if inspect.isclass(c) and issubclass(c, BaseEstimator)]
     named = {f"kernelmetric.{c.__name__}": c for c in ours if c not in REFUSED}
-    return named | {f"sklearn.{c.__name__}": c for c in SCIKIT_LEARN}
+    for module, names in SCIKIT_LEARN.items():
+        named |= {f"sklearn.{name}": getattr(module, name) for name in names.split()}
+    return named
 
 
 @cache

@@ -30,14 +30,13 @@ _LEAST_VARIANCE = 1e-9
 def compress(metric: Any, n_landmarks: int, X: Any = None, *, random_state: Any = 0) -> Any:
     r"""A smaller metric of the same kind, which is nearly the same map.
 
-    A metric with a kernel holds all its training points and compares every new point with each of
-    them. Here m landmarks take their place. With kernel values :math:`k_m(x)` it solves
+    Instead of all its training points, the metric then holds m landmarks, centres of k-means. With
+    kernel values :math:`k_m(x)` it solves
 
     .. math:: \min_{A, b} \sum_i \| z(x_i) - k_m(x_i)^\top A - b \|^2,
 
-    by least squares in the coordinates of a :class:`Nystroem` space, whose landmarks are centres of
-    k-means. The loss is measured on a fifth of the points. Neither the landmarks nor A have seen
-    these.
+    in the coordinates of a :class:`Nystroem` space. The loss is measured on a fifth of the points,
+    which neither the landmarks nor A have seen.
 
     Parameters
     ----------
@@ -47,8 +46,7 @@ def compress(metric: Any, n_landmarks: int, X: Any = None, *, random_state: Any 
     n_landmarks : int
         Number of landmarks m.
     X : array-like of shape (n_samples, n_features), default=None
-        Points like those the metric will see, without labels; as the metric (or pipeline) takes
-        them. None: the points that it holds.
+        Points like those the metric will see; None: the points that it holds.
     random_state : int, RandomState or None, default=0
         For the landmarks and the fifth.
 
@@ -60,15 +58,10 @@ def compress(metric: Any, n_landmarks: int, X: Any = None, *, random_state: Any 
         square error of distances between held-out points, beside the root mean square distance)
         and ``variance_lost`` (share of the embedding's variance that is missed).
 
-    See Also
-    --------
-    Nystroem : The same, before a metric is learned.
-
     Notes
     -----
-    O(n m (d + m)) time and, for one pass, what ``metric.transform(X)`` takes; one block of rows in
-    memory. A :class:`Delta` in the kernel, the ridge, is left out: it tells training points from
-    themselves only, and new points see nothing of it.
+    O(n m (d + m)) time; one block of rows in memory. A :class:`Delta` in the kernel, the ridge, is
+    left out: new points see nothing of it.
 
     Examples
     --------
@@ -125,14 +118,11 @@ def _checked_points(metric: Any, n_landmarks: Any, X: Any) -> Any:
     refuse_table(metric, "compress")
     if getattr(metric, "space_", None) is None:
         raise ValueError(
-            f"Got {metric!r}, but expected a metric with a kernel: others hold no points, and are "
-            "as small as they can be. Of a search, take best_estimator_."
+            f"Got {metric!r}, but expected a metric with a kernel: others hold no points. Of a "
+            "search, take best_estimator_."
         )
     if hasattr(metric, "learner_") and not isinstance(metric.learner_, Learner):
-        raise ValueError(
-            f"Got the learner {metric.learner_!r}, but expected one of this library, whose map can "
-            "be replaced."
-        )
+        raise ValueError(f"Got the learner {metric.learner_!r}, but expected one of this library.")
     if metric.space_.kernel_.pairwise:
         raise ValueError(
             "Got a precomputed kernel, but expected one that can be evaluated at landmarks: try "
@@ -161,9 +151,8 @@ def _checked_points(metric: Any, n_landmarks: Any, X: Any) -> Any:
 
 def _n_features(space: Any) -> int:
     """Number of kernel values, or random features, that one point takes."""
-    if hasattr(space, "projection_"):
-        return int(space.projection_.shape[0])
-    return int(space.anchors_.shape[0])
+    made = space.projection_ if hasattr(space, "projection_") else space.anchors_
+    return int(made.shape[0])
 
 
 def _bytes_of_point(teacher: Any, X: Any) -> int:
@@ -177,13 +166,12 @@ def _set_map(metric: Any, B: np.ndarray, mean: np.ndarray) -> None:
     shift = np.linalg.lstsq(B, mean, rcond=None)[0]
     space = metric.space_
     space.offset_ = space.offset_ - like(shift[None, :], space.offset_)
-    L = metric.components_
+    B = like(B, metric.components_)
     if hasattr(metric, "learner_"):
         metric.learner_ = copy.copy(metric.learner_)
-        metric.learner_.components_ = like(B, L)
-        metric.learner_.n_features_in_ = B.shape[1]
+        metric.learner_.components_, metric.learner_.n_features_in_ = B, B.shape[1]
     else:
-        metric.components_ = like(B, L)
+        metric.components_ = B
 
 
 def _coordinates(space: Any, block: Any) -> np.ndarray:
@@ -198,16 +186,14 @@ def _embedded(metric: Any, block: Any) -> np.ndarray:
 
 
 def _least_squares(teacher: Any, space: Nystroem, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Map B and mean of the best ``F Bᵀ + mean``, for the coordinates F of the points.
-
-    These are centred, and their scatter is diagonal: the normal equations need no solving.
-    """
+    """Map B and mean of the best ``F Bᵀ + mean``, for the coordinates F of the points."""
 
     def sums(rows: slice) -> tuple[np.ndarray, np.ndarray]:
         T, F = _embedded(teacher, X[rows, :]), _coordinates(space, X[rows, :])
         return T.T @ F, T.sum(axis=0)
 
     product, total = sum_rows(sums, X.shape[0], _bytes_of_point(teacher, X))
+    # F is centred, and its scatter diagonal: the normal equations need no solving.
     return product / space.eigenvalues_, total / X.shape[0]
 
 

@@ -5,11 +5,9 @@
     manifest.json    format, schema, versions, and the SHA-256 of every other member
     tree.json        the objects, with a number wherever an array stands
     arrays/0.npy     the arrays, in NumPy's own format, without pickle
-    arrays/1.npy     ...
 
-Members are stored, not compressed: a file is never smaller than what it holds, so that no small
-file can fill the memory. The archive is read in place, and nothing is ever extracted. Everything
-is checked before it is used; what does not fit to the last byte is refused.
+Members are stored, not compressed, so that no small file can fill the memory. Nothing is extracted,
+and what does not fit to the last byte is refused.
 """
 
 from __future__ import annotations
@@ -42,16 +40,11 @@ _ENCRYPTED = 0x1
 _LOCAL, _ENTRY, _END, _END_64 = 30, 46, 22, 76
 _MOST_OF_NOTHING = 2**20  # the longest side, and the widest text, of an array without numbers
 MOST_DIGITS = 20  # of an integer: larger ones collide as keys, and no array holds them
-# What NumPy raises for the header of an array; the last from Python 3.12 on.
-_UNREADABLE = (
-    ValueError,
-    TypeError,
-    SyntaxError,
-    RecursionError,
-    MemoryError,
-    Warning,
-    tokenize.TokenError,
-)
+# What zipfile raises for an archive that is none; NotImplementedError is a RuntimeError.
+_NO_ARCHIVE = (zipfile.BadZipFile, EOFError, OSError, RuntimeError, ValueError, struct.error)
+# What NumPy raises for the header of an array; TokenError from Python 3.12 on.
+_BAD_INPUT = (ValueError, TypeError, SyntaxError, tokenize.TokenError)
+_NO_HEADER = (*_BAD_INPUT, RecursionError, MemoryError, Warning)
 
 
 class SavedFileError(ValueError):
@@ -95,7 +88,7 @@ def unpack(path: str | os.PathLike) -> Content:
         if digest != _digest(members[name]):
             raise SavedFileError(
                 f"Got {name} with another SHA-256 than the manifest has: the file was changed "
-                "after it was saved. Take another copy of it."
+                "after it was saved."
             )
     names = [f"arrays/{i}.npy" for i in range(len(members) - 2)]
     if not all(name in members for name in names):
@@ -104,14 +97,11 @@ def unpack(path: str | os.PathLike) -> Content:
     return Content(_parsed(members[TREE], TREE), arrays, manifest["versions"])
 
 
-# --- the archive --------------------------------------------------------------------------------
-
-
 def _members(stream: BinaryIO, size: int) -> dict[str, bytes]:
     if stream.read(4) != _FIRST_BYTES:
         raise SavedFileError(
-            "Got a file of another kind, but expected one that kernelmetric.save wrote. (Pickles "
-            "are never opened: they can run any code.)"
+            "Got a file of another kind, but expected one that kernelmetric.save wrote: pickles "
+            "are never opened."
         )
     try:
         with zipfile.ZipFile(stream) as archive:
@@ -120,15 +110,7 @@ def _members(stream: BinaryIO, size: int) -> dict[str, bytes]:
             return {info.filename: archive.read(info) for info in archive.infolist()}
     except SavedFileError:
         raise
-    except (
-        zipfile.BadZipFile,
-        EOFError,
-        NotImplementedError,
-        OSError,
-        RuntimeError,
-        ValueError,
-        struct.error,
-    ) as error:
+    except _NO_ARCHIVE as error:
         raise SavedFileError(
             f"Got a file that is truncated or damaged ({error}): take another copy of it."
         ) from error
@@ -150,7 +132,7 @@ def _check_directory(archive: zipfile.ZipFile) -> None:
         if info.filename not in (MANIFEST, TREE) and not _ARRAY.fullmatch(info.filename):
             raise SavedFileError(
                 f"Got a member named {info.filename[:80]!r}, but expected {MANIFEST}, {TREE} and "
-                "arrays/0.npy, arrays/1.npy, ... only."
+                "arrays/0.npy, ... only."
             )
         if info.flag_bits & _ENCRYPTED:
             raise SavedFileError(f"Got {info.filename} encrypted: decrypt the file first.")
@@ -188,9 +170,7 @@ def _check_layout(archive: zipfile.ZipFile, stream: BinaryIO, size: int) -> None
 def _checked_manifest(members: dict[str, bytes]) -> dict[str, Any]:
     manifest = _parsed(members[MANIFEST], MANIFEST)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise SavedFileError(
-            f"Got a manifest of another format, but expected {FORMAT!r}: it is another program's."
-        )
+        raise SavedFileError(f"Got a manifest of another format, but expected {FORMAT!r}.")
     schema = manifest.get("schema")
     if type(schema) is not int or schema < 1:
         raise SavedFileError(f"Got schema={schema!r}, but expected a positive integer.")
@@ -208,12 +188,8 @@ def _checked_manifest(members: dict[str, bytes]) -> dict[str, Any]:
     return manifest
 
 
-# --- JSON ---------------------------------------------------------------------------------------
-
-
 def _json_bytes(tree: Any) -> bytes:
-    text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode("utf-8")
+    return json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 def _parsed(data: bytes, name: str) -> Any:
@@ -259,9 +235,6 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-# --- arrays -------------------------------------------------------------------------------------
-
-
 def npy_bytes(array: np.ndarray) -> bytes:
     """An array in NumPy's format, version 1.0; its order in memory, C or Fortran, is kept."""
     stream = io.BytesIO()
@@ -279,7 +252,7 @@ def read_npy(data: bytes, name: str) -> np.ndarray:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # a header of Python 2 is none of ours
             shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    except _UNREADABLE as error:
+    except _NO_HEADER as error:
         raise SavedFileError(f"Got {name} with a header that is no array's ({error}).") from error
     wide = dtype.kind != "U" and dtype.itemsize > 8  # numbers of 16 bytes differ by machine
     if dtype.kind not in KINDS or dtype.itemsize == 0 or wide:

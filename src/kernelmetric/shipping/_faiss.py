@@ -19,20 +19,19 @@ from kernelmetric.shipping._maps import MOST_LOST
 def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:
     """Put points into a faiss index of their learned coordinates.
 
-    Euclidean distance there is the learned distance, so any index of L2 will do. Queries go the
-    same way: ``index.search(metric.transform(Q).astype("float32"), k)`` gives squared learned
-    distances and row numbers of X.
+    Queries go the same way: ``index.search(metric.transform(Q).astype("float32"), k)`` gives
+    squared learned distances and row numbers of X.
 
     Parameters
     ----------
     metric : fitted metric
         Anything with ``transform``, a pipeline too.
     X : array-like of shape (n_samples, n_features)
-        The points to search among. Those that a metric in the automatic space was fitted to lie
-        where they would be had they been left out, see :meth:`Kernelized.places`.
+        The points to search among. Those that the metric was fitted to lie where
+        :meth:`Kernelized.places` puts them.
     factory : str, default='Flat'
         What ``faiss.index_factory`` makes: 'Flat' is exact; 'HNSW32' or 'IVF256,Flat' are faster
-        for many points and miss some neighbours. Trained on X where it needs that.
+        for many points and miss some neighbours.
 
     Returns
     -------
@@ -42,12 +41,9 @@ def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:
 
     Notes
     -----
-    Needs the extra ``faiss``. Single precision has seven digits: coordinates that lie so far from
-    the origin that it cannot tell them apart are refused. Distances of a linear metric stay where
-    its features are centred first, so
-    ``make_pipeline(StandardScaler(with_std=False).fit(X), metric)`` is the same metric in
-    coordinates about the origin. It needs no other fit, and takes the place of the metric, for
-    queries too.
+    Needs the extra ``faiss``. Coordinates so far from the origin that single precision cannot tell
+    them apart are refused. ``make_pipeline(StandardScaler(with_std=False).fit(X), metric)`` is the
+    same linear metric in coordinates about the origin, for queries too.
 
     Examples
     --------
@@ -74,9 +70,8 @@ def _refuse_lost(Z: np.ndarray) -> None:
     if size * single.eps > MOST_LOST * unit > 0:
         raise ValueError(
             f"Got learned coordinates {size / unit:.0e} times as far from zero as they spread, of "
-            "which float32 keeps too few digits, but expected coordinates about the origin: for a "
-            "linear metric, try make_pipeline(StandardScaler(with_std=False).fit(X), metric), for "
-            "any other a StandardScaler before it, and fit again."
+            "which float32 keeps too few digits. For a linear metric, try make_pipeline("
+            "StandardScaler(with_std=False).fit(X), metric), else fit again after a StandardScaler."
         )
     far = max(float(np.abs(Z).max(initial=0.0)), unit)
     if far > np.sqrt(single.max) / Z.shape[1] or 0 < unit < np.sqrt(single.tiny) / MOST_LOST:

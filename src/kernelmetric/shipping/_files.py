@@ -20,10 +20,8 @@ def write_atomically(path: str | os.PathLike, content: str | bytes) -> Path:
 def replace_file(path: str | os.PathLike, write: Callable[[BinaryIO], object]) -> Path:
     """Let ``write(stream)`` write a file that takes the place of the old one when it is complete.
 
-    A new file has the mode that the process gives its files (the umask); one that takes the place
-    of another has the mode of that one. A symbolic link stays, and what it points to is replaced. A
-    device or a pipe is written to. If ``write`` raises, the old file stays as it was; OSError where
-    it is write-protected.
+    The new file has the mode of the old one. A symbolic link stays, and what it points to is
+    replaced. A device or a pipe is written to. If ``write`` raises, the old file stays as it was.
     """
     path = Path(path)
     try:

@@ -1,7 +1,6 @@
 """A fitted metric as arithmetic: features of a point, times a matrix, plus a row.
 
-Read from the attributes of classes that are known, never found by trying: what a transformer does
-at some points says nothing of what it does at others.
+Read from the attributes of classes that are known, never found by trying.
 """
 
 from __future__ import annotations
@@ -26,10 +25,7 @@ MOST_LOST = 1e-3  # of the spread of points: what float32 may cost
 
 
 class Affine(NamedTuple):
-    """The map x ↦ (x - c) A + b; b and c are rows, None where zero.
-
-    c is subtracted first, where large numbers do not yet cancel.
-    """
+    """The map x ↦ (x - c) A + b; b and c are rows, None where zero."""
 
     A: np.ndarray
     b: np.ndarray | None = None
@@ -66,8 +62,7 @@ def metric_map(metric: Any) -> MetricMap:
     n_features = int(metric.n_features_in_)
     if isinstance(metric, Space):
         features, P, offset = _parts(metric)
-        P = np.eye(len(features.anchors)) if P is None else P  # type: ignore[union-attr]
-        return MetricMap(n_features, features, Affine(P, None if offset is None else -offset))
+        return MetricMap(n_features, features, Affine(P, -offset))
     space = getattr(metric, "space_", None)
     if space is None:
         return MetricMap(n_features, None, linear_map(metric))
@@ -75,15 +70,13 @@ def metric_map(metric: Any) -> MetricMap:
         raise _unknown(metric)
     if isinstance(metric, TransductiveDistance) and metric.prior is not None:
         raise ValueError(
-            f"Got {metric!r} with a prior metric, but expected one that takes the points as they "
-            "are: export the prior by itself."
+            f"Got {metric!r} with a prior metric, but expected one without: export the prior by "
+            "itself."
         )
     inner = linear_map(metric.learner_) if hasattr(metric, "learner_") else _components(metric)
     L = inner.A
     row = np.zeros((1, L.shape[1])) if inner.c is None else -inner.c @ L
     features, P, offset = _parts(space)
-    if P is None:  # the basis is that of the anchors
-        return MetricMap(n_features, features, Affine(L, row))
     return MetricMap(n_features, features, Affine(P @ L, row - offset @ L))
 
 
@@ -119,9 +112,8 @@ def linear_map(step: Any) -> Affine:
 
 def _unknown(step: Any) -> ValueError:
     return ValueError(
-        f"Got {step!r}, but expected a metric of this library, or a step whose formula is known, "
-        "such as StandardScaler, SimpleImputer, PCA and others that the docstring of to_onnx "
-        "names: try exporting the metric alone, and do this step where the model is used."
+        f"Got {step!r}, but expected a metric of ours, or a step whose formula is known: try "
+        "exporting the metric alone, and do this step where the model is used."
     )
 
 
@@ -133,19 +125,17 @@ def _wide(array: Any) -> np.ndarray:
     return to_numpy(array).astype(np.float64)
 
 
-def _parts(space: Any) -> tuple[KernelValues | Waves, np.ndarray | None, np.ndarray | None]:
+def _parts(space: Any) -> tuple[KernelValues | Waves, np.ndarray, np.ndarray]:
     """Features of a space, and the matrix and row that make coordinates of them."""
     if not isinstance(space, Space):
-        raise ValueError(
-            f"Got the space {space!r}, but expected KPCA, Nystroem, RandomFeatures or KernelTrick."
-        )
-    if isinstance(space, KernelTrick):
-        return KernelValues(space.kernel_, anchors_of(space)), None, None
+        raise ValueError(f"Got the space {space!r}, but expected one of this library.")
+    if isinstance(space, KernelTrick):  # the basis is that of the anchors
+        n = len(space.anchors_)
+        return KernelValues(space.kernel_, anchors_of(space)), np.eye(n), np.zeros((1, n))
     if getattr(space, "n_landmarks_", 0):
         raise ValueError(
-            f"Got {space!r} fitted to so many points that it knows them by looking them up, but "
-            "expected a space that is a formula: try compress(metric, 1000) first, or fit with "
-            "space=Nystroem(1000, n_components=100)."
+            f"Got {space!r} fitted to so many points that it looks them up, but expected a space "
+            "that is a formula: try compress(metric, 1000) first."
         )
     P, offset = _wide(space.projection_), _wide(space.offset_)
     if isinstance(space, RandomFeatures):

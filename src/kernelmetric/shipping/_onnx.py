@@ -17,8 +17,7 @@ def to_onnx(metric: Any, *, dtype: str = "float32", precision: str = "float64") 
     """A fitted metric as an ONNX model, from points to learned coordinates.
 
     The model takes ``X`` of shape (n, n_features), for any n, and gives ``Z`` of shape
-    (n, n_components), in which Euclidean distance is the learned one. Opset 17, of the standard
-    operators only.
+    (n, n_components), in which Euclidean distance is the learned one. Standard operators, opset 17.
 
     Parameters
     ----------
@@ -32,23 +31,18 @@ def to_onnx(metric: Any, *, dtype: str = "float32", precision: str = "float64") 
     dtype : {'float32', 'float64'}, default='float32'
         Of X and Z. Features that lie far from zero, such as timestamps, need 'float64'.
     precision : {'float64', 'float32'}, default='float64'
-        Of the arithmetic between them. 'float32' makes a model of half the size for devices
-        without doubles; the small eigenvalues of a full-rank space then cost digits. What a
-        pipeline does before the metric takes the wider of dtype and precision.
+        Of the arithmetic between them. 'float32' makes a model of half the size, and costs digits.
+        What a pipeline does before the metric takes the wider of dtype and precision.
 
     Returns
     -------
     onnx.ModelProto
         Checked by ``onnx.checker``. ``model.SerializeToString()`` are the bytes of a file.
 
-    See Also
-    --------
-    compress : A smaller model first.
-
     Notes
     -----
-    Needs the extra ``onnx``. The Laplacian kernel takes n × n_anchors × n_features numbers of
-    memory in the runtime, all others n × n_anchors: feed points in batches.
+    Needs the extra ``onnx``. The runtime takes memory for n × n_anchors numbers, with the Laplacian
+    kernel times n_features: feed points in batches.
 
     Examples
     --------

@@ -24,17 +24,14 @@ class Columns(NamedTuple):
 
 
 class OnnxGraph:
-    """Nodes and constants of a model, as they are added.
-
-    ``precision`` is that of the metric's arithmetic. What is done to X before it takes the wider of
-    it and ``dtype``: only there large numbers are subtracted from large ones.
-    """
+    """Nodes and constants of a model, as they are added."""
 
     def __init__(self, dtype: str, precision: str, n_features: int):
         self.onnx = require("onnx", "onnx", "ONNX models need the package onnx")
         self.dtype, self.precision, self.n_features = dtype, precision, n_features
-        self.working = max(dtype, precision)  # "float64" > "float32"
-        self._told = False
+        # Before the metric, large numbers are subtracted from large ones. "float64" > "float32".
+        self.working = max(dtype, precision)
+        self._warned = False
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self._known: dict[tuple[str, ...], str] = {}
@@ -52,15 +49,9 @@ class OnnxGraph:
 
     def constant(self, values: Any, dtype: str | None = None) -> str:
         """Add an array, or find an equal one; its name."""
-        array = np.ascontiguousarray(values, dtype=dtype or self.working)
-        # The shape is made to stay: a row of one number is another constant than the number.
-        array = array.reshape(np.shape(values))
-        key = (
-            "constant",
-            str(array.dtype),
-            str(array.shape),
-            hashlib.sha256(array.tobytes()).hexdigest(),
-        )
+        array = np.asarray(values, dtype=dtype or self.working, order="C")
+        digest = hashlib.sha256(array.tobytes()).hexdigest()
+        key = ("constant", str(array.dtype), str(array.shape), digest)
         if key not in self._known:
             name = f"constant_{len(self.constants)}"
             self.constants.append(self.onnx.numpy_helper.from_array(array, name))
@@ -83,16 +74,16 @@ class OnnxGraph:
         """The node of x - offset; a warning where X in float32 has no digits left for it."""
         offset = np.asarray(offset, dtype=np.float64).reshape(1, -1)
         if spread is not None:
-            self.tell_far(np.max(np.abs(offset) / np.asarray(spread), initial=0.0))
+            self.warn_if_far(np.max(np.abs(offset) / np.asarray(spread), initial=0.0))
         return Columns(self.add("Sub", x.name, self.constant(offset)), x.width)
 
-    def tell_far(self, times: float) -> None:
+    def warn_if_far(self, times: float) -> None:
         """Warn once of numbers so many times as far from zero as they spread, if in float32."""
         chosen = {"dtype": self.dtype, "precision": self.working}
         single = [f"{name}='float64'" for name, dtype in chosen.items() if dtype == "float32"]
-        if not single or times * np.finfo(np.float32).eps <= MOST_LOST or self._told:
+        if not single or times * np.finfo(np.float32).eps <= MOST_LOST or self._warned:
             return
-        self._told = True
+        self._warned = True
         warnings.warn(
             f"Got features up to {times:.0e} times as far from zero as they spread, of which "
             f"float32 keeps few digits: try to_onnx(metric, {', '.join(single)}).",
@@ -116,12 +107,10 @@ class OnnxGraph:
 
     def take(self, x: Columns, columns: Any) -> Columns:
         """Some columns, in the order given."""
-        columns = np.asarray(columns, dtype=np.int64)
         if np.array_equal(columns, np.arange(x.width)):
             return x
-        return Columns(
-            self.add("Gather", x.name, self.constant(columns, "int64"), axis=1), len(columns)
-        )
+        name = self.add("Gather", x.name, self.constant(columns, "int64"), axis=1)
+        return Columns(name, len(columns))
 
     def numbers(self, x: Columns) -> Columns:
         """Truth values as 0 and 1."""

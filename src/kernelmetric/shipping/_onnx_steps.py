@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn import preprocessing
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_selection import SelectorMixin
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    MaxAbsScaler,
-    MinMaxScaler,
-    Normalizer,
-    OneHotEncoder,
-    RobustScaler,
-    StandardScaler,
-)
 
 from kernelmetric.shipping._maps import KernelValues, MetricMap, Waves, metric_map
 from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph
@@ -59,7 +51,7 @@ def through(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
 def _embedding(metric: Any, graph: OnnxGraph, x: Columns) -> Columns:
     parts = metric_map(metric)
     if "float32" in (graph.dtype, graph.working):
-        graph.tell_far(_lost(metric, parts, graph.working) / float(np.finfo(np.float32).eps))
+        graph.warn_if_far(_lost(metric, parts, graph.working) / float(np.finfo(np.float32).eps))
     if isinstance(parts.features, KernelValues):
         x = kernel_node(parts.features.kernel, graph, x, parts.features.anchors)
     elif isinstance(parts.features, Waves):
@@ -103,25 +95,14 @@ def _lost(metric: Any, parts: MetricMap, working: str) -> float:
     return eps * float(lost / spread) if spread > 0 else 1.0
 
 
-# --- scalers ------------------------------------------------------------------------------------
-
-
 def _standardized(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
-    return _scaled(
-        graph,
-        x,
-        step.mean_ if step.with_mean else None,
-        step.scale_ if step.with_std else None,
-    )
+    scale = step.scale_ if step.with_std else None
+    return _scaled(graph, x, step.mean_ if step.with_mean else None, scale)
 
 
 def _robust(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
-    return _scaled(
-        graph,
-        x,
-        step.center_ if step.with_centering else None,
-        step.scale_ if step.with_scaling else None,
-    )
+    scale = step.scale_ if step.with_scaling else None
+    return _scaled(graph, x, step.center_ if step.with_centering else None, scale)
 
 
 def _scaled(graph: OnnxGraph, x: Columns, offset: Any, scale: Any) -> Columns:
@@ -161,20 +142,14 @@ def _normalized(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
     return Columns(graph.add("Div", x.name, length), x.width)
 
 
-def _row(graph: OnnxGraph, values: Any) -> str:
-    return graph.constant(np.asarray(values, dtype=np.float64).reshape(1, -1))
-
-
-# --- what is missing, and what is a code --------------------------------------------------------
-
-
 def _imputed(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
     statistics = np.asarray(step.statistics_)
     if not all(isinstance(value, Real | np.bool_) for value in statistics.tolist()):
         raise _no_numbers(step)
     statistics = statistics.astype(np.float64)
     missing = _equal(step, graph, x, [step.missing_values])
-    parts = [Columns(graph.add("Where", missing.name, _row(graph, statistics), x.name), x.width)]
+    filled = graph.add("Where", missing.name, graph.constant(statistics[None, :]), x.name)
+    parts = [Columns(filled, x.width)]
     if not step.keep_empty_features:  # columns that had no value at all are left out
         parts = [graph.take(parts[0], np.flatnonzero(~np.isnan(statistics)))]
     if step.indicator_ is not None:
@@ -185,13 +160,13 @@ def _imputed(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
 def _one_hot(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
     if step.handle_unknown == "error":
         raise ValueError(
-            f"Got {step!r}, which refuses unknown categories, but expected "
-            "handle_unknown='ignore': an ONNX model cannot refuse a point."
+            f"Got {step!r}, but expected handle_unknown='ignore': an ONNX model cannot refuse a "
+            "point."
         )
     if step._infrequent_enabled and any(rare is not None for rare in step._infrequent_indices):
         raise ValueError(
-            f"Got {step!r}, which groups rare categories, but expected one that does not: leave "
-            "out min_frequency and max_categories."
+            f"Got {step!r}, which groups rare categories, but expected one without min_frequency "
+            "and max_categories."
         )
     dropped = step._drop_idx_after_grouping
     parts = []
@@ -224,48 +199,40 @@ def _equal(step: Any, graph: OnnxGraph, x: Columns, values: list[Any]) -> Column
 
 def _no_numbers(step: Any) -> ValueError:
     return ValueError(
-        f"Got {step!r}, which knows values that are no numbers, but expected numbers: X is one "
-        "array of them. Try exporting the metric alone, and encode text where the model is used."
+        f"Got {step!r}, which knows values that are no numbers: try exporting the metric alone, "
+        "and encode text where the model is used."
     )
 
 
-# --- steps side by side -------------------------------------------------------------------------
-
-
 def _columns(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
-    def parts() -> Iterator[tuple[str, Any, Columns]]:
-        for name, inner, _ in step.transformers_:
-            columns = step._transformer_to_input_indices.get(name, [])
-            if len(columns):
-                yield name, inner, graph.take(x, columns)
-
-    return _side_by_side(step, graph, parts())
+    taken = step._transformer_to_input_indices
+    parts = [(name, inner, taken.get(name, [])) for name, inner, _ in step.transformers_]
+    return _side_by_side(step, graph, x, [part for part in parts if len(part[2])])
 
 
 def _union(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
-    return _side_by_side(step, graph, ((name, inner, x) for name, inner in step.transformer_list))
+    every = np.arange(x.width)
+    return _side_by_side(step, graph, x, [(*part, every) for part in step.transformer_list])
 
 
 def _side_by_side(
-    step: Any, graph: OnnxGraph, parts: Iterator[tuple[str, Any, Columns]]
+    step: Any, graph: OnnxGraph, x: Columns, parts: list[tuple[str, Any, Any]]
 ) -> Columns:
-    weights = step.transformer_weights or {}
-    made = []
-    for name, inner, given in parts:
+    """The outputs of named steps, each of some columns of x, as one array."""
+    weights, made = step.transformer_weights or {}, []
+    for name, inner, columns in parts:
         if isinstance(inner, str) and inner == "drop":
             continue
-        out = through(inner, graph, given)
-        if name in weights:
-            out = graph.times(out, float(weights[name]))
-        made.append(out)
+        out = through(inner, graph, graph.take(x, columns))
+        made.append(graph.times(out, float(weights[name])) if name in weights else out)
     return graph.concatenated(made)
 
 
 def _unchanged(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
     if step.func is not None:
         raise ValueError(
-            f"Got {step!r}, but expected no function: it is code that ONNX cannot read. Try "
-            "exporting the metric alone, and do this step where the model is used."
+            f"Got {step!r}, but expected no function: try exporting the metric alone, and do this "
+            "step where the model is used."
         )
     return x
 
@@ -273,12 +240,12 @@ def _unchanged(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
 _FORMULAS: dict[type, Callable[[Any, OnnxGraph, Columns], Columns]] = {
     ColumnTransformer: _columns,
     FeatureUnion: _union,
-    FunctionTransformer: _unchanged,
-    MaxAbsScaler: _to_largest,
-    MinMaxScaler: _to_range,
-    Normalizer: _normalized,
-    OneHotEncoder: _one_hot,
-    RobustScaler: _robust,
+    preprocessing.FunctionTransformer: _unchanged,
+    preprocessing.MaxAbsScaler: _to_largest,
+    preprocessing.MinMaxScaler: _to_range,
+    preprocessing.Normalizer: _normalized,
+    preprocessing.OneHotEncoder: _one_hot,
+    preprocessing.RobustScaler: _robust,
     SimpleImputer: _imputed,
-    StandardScaler: _standardized,
+    preprocessing.StandardScaler: _standardized,
 }

@@ -24,9 +24,8 @@ from kernelmetric.shipping._tree import TreeReader, TreeWriter, refuse
 def save(metric: Any, path: str | os.PathLike) -> Path:
     """Write a fitted metric to a file that can be opened without trusting it.
 
-    The file is a zip archive of JSON and plain arrays; see the guide, "Shipping". It is written
-    whole or not at all, and equal metrics make equal files. Callbacks, metadata requests and the
-    cache of a pipeline are left out, because they only matter for a later fit.
+    The file is a zip archive of JSON and plain arrays, written whole or not at all. Equal metrics
+    make equal files. Callbacks, metadata requests and the cache of a pipeline are left out.
 
     Parameters
     ----------
@@ -35,7 +34,7 @@ def save(metric: Any, path: str | os.PathLike) -> Path:
         :class:`MetricRegressor`, a :class:`~kernelmetric.linkage.RecordLinker`, or a pipeline of
         them and scikit-learn's scalers, imputers, encoders and column transformers.
     path : path-like
-        The file; replaced where it exists. Any name will do, such as "digits.metric".
+        The file; replaced where it exists.
 
     Returns
     -------
@@ -46,17 +45,9 @@ def save(metric: Any, path: str | os.PathLike) -> Path:
     ------
     TypeError
         For what cannot be restored without running code: kernels that are functions, and classes
-        of other packages. The message names the attribute.
+        of other packages.
     ValueError
         For attributes that no fit leaves, such as a map with NaN: ``load`` would refuse them.
-
-    See Also
-    --------
-    load : Read it back.
-
-    Notes
-    -----
-    The arrays are in memory twice while the file is made.
 
     Examples
     --------
@@ -85,8 +76,7 @@ def load(path: str | os.PathLike) -> Any:
     """Read a metric that :func:`save` wrote.
 
     Nothing in a file is ever run. Only numbers, text and the attributes of a closed list of
-    classes are restored, and only if they fit together. A file that is damaged, changed or of
-    another kind is refused with a sentence.
+    classes are restored, and only if they fit together.
 
     Parameters
     ----------
@@ -96,17 +86,12 @@ def load(path: str | os.PathLike) -> Any:
     Returns
     -------
     estimator
-        The fitted metric. Its arrays are those that were saved, bit by bit; what it computes from
-        them may differ by rounding, as between any two machines.
+        The fitted metric. Its arrays are those that were saved, bit by bit.
 
     Raises
     ------
     SavedFileError
         A ValueError, for every file that is not exactly what ``save`` writes.
-
-    See Also
-    --------
-    save : Write it.
 
     Examples
     --------
@@ -133,8 +118,7 @@ def load(path: str | os.PathLike) -> Any:
             check_is_fitted(metric)
         except (NotFittedError, TypeError, AttributeError, IndexError) as error:
             raise SavedFileError(
-                f"Got a {type(metric).__name__} that is not fitted at the root of the file, but "
-                "expected what kernelmetric.save wrote."
+                f"Got a {type(metric).__name__} that is not fitted at the root of the file."
             ) from error
     _warn_of_versions(content.versions, reader.names)
     return metric

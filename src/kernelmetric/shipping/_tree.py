@@ -44,7 +44,7 @@ _LEFT_OUT = ("_skl_callbacks", "_parent_callback_ctx", "_metadata_request")
 # One array stands in for equal ones: so many times, and so often as this is little.
 _MOST_TIMES, _LITTLE = 8, 2**24
 _DEEPEST = 100  # nodes in nodes
-_KEYS = (str, int, float, bool, np.generic, type(None))  # of a dict; others can be made to collide
+_KEYS = (str, int, float, np.generic, type(None))  # of a dict; others can be made to collide
 _CACHE = "memory"  # of a Pipeline: a directory of pickles, which its next fit would open
 _HELD = ("_fit_X", "_y", "classes_")  # by neighbours: what a fit makes the rest of
 
@@ -84,14 +84,13 @@ class TreeWriter:
             items = [self.node(item, f"{where}[{i}]") for i, item in enumerate(value)]
             return items if kind is list else {"tuple": items}
         if kind is dict:
-            for key in value:
+            items = []
+            for key, item in value.items():
                 _check_key(key)
-            return {
-                "dict": [
+                items.append(
                     [self.node(key, f"a key of {where}"), self.node(item, f"{where}[{key!r}]")]
-                    for key, item in value.items()
-                ]
-            }
+                )
+            return {"dict": items}
         if kind is slice:
             ends = (value.start, value.stop, value.step)
             return {"slice": [self.node(end, where) for end in ends]}
@@ -107,7 +106,9 @@ class TreeWriter:
         if kind is np.random.RandomState:
             return {"random": [self.node(part, where) for part in value.get_state()[1:]]}
         if is_sparse(value):
-            return self._sparse(value)
+            rows, name = value.tocsr(), "csr_matrix" if sparse.isspmatrix(value) else "csr_array"
+            parts = [self._array(part, where) for part in (rows.data, rows.indices, rows.indptr)]
+            return {"sparse": [name, [int(n) for n in rows.shape], *parts]}
         if kind is np.ma.MaskedArray and not np.ma.getmaskarray(value).any():
             return {"masked": self._array(value.data, where)}
         return self._array(value, where)
@@ -125,13 +126,6 @@ class TreeWriter:
         }
         return {name: self.node(item, f"{where}.{name}") for name, item in kept.items()}
 
-    def _sparse(self, value: Any) -> Any:
-        rows = value.tocsr()
-        name = "csr_matrix" if sparse.isspmatrix(value) else "csr_array"
-        parts = (rows.data, rows.indices, rows.indptr)
-        shape = [int(n) for n in rows.shape]
-        return {"sparse": [name, shape, *(self._array(part, "") for part in parts)]}
-
     def _array(self, value: Any, where: str) -> Any:
         array = to_numpy(value) if hasattr(value, "detach") else value  # a torch tensor
         if type(array) is not np.ndarray:
@@ -140,9 +134,7 @@ class TreeWriter:
             items = [self.node(item, f"{where}[{i}]") for i, item in enumerate(array.ravel())]
             return {"objects": [list(array.shape), items]}
         if array.dtype.kind not in KINDS:
-            raise ValueError(
-                f"Got {where} of dtype {array.dtype}, but expected numbers, booleans or text."
-            )
+            raise ValueError(f"Got {where} of {array.dtype}, but expected numbers or text.")
         data = npy_bytes(array)
         digest = hashlib.sha256(data).digest()
         number, times = self._numbers.get(digest, (len(self.arrays), 0))
@@ -182,18 +174,18 @@ class TreeReader:
         self._readers: dict[str, Callable[[Any], Any]] = {
             "array": self._array,
             "dict": self._dict,
-            "dtype": _dtype,
+            "dtype": lambda body: _dtype(body, KINDS + "O"),
             "float": _float,
             "frozen": self._frozen,
-            "object": self._object,
             "masked": lambda body: np.ma.MaskedArray(self.value(body), mask=False),
-            "objects": self._objects,
-            "random": self._random,
-            "scalar": self._scalar,
+            "object": self._object,
+            "objects": lambda body: _objects(*self._list(body, 2)),
+            "random": lambda body: _random(*self._list(body, 4)),
+            "scalar": lambda body: _scalar(*self._list(body, 2)),
             "slice": lambda body: slice(*self._list(body, 3)),
-            "sparse": self._sparse,
+            "sparse": lambda body: _sparse(*self._list(body, 5)),
             "tuple": lambda body: tuple(self._list(body)),
-            "type": _type,
+            "type": lambda body: TYPES[body],
         }
 
     def value(self, node: Any) -> Any:
@@ -244,8 +236,7 @@ class TreeReader:
         self._left -= array.nbytes
         if self._left < 0:
             raise SavedFileError(
-                f"Got array {body} in so many places that a small file would fill the memory, but "
-                "expected one that kernelmetric.save wrote."
+                f"Got array {body} in so many places that a small file would fill the memory."
             )
         return array.copy(order="K")  # or what changes one object would change another
 
@@ -254,30 +245,6 @@ class TreeReader:
         array.flags.writeable = False
         return array
 
-    def _objects(self, body: Any) -> np.ndarray:
-        shape, items = self._list(body, 2)
-        array = np.empty(len(items), dtype=object)
-        array[:] = items
-        return array.reshape(shape)
-
-    def _scalar(self, body: Any) -> np.generic:
-        name, value = self._list(body, 2)
-        return _checked_dtype(name).type(value)
-
-    def _sparse(self, body: Any) -> Any:
-        name, shape, data, indices, indptr = self._list(body, 5)
-        matrix = SPARSE[name]((data, indices, indptr), shape=tuple(shape))
-        matrix.check_format(full_check=True)  # compiled code trusts the indices
-        return matrix
-
-    def _random(self, body: Any) -> np.random.RandomState:
-        keys, position, has_gauss, cached = self._list(body, 4)
-        if not 0 <= position <= 624:
-            raise SavedFileError(f"Got a random state at position {position}.")
-        state = np.random.RandomState(0)
-        state.set_state(("MT19937", keys, position, has_gauss, cached))
-        return state
-
     def _object(self, body: Any) -> Any:
         if not isinstance(body, list) or len(body) != 2 or not isinstance(body[1], dict):
             raise SavedFileError("Got an object without a class and attributes.")
@@ -285,8 +252,8 @@ class TreeReader:
         kind = allowed_classes().get(name) if isinstance(name, str) else None
         if kind is None:
             raise SavedFileError(
-                f"Got an object of class {str(name)[:80]!r}, but expected one of kernelmetric's "
-                "estimators or of scikit-learn's preprocessing: nothing else is restored."
+                f"Got an object of class {str(name)[:80]!r}, but expected an estimator of "
+                "kernelmetric, or of scikit-learn's preprocessing."
             )
         self.names.add(name)
         for attribute in nodes:
@@ -295,7 +262,7 @@ class TreeReader:
             if attribute.startswith("__") or replaces:
                 raise SavedFileError(
                     f"Got {attribute!r} among the attributes of {name}, where it would replace a "
-                    "method: the file was not written by kernelmetric.save."
+                    "method: kernelmetric.save wrote no such file."
                 )
         if kind is Pipeline and nodes.get(_CACHE) is not None:
             raise SavedFileError(f"Got {name} with a cache, which is a directory of pickles.")
@@ -306,8 +273,7 @@ class TreeReader:
             check_fitted(restored)
         except (ValueError, TypeError, AttributeError) as error:
             raise SavedFileError(
-                f"{error} No fit leaves that: the file is damaged, or was not written by "
-                "kernelmetric.save."
+                f"{error} No fit leaves that: the file is damaged, or is not of kernelmetric.save."
             ) from error
         return _refitted(restored) if kind in NEIGHBORS else restored
 
@@ -321,7 +287,7 @@ def _renewed(state: dict[str, Any]) -> dict[str, Any]:
         if not (matrices and parts[0].shape[1] == negative.shape[1]):
             raise SavedFileError(
                 "Got negative_components_ that do not fit components_, but expected two matrices "
-                "of the same width: the file was not written by kernelmetric.save."
+                "of the same width."
             )
         state["components_"] = np.vstack(parts)
         state["signature_"] = np.repeat([1, -1], [len(part) for part in parts])
@@ -343,13 +309,12 @@ def _defaults(kind: Any, name: str, state: dict[str, Any]) -> dict[str, Any]:
     """Parameters that the class has got since the file was written."""
     if not issubclass(kind, BaseEstimator):
         return {}
-    defaults: dict[str, Any] = {}
     signature = inspect.signature(kind).parameters
-    for parameter in set(kind._get_param_names()) - set(state):
-        default = signature[parameter].default
+    missing = set(kind._get_param_names()) - set(state)
+    defaults = {parameter: signature[parameter].default for parameter in missing}
+    for parameter, default in defaults.items():
         if default is inspect.Parameter.empty:
             raise SavedFileError(f"Got {name} without its parameter {parameter!r}.")
-        defaults[parameter] = default
     return defaults
 
 
@@ -358,21 +323,37 @@ def _check_key(key: Any) -> None:
         raise ValueError(f"Got the key {str(key)[:40]}, but expected text or a number.")
 
 
-def _checked_dtype(name: Any, kinds: str = KINDS) -> np.dtype:
+def _dtype(name: Any, kinds: str = KINDS) -> np.dtype:
     if type(name) is not str or np.dtype(name).kind not in kinds:
         raise SavedFileError(f"Got the dtype {str(name)[:40]!r}, but expected one of numbers.")
     return np.dtype(name)
-
-
-def _dtype(body: Any) -> np.dtype:
-    return _checked_dtype(body, KINDS + "O")
-
-
-def _type(body: Any) -> type:
-    return TYPES[body]
 
 
 def _float(body: Any) -> float:
     if body not in ("nan", "inf", "-inf"):
         raise SavedFileError(f"Got the float {str(body)[:40]!r}, but expected nan, inf or -inf.")
     return float(body)
+
+
+def _objects(shape: Any, items: Any) -> np.ndarray:
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array.reshape(shape)
+
+
+def _scalar(name: Any, value: Any) -> np.generic:
+    return _dtype(name).type(value)
+
+
+def _sparse(name: Any, shape: Any, *parts: Any) -> Any:
+    matrix = SPARSE[name](parts, shape=tuple(shape))
+    matrix.check_format(full_check=True)  # compiled code trusts the indices
+    return matrix
+
+
+def _random(keys: Any, position: Any, has_gauss: Any, cached: Any) -> np.random.RandomState:
+    if not 0 <= position <= 624:
+        raise SavedFileError(f"Got a random state at position {position}.")
+    state = np.random.RandomState(0)
+    state.set_state(("MT19937", keys, position, has_gauss, cached))
+    return state

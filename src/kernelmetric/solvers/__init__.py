@@ -1,14 +1,10 @@
 """Optimisers and linear algebra that know nothing of metrics.
 
-L-BFGS on a matrix (:func:`minimize_lbfgs`), accelerated projected gradient for convex problems
-(:func:`minimize_projected`), quadratic programs over non-negative vectors
-(:func:`nonnegative_qp`), the program of metrics learned from pairs or comparisons
-(:class:`PairDual`, :class:`ComparisonDual`,
-:func:`solve_pairs`), the leading eigenvectors of a matrix known by its products
-(:func:`krylov_eigenpairs`), equations with one that fills the memory (:func:`solve_in_place`), the
-smallest ones of a large sparse matrix (:func:`smallest_eigenvectors`), and the positive part of a
-small one (:func:`positive_part`). Width and ridge of ridge regression, by its errors on points left
-out (:class:`Grid`).
+L-BFGS (:func:`minimize_lbfgs`), accelerated projected gradient (:func:`minimize_projected`),
+quadratic programs over non-negative vectors (:func:`nonnegative_qp`) and over pairs or comparisons
+(:func:`solve_pairs`), the graphical lasso (:func:`sparse_precision`), leading and smallest
+eigenvectors (:func:`krylov_eigenpairs`, :func:`smallest_eigenvectors`), equations that fill the
+memory (:func:`solve_in_place`), and ridge regression on points left out (:class:`Grid`).
 """
 
 from kernelmetric.solvers._fista import minimize_projected

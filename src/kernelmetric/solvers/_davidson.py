@@ -1,13 +1,8 @@
-r"""Davidson's method with a Chebyshev filter.
+"""Davidson's method with a Chebyshev filter.
 
-Rayleigh-Ritz on a growing basis (Davidson's method). What is added for a Ritz pair
-:math:`(\theta, v)` is the Ritz vector after a Chebyshev filter, less its part along itself,
-
-.. math:: T_d(X) v - T_d(x) v, \qquad X = \frac{A - c}{e}, \quad x = \frac{\theta - c}{e},
-
-where the filter is small on :math:`[c - e, c + e]`, the part of the spectrum that nobody asked for.
-The difference obeys a recurrence that starts from the residual, so it has all its digits however
-good v is: the filter, nearly all of the work, may run in float32, and the basis in float64 decides.
+What is added to the basis for a Ritz pair (θ, v) is ``T_d(X) v - T_d(x) v`` with ``X = (A - c)/e``,
+``x = (θ - c)/e`` and a filter that is small on [c - e, c + e], the unwanted part of the spectrum.
+Its recurrence starts from the residual and so has all its digits: the filter may run in float32.
 """
 
 from __future__ import annotations
@@ -32,10 +27,7 @@ TINY = np.finfo(np.float64).tiny
 
 
 class Deflated:
-    """Products with P A P, counted; P projects onto the complement of some vectors.
-
-    Where it is ``far``, matrix and vectors are on the device in use, if there is one.
-    """
+    """Products with P A P, counted, on the device in use where it is ``far``."""
 
     def __init__(self, A: Any, null: np.ndarray, *, far: bool = False):
         self.count, self.far = 0, far
@@ -160,11 +152,8 @@ class Davidson:
         return self.AV[:, : self.m] @ S - (self.V[:, : self.m] @ S) * theta
 
     def _open_pairs(self, tol: float) -> np.ndarray:
-        """Which of the wanted Ritz pairs have residuals beyond the tolerance.
-
-        ‖Av - θv‖² = ‖Av‖² - θ² costs nothing, but loses half of the digits; below that, the
-        residuals themselves.
-        """
+        """Which of the wanted Ritz pairs have residuals beyond the tolerance."""
+        # ‖Av - θv‖² = ‖Av‖² - θ² costs nothing, but loses half of the digits.
         k = min(self.k, self.m)
         S, theta = self.S[:, :k], self.theta[:k]
         squared = np.sum(S * (self.G[: self.m, : self.m] @ S), axis=0) - theta**2
@@ -176,11 +165,8 @@ class Davidson:
         return np.flatnonzero(size > _MARGIN * tol * self.scale)
 
     def _edge(self) -> float:
-        """Where the unwanted part of the spectrum begins: at the last Ritz value kept.
-
-        Until that is a good one, which it is not after a warm start, an eighth of the wanted
-        part behind its end.
-        """
+        """Where the unwanted part of the spectrum begins: at the last Ritz value kept."""
+        # Until that is a good one, an eighth of the wanted part behind its end.
         last, m = self.theta[min(self.kept, self.m) - 1], self.m
         behind = (self.theta[self.k - 1] - self.theta[0]) / 8 if m >= self.k else 0.0
         if behind <= 1e-3 * self.scale:
@@ -222,11 +208,8 @@ class Davidson:
 
 
 def _orthonormal(W: Any) -> Any:
-    """An orthonormal basis of the span, without directions that only round-off gives it.
-
-    From the eigenvectors of WᵀW: half of the digits in one go, all in two, in the time of two
-    products; a Householder QR of so few columns takes five times as long.
-    """
+    """An orthonormal basis of the span, without directions that only round-off gives it."""
+    # From the eigenvectors of WᵀW: a Householder QR of so few columns takes five times as long.
     W = W / namespace(W).clip(column_norms(W), TINY, None)
     squared, S = np.linalg.eigh(to_numpy(W.T @ W))
     fine = squared > 1e-12 * np.max(squared, initial=0.0)

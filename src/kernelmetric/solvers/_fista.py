@@ -23,9 +23,8 @@ def minimize_projected(
 ) -> tuple[Minimum, float]:
     """Minimise a smooth convex function over a convex set: FISTA that restarts itself.
 
-    The step is found by backtracking and allowed to grow again; the momentum restarts whenever it
-    points uphill, which gives linear convergence where the function is strongly convex.
-    ``converged(point, value, gradient)`` stops it, and so does a true answer of
+    The step is found by backtracking and may grow again; the momentum restarts where it points
+    uphill. ``converged(point, value, gradient)`` stops it, and so does a true answer of
     ``report(point, value)``. Also returns the last step, for a warm start.
     """
     x, y, momentum = start, start, 1.0

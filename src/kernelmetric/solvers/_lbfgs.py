@@ -1,10 +1,8 @@
 """L-BFGS on a matrix of parameters, its arithmetic shared among threads.
 
-The steps are those of SciPy's L-BFGS-B without bounds. That makes some eighty passes over vectors
-as long as the matrix has entries, on one core: more than the objective costs where the matrix has
-a million of them. Here a step takes two passes over the corrections [1]_: one for their products
-with the new gradient, one for the next direction, made of them and of numbers found in a matrix as
-small as their count.
+The steps are those of SciPy's L-BFGS-B without bounds, which makes some eighty passes over the
+entries on one core: more than many an objective costs. Here a step takes two passes over the
+corrections [1]_.
 
 .. [1] Byrd, Nocedal & Schnabel, "Representations of quasi-Newton matrices and their use in limited
    memory methods", Mathematical Programming 63 (1994), eq. (3.1).
@@ -34,10 +32,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @dataclass
 class Minimum:
-    """Where an optimiser stopped, and why.
-
-    ``corrections`` is what it learned of the curvature, for a descent that goes on from here.
-    """
+    """Where an optimiser stopped, why, and what it learned of the curvature (``corrections``)."""
 
     x: np.ndarray
     value: float
@@ -81,12 +76,7 @@ def minimize_lbfgs(
 
 
 class _Descent:
-    """Where the descent is, and what it knows of the way there.
-
-    Where the objective has no finite value, the line search sees one above all that it has seen,
-    by as much as it hoped to gain: so it comes back by a part of the way. ``walled`` says that the
-    last line search met such a wall: that little is gained there is no sign of a minimum.
-    """
+    """Where the descent is; ``walled``: its last line search met values that are not finite."""
 
     def __init__(
         self,
@@ -133,32 +123,29 @@ class _Descent:
                 return _REACHED
 
     def _step(self) -> tuple[np.ndarray, float, float, float] | None:
-        """Go to the end of a line search; the gradient before, the step, and slopes at both ends.
-
-        None where the search has no end.
-        """
+        """Go to the end of a line search; the old gradient, the step, and slopes at both ends."""
         old = self.gradient
-        first = 1.0 if self.n_iter or self._corrections.count else 1.0 / _length(old)
-        slope = self._corrections.direct(old, self._direction, self.x, self._trial, first)
+        slope = self._corrections.direct(old, self._direction)
         if not slope < 0.0:
             return None
+        first = 1.0 if self.n_iter or self._corrections.count else 1.0 / _length(old)
         search = LineSearch(self.value, slope, first)
-        self.walled = False
+        self.walled, ended = False, False
         for _ in range(_EVALUATIONS):
             step = search.step
+            if not np.isfinite(step):
+                return None
+            self._move(step)
             value, gradient, slope_there = self._evaluate()
             if gradient is None:
+                # A value above all seen, by as much as was hoped for, brings it back.
                 self.walled = True
                 hoped = -step * slope
                 value = self._least + (hoped if np.isfinite(hoped) else _FAR)
-            if search.take(value, slope_there):
+            ended = search.take(value, slope_there)
+            if ended:
                 break
-            if not np.isfinite(search.step):
-                return None
-            self._move(search.step)
-        else:
-            return None
-        if gradient is None:
+        if not ended or gradient is None:
             return None
         self._trial, self.x = self.x, self._trial
         self.value, self.gradient = value, gradient
@@ -185,15 +172,15 @@ class _Descent:
             trial[some] += x[some]
             return ()
 
-        sum_entries(move, d.size, 3.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sum_entries(move, d.size, 3.0)
 
 
 class _Corrections:
     """The last steps s and changes of the gradient y: rows s, y, s, y, ... of one matrix.
 
     Beside them are kept, from the oldest to the newest, the inverse of the upper triangle of their
-    products ``SYᵀ``, its diagonal, the products ``YYᵀ``, and those of both with the gradient. They
-    take one pass over the rows after a step.
+    products ``SYᵀ``, its diagonal, the products ``YYᵀ``, and those of both with the gradient.
     """
 
     def __init__(self, memory: int, size: int):
@@ -207,21 +194,16 @@ class _Corrections:
         self.count, self.newest, self.scale = 0, -1, 1.0
         self.order = np.zeros(0, dtype=np.intp)
 
-    def direct(
-        self, g: np.ndarray, d: np.ndarray, x: np.ndarray, trial: np.ndarray, step: float
-    ) -> float:
-        """Let d become the direction from x, the trial a step along it; the slope there."""
+    def direct(self, g: np.ndarray, d: np.ndarray) -> float:
+        """Let d become the direction where the gradient is g; the slope along it."""
         rows, scale = self.rows[: 2 * self.count], self.scale
         weights = self._weights()
 
         def direct(some: slice) -> tuple[float]:
-            here, there = d[some], trial[some]
-            np.multiply(g[some], -scale, out=here, dtype=np.float64)
+            np.multiply(g[some], -scale, out=d[some], dtype=np.float64)
             if len(rows):
-                here += np.matmul(weights, rows[:, some], out=there)
-            np.multiply(here, step, out=there)
-            there += x[some]
-            return (float(here @ g[some]),)
+                d[some] += weights @ rows[:, some]
+            return (float(d[some] @ g[some]),)
 
         with np.errstate(over="ignore", invalid="ignore"):
             return sum_entries(direct, d.size, 4.0 * self.count + 8.0)[0]

@@ -1,7 +1,4 @@
-"""Leading eigenvectors of a symmetric matrix that is known by its products, in any array library.
-
-The matrix may live on a subspace, that of centred vectors for one: :class:`OnSubspace`.
-"""
+"""Leading eigenvectors of a symmetric matrix that is known by its products, in any library."""
 
 from __future__ import annotations
 
@@ -66,9 +63,8 @@ def krylov_eigenpairs(
     """The k leading eigenpairs by randomized block Krylov iteration.
 
     A random block, ``start(width)``, is multiplied a few times by the matrix; the leading Ritz
-    vectors of all the blocks together start the next cycle. Products with wide blocks run at the
-    speed of a GEMM, which is why this beats one-vector Lanczos when many vectors are wanted. It
-    stops when every residual ‖Av - λv‖ is below ``tol`` λmax or ``floor``.
+    vectors of all the blocks together start the next cycle. It stops when every residual
+    ‖Av - λv‖ is below ``tol`` λmax or ``floor``.
     """
     n = A.dimensions
     width = k + max(10, k // 10)
@@ -106,10 +102,7 @@ def smallest_ritz_value(A: OnSubspace, start: Any) -> float:
 
 
 def _ritz(basis: list[Any], images: list[Any]) -> tuple[np.ndarray, Any]:
-    """Ritz values, ascending, and the coordinates of their vectors in an orthonormal basis.
-
-    Basis and images come in blocks of columns, and are never joined: they are what takes memory.
-    """
+    """Ritz values, ascending, and the coordinates of their vectors in a basis given in blocks."""
     xp = namespace(basis[0])
     rows = [xp.concat([widened(Q.T @ AQ) for AQ in images], axis=1) for Q in basis]
     T = xp.concat(rows, axis=0)
@@ -128,15 +121,11 @@ def _combined(blocks: list[Any], S: Any) -> Any:
 
 
 def _orthonormal(A: OnSubspace, block: Any, basis: list[Any]) -> Any:
-    """Orthonormal columns that span a block on the subspace, without what the basis has already.
-
-    Where the columns depend on each other, random ones make up the number: what rounding leaves of
-    the others points anywhere, also out of the subspace.
-    """
+    """Orthonormal columns that span a block on the subspace, without what the basis has already."""
     block = _apart(A, block, basis)
     clear = _independent(block)
     missing = block.shape[1] - clear.shape[1]
-    if missing:
+    if missing:  # random ones: what rounding leaves of the others points out of the subspace
         drawn = np.random.RandomState(0).standard_normal((block.shape[0], missing))
         block = _apart(A, namespace(block).concat([clear, like(drawn, block)], axis=1), basis)
     orthonormal = backend_of(block).orthonormal_columns  # up to the condition: twice is enough

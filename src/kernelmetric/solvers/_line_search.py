@@ -24,10 +24,7 @@ class At(NamedTuple):
 
 
 class LineSearch:
-    """Steps to try along a line that leads down, by the algorithm of [1]_.
-
-    ``step`` is the next one to try; :meth:`take` is told what was found there, and answers whether
-    the search ends.
+    """Steps to try along a line that leads down, by the algorithm of [1]_: ``step`` is the next.
 
     .. [1] Moré & Thuente, "Line search algorithms with guaranteed sufficient decrease", ACM Trans.
        Math. Software 20 (1994).
@@ -127,10 +124,7 @@ def _opposite(a: At, b: At) -> bool:
 
 
 def _cubic(a: At, b: At, beyond: float | None = None) -> float:
-    """The minimum of the cubic through two points with their slopes.
-
-    ``beyond`` is for a cubic that may have none on the far side of a: what to take then.
-    """
+    """The minimum of the cubic through two points with their slopes; ``beyond`` if it has none."""
     theta = 3.0 * (a.value - b.value) / (b.step - a.step) + a.slope + b.slope
     scale = max(abs(theta), abs(a.slope), abs(b.slope))
     under = (theta / scale) * (theta / scale) - (a.slope / scale) * (b.slope / scale)

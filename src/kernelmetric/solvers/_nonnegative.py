@@ -12,9 +12,8 @@ _TOL = 1e-12
 def nonnegative_qp(S: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, float]:
     """Minimise ``vᵀSv - 2bᵀv`` over ``v >= 0``, S positive semi-definite, b in its range.
 
-    With S = AᵀA and b = Aᵀc it is non-negative least squares, which SciPy solves. The root A halves
-    the digits of a nearly singular S; the set of positive entries is right all the same, and the
-    equations solved on that set bring the digits back. Also returns the largest violation of the
+    SciPy's non-negative least squares with a root of S, whose lost digits come back by solving
+    equations on the positive entries. Also returns the largest violation of the
     Karush-Kuhn-Tucker conditions: Sv - b = 0 where v > 0, and >= 0 elsewhere.
     """
     S = np.asarray(S, dtype=np.float64)

@@ -1,15 +1,13 @@
 """What Newton steps over pairs are solved with, for :mod:`kernelmetric.solvers._pair_interior`.
 
 A Newton step solves with ``Θ + F Ω Fᵀ``: F has the row δδᵀ for a pair, Ω a weight from 0 to 1 for
-every two eigenvectors of the scaling. Conjugate gradients do it in few products of O(N r²), with an
-inverse that is formed for the pairs Θ has not decided yet: by its low rank, in O(N r⁴ / 4), or for
-few pairs in O(N² (N + r²)).
+every two eigenvectors of the scaling. Conjugate gradients do it in few products, with an inverse
+that is formed for the pairs Θ has not decided yet: by its low rank, or for few pairs as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,8 +21,6 @@ _DECIDED = 1e3  # a pair whose Θ exceeds its own curvature so much does without
 _MOST_PRODUCTS = 40
 _EXHAUSTED = 20  # products after which the formed inverse is not what it should be
 _WORTH_DIGITS = 10.0  # so many times the operations of a low rank
-_LONG = 2e9  # operations
-_TOGETHER = 4  # coordinates whose moments are one product: larger ones run faster
 TILE_ROWS = 768  # differences of a tile, so that every thread has some
 
 
@@ -85,7 +81,6 @@ class Hessian:
         self.diagonal = np.maximum((self.scale * sizes) ** 2, 1e-300)  # where all weights are 1
         self.gram: np.ndarray | None = None
         self.n_products, self.solved = 0, True  # of the last solution, and whether they sufficed
-        self.dtype: Any = np.float64
         self.digits = False  # whether the last ones are needed, which a low rank loses
 
     def rows(self, X: np.ndarray) -> np.ndarray:
@@ -98,7 +93,7 @@ class Hessian:
         full[self.free] = x
         return self.root * self.problem.matrix(self.problem.upper * full)
 
-    def move_to(self, cone: Cone | None, theta: np.ndarray, *, rough: bool = False) -> None:
+    def move_to(self, cone: Cone | None, theta: np.ndarray) -> None:
         """Look at the curvature of another point, and form an inverse nearly right."""
         self.cone, self.theta = cone, theta
         self.some = np.flatnonzero(theta < _DECIDED * self.diagonal)
@@ -110,12 +105,9 @@ class Hessian:
         width = len(self.i)
         formed = n * n * (r if cone is None else np.sum(self.widths > 1e-5)) + n**3 / 3
         reduced = n * width**2 + width**3 / 3
-        self.digits = self.digits or (self.dtype == np.float64 and self.n_products > _EXHAUSTED)
+        self.digits = self.digits or self.n_products > _EXHAUSTED
         worth = _WORTH_DIGITS if self.digits else 1.0
         self.low_rank = (n > 600 and worth * reduced < formed) or n > MOST_DENSE
-        # Conjugate gradients make up for float32 where forming takes longer than a few products.
-        single = rough and cone is not None and n * width**2 > _LONG
-        self.dtype = np.float32 if single else np.float64
         if self.low_rank:
             small = self._small()
             small[np.diag_indices_from(small)] += 1.0
@@ -146,9 +138,16 @@ class Hessian:
             return self.theta * x + self.scale * (self.gram @ (self.scale * x))
         E = self.sum(x)
         if self.cone is not None:
-            Q = self.cone.Q
-            E = Q @ (self.cone.weights * (Q.T @ E @ Q)) @ Q.T
+            E = self._back(self.cone.weights * self._turned(E))
         return self.theta * x + self.rows(E)
+
+    def _turned(self, E: np.ndarray) -> np.ndarray:
+        """A matrix in the basis of the cone."""
+        return E if self.cone is None else self.cone.Q.T @ E @ self.cone.Q
+
+    def _back(self, E: np.ndarray) -> np.ndarray:
+        """A matrix from the basis of the cone."""
+        return E if self.cone is None else self.cone.Q @ E @ self.cone.Q.T
 
     def _nearly(self, rhs: np.ndarray) -> np.ndarray:
         """The formed inverse, times a vector: by the formula of Woodbury, or of some pairs."""
@@ -157,67 +156,36 @@ class Hessian:
             if len(some):
                 x[some] = self.inverse(rhs[some])
             return x
-        E = np.zeros(len(x))
-        E[some] = x[some]
-        Q = None if self.cone is None else self.cone.Q
-        E = self.sum(E)
-        E = E if Q is None else Q.T @ E @ Q
-        y = (E[self.i, self.j] * self.widths).astype(self.dtype)
-        y = self.inverse(y)
+        undecided = np.zeros(len(x))
+        undecided[some] = x[some]
+        E = self._turned(self.sum(undecided))
+        y = self.inverse(E[self.i, self.j] * self.widths)
         E = np.zeros_like(E)
         E[self.i, self.j] = 0.5 * y * self.widths
-        E = E + E.T
-        x[some] -= self.rows(E if Q is None else Q @ E @ Q.T)[some] / self.theta[some]
+        x[some] -= self.rows(self._back(E + E.T))[some] / self.theta[some]
         return x
 
-    def _parts(self, rows: Any) -> list[tuple[float, np.ndarray]]:
+    def _parts(self, rows: slice) -> list[tuple[float, np.ndarray]]:
+        """Differences of some undecided pairs in the basis of the cone, in columns."""
         parts = self.problem.parts(self.chosen[self.some[rows]])
-        return parts if self.cone is None else [(sign, d @ self.cone.Q) for sign, d in parts]
-
-    def _products(self, rows: slice) -> np.ndarray:
-        """All products of two coordinates, summed over the parts of each of some comparisons."""
-        size = (np.abs(self.scale[self.some]) / np.sqrt(self.theta[self.some]))[rows]
-        parts = [(sign * size, np.ascontiguousarray(d.T)) for sign, d in self._parts(rows)]
-        total = sum(w * d[self.i] * d[self.j] for w, d in parts)
-        return np.asarray(total, dtype=self.dtype)
+        turned = [(s, d if self.cone is None else d @ self.cone.Q) for s, d in parts]
+        return [(sign, np.ascontiguousarray(delta.T)) for sign, delta in turned]
 
     def _small(self) -> np.ndarray:
-        """Fourth moments of the differences: the same for every order of four coordinates.
+        """The matrix of the low rank: products of two coordinates, times each other."""
+        size = np.abs(self.scale[self.some]) / np.sqrt(self.theta[self.some])
+        n, width, r = len(self.some), len(self.i), self.problem.Z.shape[1]
+        starts = np.flatnonzero(self.i == self.j)
 
-        Only those of i <= j <= k <= l are summed, a third of what a product FᵀF takes, which it
-        takes for comparisons.
-        """
-        size = np.sqrt(np.abs(self.scale[self.some])) / self.theta[self.some] ** 0.25
-        r, dtype = self.problem.Z.shape[1], self.dtype
-        n_bytes = 3 * 8 * len(self.i)
-        flops = len(self.some) * len(self.i) ** 2
-        if len(self.problem.first) > len(self.problem):
+        def square(rows: slice) -> np.ndarray:
+            F = np.zeros((width, len(size[rows])))
+            for sign, delta in self._parts(rows):
+                for k, first in enumerate(starts):  # coordinate k with those that follow
+                    F[first : first + r - k] += delta[k:] * (sign * size[rows] * delta[k])
+            return F @ F.T
 
-            def square(rows: slice) -> np.ndarray:
-                F = self._products(rows)
-                return F @ F.T
-
-            small = sum_rows(square, len(self.some), 2 * n_bytes, most=TILE_ROWS, flops=flops)
-            return small * np.outer(self.widths, self.widths).astype(dtype)
-        starts, places = _moment_places(r)
-
-        def product(rows: slice) -> np.ndarray:
-            ((_, delta),) = self._parts(rows)
-            delta = np.ascontiguousarray((delta * size[rows, None]).T, dtype=dtype)
-            F = np.empty((len(self.i), delta.shape[1]), dtype=dtype)
-            for k in range(r):  # all products of coordinate k with those that follow
-                np.multiply(delta[k:], delta[k], out=F[starts[k] : starts[k] + r - k])
-            parts = []
-            for j in range(0, r, _TOGETHER):
-                some = range(j, min(j + _TOGETHER, r))
-                both = np.concatenate([delta[: k + 1] * delta[k] for k in some])
-                parts.append((both @ F[starts[j] :].T).ravel())
-            return np.concatenate(parts)
-
-        small = sum_rows(product, len(self.some), n_bytes, most=TILE_ROWS, flops=flops / 3)[places]
-        small *= self.widths.astype(dtype)[:, None]
-        small *= self.widths.astype(dtype)
-        return small
+        small = sum_rows(square, n, 6 * 8 * width, most=TILE_ROWS, flops=n * width**2)
+        return small * np.outer(self.widths, self.widths)
 
     def _formed(self) -> np.ndarray:
         """``F Ω Fᵀ`` of some pairs; without weights a part of what was formed once."""
@@ -228,7 +196,7 @@ class Hessian:
                 self.gram = sum(s * t * (a @ b.T) ** 2 for s, a in parts for t, b in parts)
             H = self.gram.copy() if len(some) == len(self.gram) else self.gram[np.ix_(some, some)]
         else:
-            parts = [(sign, np.ascontiguousarray(d.T)) for sign, d in self._parts(slice(None))]
+            parts = self._parts(slice(None))
             kept = np.flatnonzero(self.widths > 1e-5)
 
             def product(part: slice) -> np.ndarray:
@@ -244,29 +212,8 @@ class Hessian:
         return H
 
 
-@lru_cache(maxsize=2)
-def _moment_places(r: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where products of coordinate k begin, and where the moment of every two products is."""
-    starts = np.concatenate([[0], np.cumsum(np.arange(r, 1, -1))])
-    width = r * (r + 1) // 2
-    first = starts[np.arange(r) // _TOGETHER * _TOGETHER]  # where the columns of a row begin
-    bases = np.concatenate([[0], np.cumsum(np.arange(1, r) * (width - first[:-1]))])
-    i, j = (ends.astype(np.int32) for ends in np.triu_indices(r))
-    inner = np.maximum.outer(i, i), np.minimum.outer(j, j)
-    b, c = np.minimum(*inner), np.maximum(*inner)
-    # Tables of r numbers, looked up: passes over the large arrays are what takes time here.
-    places = np.minimum.outer(i, i) * (width - first).astype(np.int32)[b]
-    places += (bases - first).astype(np.int32)[b]
-    places += (starts - np.arange(r)).astype(np.int32)[c]
-    places += np.maximum.outer(j, j)
-    return starts, places.astype(np.intp)
-
-
 def _inverse(H: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """What multiplies a vector by the inverse of a symmetric matrix.
-
-    The matrix is moved by as little as rounding makes necessary, then in float64.
-    """
+    """What multiplies a vector by the inverse of a matrix, moved as rounding makes necessary."""
     for shift in (0.0, 1e-15, 1e-14, 1e-13, 1e-12):
         moved = H + shift * np.max(np.diag(H)) * np.eye(len(H)) if shift else H
         # A factor of SciPy's cho_factor may come by rows: every solution would copy it. That of

@@ -1,16 +1,12 @@
 """The quadratic program of metrics learned from pairs, without its Hessian.
 
-Pairs p of points with difference δ_p and sign s_p (+1 dissimilar, -1 similar) have prior squared
-distances d_p². The dual of Kwok and Tsang (2003), eqs. (14)-(16), is ::
+The dual of Kwok and Tsang (2003), eqs. (14)-(16), with squared distances d_p² before learning ::
 
     max  Σ s_p d_p² α_p - ½ ‖M(α)‖²,   M(α) = Σ s_p α_p δ_p δ_pᵀ
     s.t. 0 <= α_p <= u_p,   Σ_D α_p >= least
 
-It leaves out that a metric is positive semi-definite. With ``psd=True`` the norm is that of the
-positive part [M]₊, and the problem is the dual of the primal *with* that constraint. Either way
-the gradient is s_p (d_p² - δ_pᵀ [M] δ_p), so that a step costs two passes over the pairs and the
-matrix of all pairs × all pairs is never formed. The primal value of any M bounds what is left to
-gain: every answer here comes with that gap.
+With ``psd=True`` the norm is that of the positive part of M, which makes the metric positive
+semi-definite. A step costs two passes over the pairs. Every answer comes with its duality gap.
 """
 
 from __future__ import annotations
@@ -25,7 +21,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelmetric.compute import map_rows, sum_rows, worth_keeping
-from kernelmetric.solvers._symmetric import positive_eigenpairs, positive_part
+from kernelmetric.solvers._symmetric import positive_part
 
 _BLOCK_ROWS = 8192  # differences of so many pairs stay in the cache while they are used twice
 _GATHERED_ROWS = 1024  # fewer where rows are gathered: fresh memory would take longer than that
@@ -36,11 +32,7 @@ _PRODUCT_BYTES = 2.5e6  # products of their coordinates kept too: more would lea
 
 @dataclass
 class Certificate:
-    """Values of dual and primal at a point of the dual, their relative gap, and the best margin γ.
-
-    The optimum lies between both values. The gap is relative to the largest of both, of ½‖M‖² and
-    of 1e-9 Σ u d².
-    """
+    """Values of dual and primal, which the optimum lies between, their relative gap, the best γ."""
 
     dual: float
     primal: float
@@ -72,8 +64,7 @@ class PairSolution:
 class PairDual:
     """The problem: passes over the pairs in blocks, and the certificate.
 
-    Signs are +1 for dissimilar, -1 for similar pairs; ``upper`` bounds α, ``least`` the sum of α
-    over dissimilar pairs; a ``prior`` of None is the identity.
+    Signs are +1 for dissimilar, -1 for similar pairs; a ``prior`` of None is the identity.
     """
 
     def __init__(
@@ -133,26 +124,24 @@ class PairDual:
 
     def in_single(self) -> PairDual:
         """The same with passes in float32, twice as fast: for steps, not for the certificate."""
-        single = copy(self)
-        single.Z = self.Z.astype(np.float32)
-        single._kept = None if self._kept is None else self._kept.astype(np.float32)
-        single._products = single._few_products()
-        return single
+        return self._moved(lambda V: V.astype(np.float32))
 
     def in_units(self, size: float) -> PairDual:
         """The same with coordinates in other units: α times ``size²`` has the same metric there."""
-        scaled, square = copy(self), size**2
-        scaled.Z, scaled.d2, scaled.reach = self.Z / size, self.d2 / square, self.reach / square
-        scaled._kept = None if self._kept is None else self._kept / size
-        scaled._products = scaled._few_products()
+        scaled, square = self._moved(lambda V: V / size), size**2
+        scaled.d2, scaled.reach = self.d2 / square, self.reach / square
         scaled.upper, scaled.least = self.upper * square, self.least * square
         return scaled
 
-    def _few_products(self) -> np.ndarray | None:
-        """All products of two coordinates of each difference, if these are few.
+    def _moved(self, change: Callable[[np.ndarray], np.ndarray]) -> PairDual:
+        other = copy(self)
+        other.Z = change(self.Z)
+        other._kept = None if self._kept is None else change(self._kept)
+        other._products = other._few_products()
+        return other
 
-        A pass over the pairs is one product of this matrix and a vector.
-        """
+    def _few_products(self) -> np.ndarray | None:
+        """All products of two coordinates of each difference, if few: a pass is one product."""
         r = self.Z.shape[1]
         if 4 * r * (r + 1) * len(self.first) > _PRODUCT_BYTES:
             return None
@@ -218,19 +207,6 @@ class PairDual:
 
         return self._of_pairs(form).astype(np.float64)
 
-    def learned_forms(self, M: np.ndarray) -> np.ndarray:
-        """Squared distances of all pairs under the metric that M stands for."""
-        if not self.psd or self._by_points:
-            return self.forms(self.metric(M))
-        values, V = positive_eigenpairs(M)
-        F = (V * np.sqrt(values)).astype(self.Z.dtype)
-
-        def form(block: slice) -> np.ndarray:  # |Fᵀδ|²: F has fewer columns than [M]₊
-            image = self.differences(block) @ F
-            return np.einsum("pi,pi->p", image, image)
-
-        return self._of_pairs(form).astype(np.float64)
-
     def metric(self, M: np.ndarray) -> np.ndarray:
         """The metric that M stands for: M itself, or its positive part."""
         return positive_part(M) if self.psd else M
@@ -241,10 +217,7 @@ class PairDual:
         return float(np.sum(self.signs * self.d2 * alpha)) - half
 
     def primal(self, half: float, q: np.ndarray) -> tuple[float, float]:
-        """Value of the primal, never below the optimum, and the γ that is best for it.
-
-        ``half`` is ½‖M‖² of the metric and ``q`` are its squared distances.
-        """
+        """Value of the primal where ½‖M‖² is ``half``, never below the optimum, and its best γ."""
         margins = self.signs * (q - self.d2)  # what the constraints (7) want positive, or >= γ
         gamma = self._best_gamma(margins[self.apart])
         violated = np.maximum(np.where(self.apart, gamma, 0.0) - margins, 0.0)
@@ -253,12 +226,9 @@ class PairDual:
     def compare(
         self, dual: float, metric: np.ndarray, q: np.ndarray
     ) -> tuple[Certificate, np.ndarray]:
-        """Certificate of a value of the dual and a metric with squared distances ``q``.
-
-        Slacks and margin are proportional to the difference from the prior metric: the best metric
-        on the way there is known, and is taken instead where it is better. With a large C, that is
-        what is left of a difference that should be zero but for rounding.
-        """
+        """Certificate of a value of the dual, and of the metric or a better one near the prior."""
+        # Slacks and margin are proportional to the difference from the prior metric: the best
+        # metric on the way there is known. With a large C, a difference is rounding alone.
         half = 0.5 * float(np.sum(metric * metric))
         slacks, gamma = self.primal(0.0, q)
         move = metric - self.prior
@@ -312,23 +282,15 @@ class PairDual:
 class ComparisonDual(PairDual):
     """The same for comparisons: ``εεᵀ - δδᵀ`` of a far and a near pair stands for δδᵀ.
 
-    All of them are as dissimilar pairs. What shall exceed its value in the prior metric by γ is the
-    difference of two squared distances.
+    All of them are as dissimilar pairs; ``options`` are those of :class:`PairDual`.
     """
 
     def __init__(
-        self,
-        Z: np.ndarray,
-        near: np.ndarray,
-        far: np.ndarray,
-        upper: np.ndarray,
-        least: float,
-        *,
-        prior: np.ndarray | None = None,
-        psd: bool = True,
+        self, Z: np.ndarray, near: np.ndarray, far: np.ndarray, upper, least, **options: Any
     ):
-        both = np.concatenate([far, near])
-        super().__init__(Z, both, np.ones(len(near)), upper, least, prior=prior, psd=psd)
+        super().__init__(
+            Z, np.concatenate([far, near]), np.ones(len(near)), upper, least, **options
+        )
 
     def _reach(self) -> np.ndarray:
         far, near = np.split(super().forms(self.prior), 2)
@@ -354,10 +316,6 @@ class ComparisonDual(PairDual):
         far, near = np.split(super().forms(M), 2)
         return far - near
 
-    def learned_forms(self, M: np.ndarray) -> np.ndarray:
-        """The same under the metric that M stands for."""
-        return self.forms(self.metric(M))
-
 
 @lru_cache(maxsize=8)
 def _triangle(r: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -374,9 +332,7 @@ def project_box_half_space(
     """Minimise ``Σ w (α - v)²`` over ``0 <= α <= upper`` with ``Σ_members α >= least``.
 
     The solution is ``clip(v + λ/w, 0, upper)`` on the members with the smallest λ >= 0 that gives
-    the sum. The sum is piecewise linear in λ: Newton's method inside a shrinking bracket ends on
-    the right piece, and there it is exact. ``members`` is a mask; their upper bounds add up to
-    ``least`` or more.
+    the sum, which is piecewise linear in λ: Newton's method inside a bracket ends exactly there.
     """
     alpha = np.clip(v, 0.0, upper)
     if not members.any() or float(np.sum(alpha[members])) >= least:

@@ -1,9 +1,8 @@
 """Interior-point method for the pairs of :mod:`kernelmetric.solvers._pair_dual`.
 
 Exact where first-order methods crawl: raw features of very different scale. The metric M is a
-variable of its own beside the multipliers, and moves by ``Σ s dα δδᵀ``: that sum over α itself
-cancels, with a large C down to its last digits. The positive semi-definite constraint has a
-multiplier S with ``M = Σ s α δδᵀ + S``, ``M S = μ I``, and the scaling of Nesterov and Todd.
+variable of its own, since the sum over α cancels with a large C. The positive semi-definite
+constraint has a multiplier S with ``M = Σ s α δδᵀ + S`` and ``M S = μ I``.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ _MOST_FLOPS = 3e10  # of one Newton step: about a second
 _MOST_FORMED = 2e9  # bytes of the matrices of a Newton step; the same on every machine
 _SHARP = 1e-9
 _FIRST_BARRIER = 0.03  # slopes of a first point, in mean squared distances times bounds
-_ROUGH = 1e-3  # μ above which an inverse in float32 is nearly as good
 _CORRECTIONS = 3  # of a Newton step, at most
 _FAR, _FURTHER = 0.9, 0.3  # a step so long needs none; so much longer shall a corrected one be
 _CHEAP = 5  # products of a solution: with more, a correction costs as much as a step
@@ -88,11 +86,7 @@ def interior_point(
     report: Any,
     metric: np.ndarray | None = None,
 ) -> PairSolution:
-    """Mehrotra's predictor and corrector on ``β = α / upper``, from the middle of the box.
-
-    It begins near ``metric`` where one is known. ``report`` is called after every step. The point
-    with the smallest gap is returned; what is zero or at its bound there is exactly so.
-    """
+    """Mehrotra's predictor and corrector on ``β = α / upper``: the point of the smallest gap."""
     products = problem.Z.shape[1] * (problem.Z.shape[1] + 1) / 2
     low_rank = products < len(problem)  # then tiles are shared, and the inverse is left to BLAS
     with calm_blas(products**3 / 3 if low_rank else interior_flops(problem)):
@@ -119,7 +113,7 @@ def _steps(
         better = gap < 0.9 * least_gap or (least_gap > 1e-5 and length > 0.1)
         stalled = 0 if better else stalled + 1
         if gap < least_gap or best_metric is None:
-            best, best_metric, least_gap = newton.beta.copy(), metric, gap
+            best, best_metric, least_gap = newton.beta, metric, gap
         stopped = report is not None and report(steps, gap, best_metric)
         patience = 1 if gap <= tol else 4 if least_gap <= 1e-5 else 8
         if least_gap <= 1e-5 and length < 0.2 and not newton.hessian.solved:
@@ -141,22 +135,24 @@ def _steps(
 class _Newton:
     """A point between the bounds, and its Newton steps.
 
-    In units of the problem, ``M = Fᵀβ + S`` holds at every point; the slopes
-    ``F M - c = low - high + multiplier a`` and the products that shall be μ hold in the end.
+    ``x`` are what shall not be negative: β, 1 - β and, where the sum over dissimilar pairs is tied
+    to a least one, what it exceeds that by; ``y`` are their multipliers. In units of the problem,
+    ``M = Fᵀβ + S`` holds at every point; the slopes ``F M - c`` balanced by y, and the products of
+    x and y that shall be μ, hold in the end.
     """
 
     def __init__(self, problem: PairDual, free: np.ndarray, level: float, size: float):
-        self.problem, self.free = problem, free
+        self.problem, self.free, self.n = problem, free, int(np.sum(free))
         upper, apart = problem.upper, problem.apart
         self.unit = 1.0 / max(float(np.mean(upper * problem.reach)), 1e-300)
         self.root = np.sqrt(self.unit)
         self.tied, self.level = level > 0, level
         total = max(float(np.sum(upper[apart])), 1e-300)
         self.a = np.where(apart & self.tied, upper, 0.0)[free] / total
-        self.beta = np.ones(len(problem))
-        self.beta[free] = np.where(apart[free], 0.5 * (1.0 + level), 0.5)
-        self.room = 1.0 - self.beta[free]  # kept apart: differences would lose their last digits
-        self.slack = float(self.a @ self.beta[free]) - level if self.tied else 1.0
+        b = np.where(apart[free], 0.5 * (1.0 + level), 0.5)
+        # Each kept on its own: differences would lose their last digits.
+        self.x = np.concatenate([b, 1.0 - b, [float(self.a @ b) - level] * self.tied])
+        self.y = np.full(len(self.x), size)
         # At the prior metric all slopes are zero, whatever C is. The pairs do not add up to it yet:
         # what is missing is made good as far as each step goes.
         self.M, self.S = self.root * problem.prior, np.zeros((0, 0))
@@ -164,21 +160,21 @@ class _Newton:
             values, V = np.linalg.eigh(self.M)
             values = np.maximum(values, 0.1 * float(np.mean(values)) or self.root)
             self.M, self.S = (V * values) @ V.T, (V * (0.5 * size / values)) @ V.T
-        self.missing = self.M - self.root * problem.matrix(upper * self.beta)
-        if problem.psd:
-            self.missing -= self.S
+        self.missing = self._missing()
         self._look()
-        self.low = self.high = np.full(len(self.room), size)
-        self.multiplier = size if self.tied else 0.0
-        self.hessian, self.rough = Hessian(problem, free, self.root), True
+        self.hessian = Hessian(problem, free, self.root)
+
+    @property
+    def beta(self) -> np.ndarray:
+        """Multipliers of all pairs as shares of their bounds; those not free are at it."""
+        beta = np.ones(len(self.problem))
+        beta[self.free] = self.x[: self.n]
+        return beta
 
     def near(self, metric: np.ndarray) -> None:
-        """Begin near a metric, at the α for which all products are μ.
-
-        The slopes at a metric and μ say what α is, pair by pair. Multipliers of an earlier problem
-        would not do: with a large C their sum cancels, and a few pairs more spoil it. What the
-        pairs do not add up to is made good as in any first point.
-        """
+        """Begin near a metric, at the α for which all products are μ."""
+        # Multipliers of an earlier problem would not do: with a large C their sum cancels, and a
+        # few pairs more spoil it.
         problem, mu = self.problem, _NEAR_BARRIER
         self.M = self.root * _best_multiple(problem, metric) * _NEAR + (1.0 - _NEAR) * self.M
         if problem.psd:
@@ -192,33 +188,38 @@ class _Newton:
             k = np.stack([k, -k])
             return 2.0 / (k + 2.0 + np.sqrt(k * k + 4.0))
 
+        def missing(multiplier: float) -> float:
+            return multiplier * (float(self.a @ centred(multiplier)[0]) - self.level) - mu
+
+        multiplier, high = 0.0, 1.0
         if self.tied:
-            missing: Any = lambda m: m * (float(self.a @ centred(m)[0]) - self.level) - mu  # noqa: E731
-            high = 1.0
             while missing(high) < 0:
                 high *= 4.0
-            self.multiplier = float(brentq(missing, 0.0, high, xtol=1e-14 * high))
-            self.slack = mu / self.multiplier
-        self.beta[self.free], self.room = centred(self.multiplier)
-        self.low, self.high = mu / self.beta[self.free], mu / self.room
-        self.missing = self.M - self.root * problem.matrix(problem.upper * self.beta)
-        if problem.psd:
-            self.missing -= self.S
+            multiplier = float(brentq(missing, 0.0, high, xtol=1e-14 * high))
+            self.x[2 * self.n] = mu / multiplier
+        self.x[: 2 * self.n] = centred(multiplier).ravel()
+        self.y = mu / self.x
+        self.missing = self._missing()
+
+    def _missing(self) -> np.ndarray:
+        """What the pairs and S do not add up to."""
+        problem = self.problem
+        missing = self.M - self.root * problem.matrix(problem.upper * self.beta)
+        return missing - self.S if problem.psd else missing
 
     def _look(self) -> None:
         """Slopes at the metric."""
         problem = self.problem
         self.q = problem.forms(self.M / self.root)
-        self.gradient = (
-            self.unit * (problem.upper * problem.signs * (self.q - problem.d2))[self.free]
-        )
+        slopes = problem.upper * problem.signs * (self.q - problem.d2)
+        self.gradient = self.unit * slopes[self.free]
 
     def mu(self) -> float:
         """Mean product of what shall be zero with its multiplier."""
-        b = self.beta[self.free]
-        of_bounds = self.low @ b + self.high @ self.room + self.multiplier * self.slack
-        of_cone = float(np.sum(self.M * self.S)) if len(self.S) else 0.0
-        return (of_bounds + of_cone) / (2 * len(b) + self.tied + len(self.S))
+        return self._mean(float(self.x @ self.y), self.M * self.S if len(self.S) else 0.0)
+
+    def _mean(self, of_bounds: float, of_cone: Any) -> float:
+        return (of_bounds + float(np.sum(of_cone))) / (len(self.x) + len(self.S))
 
     def certify(self) -> tuple[Certificate, np.ndarray]:
         """What the point is worth, and the metric that goes with it."""
@@ -226,15 +227,13 @@ class _Newton:
         dual = self.problem.dual(alpha, self.problem.metric(self.problem.matrix(alpha)))
         return self.problem.compare(dual, self.M / self.root, self.q)
 
-    def _products(self, t: float, cone: Any, db, dlow, dhigh, dm, dM, dS) -> tuple[Any, ...]:
-        """What shall be μ, after a part t of a step: for both bounds, the sum and the cone."""
-        low = (self.beta[self.free] + t * db) * (self.low + t * dlow)
-        high = (self.room - t * db) * (self.high + t * dhigh)
-        total = (self.slack + t * float(self.a @ db)) * (self.multiplier + t * dm)
+    def _products(self, t: float, cone: Any, dx, dy, dM, dS) -> tuple[np.ndarray, Any]:
+        """What shall be μ, after a part t of a step: for the bounds, and for the cone."""
+        products = (self.x + t * dx) * (self.y + t * dy)
         if cone is None:
-            return low, high, total, 0.0
+            return products, 0.0
         V = (np.diag(cone.d) + t * dM) @ (np.diag(cone.d) + t * dS)
-        return low, high, total, 0.5 * (V + V.T)
+        return products, 0.5 * (V + V.T)
 
     def step(self, mu: float) -> float:
         """Go to the next point; returns the part of a whole Newton step."""
@@ -244,74 +243,62 @@ class _Newton:
             return self._step(mu, move_to)
 
     def _step(self, mu: float, move_to: Any) -> float:
-        b, a, problem = self.beta[self.free], self.a, self.problem
-        cone = Cone(self.M, self.S) if problem.psd else None
-        theta = self.low / b + self.high / self.room
-        self.rough = self.rough and mu > _ROUGH and self.hessian.n_products <= 2 * _CHEAP
-        move_to(cone, theta, rough=self.rough)
-        rho = self.multiplier / self.slack
+        n, a, x, y, hessian = self.n, self.a, self.x, self.y, self.hessian
+        cone = Cone(self.M, self.S) if self.problem.psd else None
+        ratio = y / x
+        move_to(cone, ratio[:n] + ratio[n : 2 * n])
         precision = _SOLVED * mu
-        u = self.hessian.solve(a, precision / max(1.0, self.multiplier)) if self.tied else a
-        share = rho / (1.0 + rho * float(a @ u))
+        share, u = 0.0, a
+        if self.tied:
+            u = hessian.solve(a, precision / max(1.0, float(y[-1])))
+            share = ratio[-1] / (1.0 + ratio[-1] * float(a @ u))
 
-        def solve(target, second=(0.0, 0.0, 0.0, 0.0)):
-            second_low, second_high, second_sum, second_cone = second
-            for_low, for_high = target - second_low, target + second_high
-            for_sum = (target - second_sum) * self.tied
+        def solve(target: float, second: Any, second_cone: Any) -> tuple[Any, ...]:
+            """Changes of x, y, M and S for products of the target, less those of second order."""
+            pulled = (target - second) / x
             pull: Any = None if cone is None else cone.pull(target, second_cone)
-            rhs = -self.gradient + for_low / b - for_high / self.room + for_sum / self.slack * a
-            rhs = rhs + self.hessian.rows(
-                self.missing if cone is None else cone.damped(self.missing, pull)
-            )
-            db = self.hessian.solve(rhs, precision)
-            # Near the end ρ exceeds all else by 1e18: the formula of Sherman and Morrison.
+            rhs = pulled[:n] - pulled[n : 2 * n] - self.gradient
+            rhs = rhs + pulled[-1] * a if self.tied else rhs
+            back = self.missing if cone is None else cone.damped(self.missing, pull)
+            db = hessian.solve(rhs + hessian.rows(back), precision)
+            # Near the end the ratio exceeds all else by 1e18: the formula of Sherman and Morrison.
             db = db - share * float(a @ db) * u
-            dlow = for_low / b - self.low - self.low / b * db
-            dhigh = for_high / self.room - self.high + self.high / self.room * db
-            dm = (for_sum / self.slack - self.multiplier - rho * float(a @ db)) * self.tied
-            dF = self.hessian.sum(db) - self.missing
+            dx = np.concatenate([db, -db, [float(a @ db)] * self.tied])
+            dF = hessian.sum(db) - self.missing
             dM, dS = (dF, self.S) if cone is None else cone.moves(dF, pull)  # the latter scaled
-            return db, dlow, dhigh, dm, dM, dS
+            return dx, pulled - y - ratio * dx, dM, dS
 
-        def longest(db, dlow, dhigh, dm, dM, dS) -> float:
-            moves = [(b, db), (self.room, -db), (self.low, dlow), (self.high, dhigh)]
-            moves += [(self.multiplier, dm), (self.slack, float(a @ db))] if self.tied else []
-            step = _longest(*moves)
+        def longest(dx, dy, dM, dS) -> float:
+            step = _longest(np.concatenate([x, y]), np.concatenate([dx, dy]))
             return step if cone is None else min(step, cone.longest(dM, dS))
 
-        predicted = solve(0.0)
-        db, dlow, dhigh, dm, dM, dS = predicted
+        predicted = dx, dy, dM, dS = solve(0.0, 0.0, 0.0)
         t = longest(*predicted)
-        low, high, total, of_cone = self._products(t, cone, *predicted)
-        ahead = np.sum(low) + np.sum(high) + total + np.trace(np.atleast_2d(of_cone))
-        center = (max(ahead, 0.0) / (2 * len(b) + self.tied + len(self.S)) / mu) ** 3
-        near = (
-            0.9 + 0.09 * t
-        )  # the nearer to the boundary, the less central and the shorter the next
-        curved = 0.0 if cone is None else 0.5 * (dM @ dS + dS @ dM)
-        target, second = center * mu, (db * dlow, db * dhigh, dm * float(a @ db), curved)
-        moves = solve(target, second)
+        ahead, of_cone = self._products(t, cone, *predicted)
+        mean = self._mean(float(np.sum(ahead)), np.diag(np.atleast_2d(of_cone)))
+        target = (max(mean, 0.0) / mu) ** 3 * mu
+        near = 0.9 + 0.09 * t  # nearer to the boundary is less central: the next step is shorter
+        second = dx * dy, 0.0 if cone is None else 0.5 * (dM @ dS + dS @ dM)
+        moves = solve(target, *second)
         t = longest(*moves)
         for _ in range(_CORRECTIONS):  # solving again is cheap beside forming an inverse
-            if t > _FAR or self.hessian.n_products > _CHEAP:
+            if t > _FAR or hessian.n_products > _CHEAP:
                 break
             ends = self._products(min(1.0, t + _FURTHER), cone, *moves)
-            low, high, total, of_cone = (_inwards(value, target) for value in ends)
-            second = (second[0] - low, second[1] + high, second[2] - total, second[3] - of_cone)
-            tried = solve(target, second)
+            change, of_cone = (_inwards(value, target) for value in ends)
+            second = second[0] - change, second[1] - of_cone
+            tried = solve(target, *second)
             longer = longest(*tried)
             if longer < t + 0.1 * _FURTHER:
                 break
             moves, t = tried, longer
-        db, dlow, dhigh, dm, dM, dS = moves
-        if not np.all(np.isfinite(db)):
+        dx, dy, dM, dS = moves
+        if not np.all(np.isfinite(dx)):
             raise linalg.LinAlgError("beyond the numbers")
         t = near * t
-        self.beta[self.free], self.room = b + t * db, self.room - t * db
-        self.slack, self.multiplier = self.slack + t * float(a @ db), self.multiplier + t * dm
-        self.low, self.high = self.low + t * dlow, self.high + t * dhigh
         if cone is not None:
             dM, dS = cone.unscaled(dM, dS)
+        self.x, self.y = x + t * dx, y + t * dy
         self.M, self.S = self.M + t * dM, self.S + t * dS
         self.missing = (1.0 - t) * self.missing
         self._look()
@@ -343,14 +330,10 @@ def _inwards(products: Any, target: float) -> Any:
     return np.maximum(change, -10.0 * target)
 
 
-def _longest(*moves: tuple[Any, Any]) -> float:
+def _longest(value: np.ndarray, change: np.ndarray) -> float:
     """The longest step, at most one, that keeps everything non-negative."""
-    step = 1.0
-    for value, change in moves:
-        value, change = np.atleast_1d(value, change)
-        crossing = change < -value  # others stay positive all the way
-        step = min(step, float(np.min(value[crossing] / -change[crossing], initial=1.0)))
-    return step
+    crossing = change < -value  # others stay positive all the way
+    return float(np.min(value[crossing] / -change[crossing], initial=1.0))
 
 
 def _cleaned(problem, beta, metric, free, n_iter, tol) -> PairSolution:

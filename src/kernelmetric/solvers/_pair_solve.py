@@ -69,15 +69,12 @@ def first_order(
     start: np.ndarray | None = None,
     report: Report | None = None,
 ) -> PairSolution:
-    """Accelerated projected gradient with restarts, its steepest direction taken out.
+    """Accelerated projected gradient with restarts, from a given start or near zero.
 
-    The diagonal of the Hessian is |δ_p|⁴: α is measured in 1/|δ_p|². All matrices δδᵀ/|δ|² have
-    much in common, their mean B, and along it the Hessian is steeper than elsewhere by a factor
-    of hundreds: that part is kept in the step exactly, and only the rest replaced by a multiple
-    of the diagonal. As M is linear in α, the curvature along a step is known before the gradient
-    is, and the matrix at an extrapolated point is an extrapolation of matrices. It begins at the
-    feasible point nearest to zero, or at ``start`` where that is better; ``report`` is called
-    whenever a gap is known.
+    All matrices δδᵀ/|δ|² have much in common, their mean B, and along it the Hessian is steeper
+    than elsewhere by a factor of hundreds: that part is kept in the step exactly, and the rest
+    replaced by a multiple of the diagonal |δ|⁴. As M is linear in α, the curvature along a step is
+    known before the gradient is.
     """
     # In units of the coordinates, a power of two so that nothing is rounded, fourth powers of
     # distances stay in range; the size of the metric decides whether its squares do.
@@ -102,7 +99,7 @@ def first_order(
     y, My, momentum, step = x, Mx, 1.0, steps.longest()
     record, iteration = _Record(exact), 0
     for iteration in range(1, max_iter + 1):
-        gradient = problem.signs * (problem.learned_forms(My) - problem.d2)
+        gradient = problem.signs * (problem.forms(problem.metric(My)) - problem.d2)
         while True:
             candidate = steps.take(y, gradient, step)
             Mc = problem.matrix(candidate)
@@ -209,19 +206,15 @@ class _Steps:
         return float(np.sum(M * self.common))
 
     def take(self, y: np.ndarray, gradient: np.ndarray, step: float) -> np.ndarray:
-        """Minimise ``gᵀα + ½ Σ weights (α - y)² / step + ½ (wᵀ(α - y))²`` over feasible α.
-
-        With z = wᵀ(α - y) given, α is a projection; the difference of both sides falls with z,
-        piecewise linearly, with a slope of at most -1. Newton's method inside a bracket.
-        """
+        """Minimise ``gᵀα + ½ Σ weights (α - y)² / step + ½ (wᵀ(α - y))²`` over feasible α."""
+        # With z = wᵀ(α - y) given, α is a projection; the difference of both sides falls with z,
+        # piecewise linearly, with a slope of at most -1: Newton's method inside a bracket.
         rate = step / self.weights
         goal, away = y - rate * gradient, rate * self.w
-        offset = float(self.w @ y)
+        offset, z = float(self.w @ y), self.along
         low, high = -np.inf, np.inf
-        z = self.along
         for _ in range(60):
-            moved = goal - z * away
-            alpha = self.problem.project(moved, self.weights)
+            alpha = self.problem.project(goal - z * away, self.weights)
             error = float(self.w @ alpha) - offset - z
             if abs(error) <= self.precision * (abs(z) + abs(offset)):
                 break

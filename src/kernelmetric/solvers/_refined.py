@@ -17,10 +17,9 @@ def solve_in_place(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Solve ``K X = B`` for a positive semi-definite K in float32, which is overwritten.
 
-    Conjugate gradients, preconditioned by the Cholesky factor of K in single precision: a few
-    products where its smallest eigenvalue is above rounding. The factor takes one triangle of K,
-    the products the other, so that there is one n × n array. Where that does not converge,
-    ``(K + ridge I) X = B`` is solved instead. Returns X and ``K X``, both in float64.
+    Conjugate gradients, preconditioned by the Cholesky factor of K, which takes one triangle of K,
+    the products the other. Where that does not converge, ``(K + ridge I) X = B`` is solved
+    instead. Returns X and ``K X``, both in float64.
     """
     diagonal = K.diagonal().copy()
     rounding = float(np.finfo(np.float32).eps * np.abs(diagonal).max())
@@ -42,9 +41,9 @@ def solve_in_place(
 def inverse_diagonal_in_place(K: np.ndarray, first: float) -> np.ndarray:
     """Diagonal of the inverse of a K that :func:`solve_in_place` has left.
 
-    ``first`` was the first entry of K. Its factor, which is inverted here, is that of ``K + s I``
-    with a shift s of some roundings. With ``G = (K + s I)⁻¹``, the inverse of K has the diagonal of
-    ``G + s G² + s² G³ + ...``; random vectors tell that of what comes after G, to about an eighth.
+    ``first`` was the first entry of K. Its factor is that of ``K + s I`` with a small shift s; with
+    ``G = (K + s I)⁻¹``, the inverse of K is ``G + s G² + s² G³ + ...``, whose diagonal after G is
+    told by random vectors.
     """
     shift = max(float(K[0, 0]) ** 2 - first, 0.0)
     V = np.random.RandomState(0).standard_normal((len(K), _PROBES)).astype(np.float32)

@@ -30,8 +30,8 @@ class Grid:
     """Leave-one-out errors of one family over widths and ridges, computed where they are needed.
 
     ``errors`` and ``dimensions`` (effective ones) have a row for each of ``gammas``, from narrow to
-    wide, a column for each ridge, and NaN where not computed, mostly in single precision.
-    ``judged`` evenly spaced points are left out; ``roots`` are square roots of the points' weights.
+    wide, a column for each ridge, and NaN where not computed. ``judged`` evenly spaced points are
+    left out; ``roots`` are square roots of the points' weights.
     """
 
     def __init__(
@@ -82,11 +82,9 @@ class Grid:
         return [self.best, (other[0], other[1])]
 
     def starts(self, n_features: int) -> list[np.ndarray]:
-        """Where the descent on scales begins: at the best width, perhaps also at the narrowest.
-
-        Where noise fills the distance, the best common width is so wide that the error is flat
-        around it, and only a narrow one has a slope to go down.
-        """
+        """Where the descent on scales begins: at the best width, perhaps also at the narrowest."""
+        # Where noise fills the distance, the error is flat around the best common width, and only a
+        # narrow one has a slope to go down.
         in_the_dark = self.error > _GUESSING * np.mean(np.var(self._Y, axis=0))
         widths = {min(self.best[0], _WIDEST_START), *([0] if in_the_dark else [])}
         places = [(i, np.nanargmin(self.errors[i])) for i in sorted(widths)]
@@ -161,9 +159,8 @@ def left_out(
 ) -> tuple[float, float]:
     """Mean squared error of ridge regression on points left out, and its effective dimension.
 
-    The last ``judged`` points are left out one at a time. Regression by weights w is plain
-    regression with rows times √w (``roots``), and its residuals are √w times those left out. The
-    dimension is Σ w / (w + λ) over the eigenvalues w of K + 1; NaN where not all are left out.
+    The last ``judged`` points are left out one at a time; ``roots`` are square roots of weights.
+    The dimension is Σ w / (w + λ) over the eigenvalues w of K + 1; NaN where not all are left out.
     """
     F, signs, own = few_columns(Y)
     if roots is not None:  # the products of rows are no longer those of classes alone
@@ -204,8 +201,7 @@ def ridge_solution(
 def leave_one_out_errors(K: np.ndarray, Y: np.ndarray, ridges: Any = RIDGES) -> np.ndarray:
     """Mean squared error of ridge regression on points left out, for each ridge.
 
-    The intercept is a constant added to the kernel, K + 1. Centring K instead would let the mean
-    of the other targets tell that of the point left out.
+    The intercept is a constant added to the kernel, K + 1.
 
     Parameters
     ----------
@@ -238,10 +234,7 @@ def cholesky_factor(K: np.ndarray, ridge: float) -> np.ndarray:
 
 
 def inverse_of(factor: np.ndarray, what: str) -> np.ndarray:
-    """The inverse of a lower factor ("trtri"), or the lower half of that of K ("potri").
-
-    Either is half the work of solving for the identity.
-    """
+    """The inverse of a lower factor ("trtri"), or the lower half of that of K ("potri")."""
     (invert,) = linalg.get_lapack_funcs((what,), (factor,))
     return invert(factor, lower=1)[0]
 
@@ -255,8 +248,7 @@ def few_columns(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """Columns F, signs and ``own`` with Y Yᵀ = own I + F diag(signs) Fᵀ, F with few columns.
 
     With p columns of ±1, one for each class, Y Yᵀ = (p - 4) 11ᵀ + 4 E Eᵀ, where E has ones for the
-    members of each class. A class of one point adds no more than an entry of the diagonal to E Eᵀ.
-    Where most classes are of one, the diagonal is the identity, less the entries of other points.
+    members of each class. A class of one point adds no more than an entry of the diagonal.
     """
     n, p = Y.shape
     mine = Y == 1.0

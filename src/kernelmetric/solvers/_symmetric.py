@@ -13,18 +13,13 @@ _LARGE = 2**26  # bytes of a matrix of which copies count
 _BLOCKS = 4  # times as many rows as columns
 
 
-def positive_eigenpairs(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The positive eigenvalues of a symmetric matrix, and their eigenvectors in columns."""
+def positive_part(M: np.ndarray) -> np.ndarray:
+    """The positive semi-definite matrix nearest to a symmetric M."""
     # NumPy's, as the products around it are: SciPy's BLAS has threads of its own, and either's spin
     # for 25 ms after a call, on the core that the other's next call waits for.
     values, V = np.linalg.eigh(M)
-    return values[values > 0], V[:, values > 0]
-
-
-def positive_part(M: np.ndarray) -> np.ndarray:
-    """The positive semi-definite matrix nearest to a symmetric M."""
-    values, V = positive_eigenpairs(M)
-    return (V * values) @ V.T
+    V = V[:, values > 0]
+    return (V * values[values > 0]) @ V.T
 
 
 def column_signs(V: Any) -> Any:

@@ -19,8 +19,7 @@ LANDMARKS = 1_000
 def automatic_space(n_samples: int, random_state: Any = None, *, paired: bool = False) -> Space:
     """The space for a training set of this size.
 
-    The size alone decides: where the memory does not suffice, the fit is refused, and the same
-    data never give a model of another rank on another machine.
+    The size alone decides: the same data give a model of the same rank on every machine.
 
     Parameters
     ----------

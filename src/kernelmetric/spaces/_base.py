@@ -35,8 +35,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
     """Base class of spaces: z(x) = f(x)ᵀ P - offset.
 
     A subclass defines ``_check_parameters()``, ``_peak_bytes`` and ``_learn(X, y)``, which sets
-    ``anchors_`` (or overrides ``_features``), ``projection_`` and ``offset_``. What it keeps of X
-    is a copy: X belongs to the caller. A fit that fails leaves the space as it was.
+    ``anchors_`` (or overrides ``_features``), ``projection_`` and ``offset_``.
 
     Attributes
     ----------
@@ -70,8 +69,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
         y : array-like of shape (n_samples,), default=None
             Passed to the kernel's ``bind``; ignored by kernels that need no labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts; zero leaves it out. It counts in the mean that is the origin, and
-            in the directions that vary most.
+            What each row counts in the mean and in the directions; zero leaves it out.
 
         Returns
         -------
@@ -93,14 +91,12 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
         y : array-like of shape (n_samples,), default=None
             Passed to the kernel's ``bind``.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts; zero leaves it out. It counts in the mean that is the origin, and
-            in the directions that vary most.
+            What each row counts in the mean and in the directions; zero leaves it out.
 
         Returns
         -------
         array of shape (n_samples, rank_)
-            Coordinates: as ``transform`` gives them, or in a space that knows the labels, as it
-            would have had the row been left out.
+            As ``transform`` gives them; in a space that knows labels, as if the row was left out.
         """
         with unchanged_on_failure(self):
             X = self._checked(X)
@@ -293,21 +289,14 @@ _ROUND_OFF = 8.0  # of eps, for an entry that is a sum of few terms
 
 
 def round_off(trace: float, n_features: int, *, single: bool) -> float:
-    """How large the rounding of a Gram matrix may make an eigenvalue.
-
-    An entry is a sum over features, wrong by some eps √d of √(k_ii k_jj); a matrix of such errors
-    has eigenvalues up to as much of the trace. Centring leaves nothing of identical points but
-    these errors, so their size has to be told from the matrix before it is centred.
-    """
+    """How large the rounding of a Gram matrix, before it is centred, may make an eigenvalue."""
+    # An entry is a sum over features, wrong by some eps √d of √(k_ii k_jj).
     eps = float(np.finfo(np.float32 if single else np.float64).eps)
     return max(_ROUND_OFF, float(np.sqrt(n_features))) * eps * abs(trace)
 
 
 def refuse_indefinite(smallest: float, largest: float, *, rounding: float, single: bool) -> None:
-    """Refuse a Gram matrix with an eigenvalue that is negative beyond round-off.
-
-    ``rounding`` is what :func:`round_off` says of the matrix before it was centred.
-    """
+    """Refuse a Gram matrix with an eigenvalue that is negative beyond :func:`round_off`."""
     if smallest < -max(_INDEFINITE[4 if single else 8] * largest, rounding):
         raise ValueError(
             f"Got a Gram matrix whose smallest eigenvalue is {smallest:.3g} (the largest is "
@@ -318,33 +307,35 @@ def refuse_indefinite(smallest: float, largest: float, *, rounding: float, singl
 
 def check_n_components(value: Any) -> None:
     """Refuse what is neither None, a positive integer nor a fraction between 0 and 1."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if value is None or (whole and int(value) >= 1):
-        return
-    if isinstance(value, Real) and not whole and 0 < float(value) < 1:
-        return
-    raise ValueError(
-        f"Got n_components={value!r}, but expected None (full rank), a positive integer, or a "
-        "fraction of the variance between 0 and 1: try n_components=None."
-    )
+    whole = isinstance(value, Integral)
+    count = whole and not isinstance(value, bool) and value >= 1
+    share = isinstance(value, Real) and not whole and 0 < float(value) < 1
+    if not (value is None or count or share):
+        raise ValueError(
+            f"Got n_components={value!r}, but expected None (full rank), a positive integer, or a "
+            "fraction of the variance between 0 and 1: try n_components=None."
+        )
+
+
+def check_whole(name: str, value: Any, *, least: int = 1, usual: int = 500) -> None:
+    """Refuse what is not an integer of at least so much."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(
+            f"Got {name}={value!r}, but expected an integer of at least {least}: try {usual}."
+        )
 
 
 def check_tol(value: Any) -> None:
     """Refuse what is neither None nor a relative cut-off."""
-    real = isinstance(value, Real)
-    if value is None or (real and 0 <= value < 1):
-        return
-    raise ValueError(
-        f"Got tol={value!r}, but expected None or a fraction of the largest eigenvalue, at least "
-        "0 and below 1: try tol=None."
-    )
+    if value is not None and not (isinstance(value, Real) and 0 <= float(value) < 1):
+        raise ValueError(
+            f"Got tol={value!r}, but expected None or a fraction of the largest eigenvalue, at "
+            "least 0 and below 1: try tol=None."
+        )
 
 
 def n_kept(values: np.ndarray, cut_off: float, n_components: Any, total: float) -> int:
-    """Count the leading eigenvalues that ``n_components`` asks for and the cut-off allows.
-
-    The eigenvalues are in descending order; of ``total`` variance a fraction may be asked.
-    """
+    """Count the descending eigenvalues that ``n_components`` asks for and the cut-off allows."""
     rank = int(np.sum(values > cut_off))
     if n_components is None:
         return rank

@@ -31,12 +31,10 @@ _SKETCH = 4  # points per column of a sketch
 
 
 class CentredGram:
-    """H K H with H = I - 11ᵀ/n, as something to multiply by.
+    """H K H with H = I - 11ᵀ/n, as something to multiply by; without ``hold``, K is computed anew.
 
-    Where K is not held, a product computes its blocks anew: O(n² d) time, a block of rows in
-    memory. ``narrow``: K is held and multiplied in float32. ``single``: its values have only the
-    digits of float32. ``trace`` is that of K. With weights, K is ``S K S`` with their roots on the
-    diagonal of S, and the mean is that by weights.
+    ``narrow``: K is held and multiplied in float32. ``single``: its values have only the digits of
+    float32. With weights, K is ``S K S`` with their roots on the diagonal of S.
     """
 
     def __init__(
@@ -117,11 +115,7 @@ class CentredGram:
         return self._tiles(sum_rows if self.half else map_rows, part)
 
     def sketch(self, width: int, rng: np.random.RandomState) -> Any:
-        """Columns that span nearly what the leading eigenvectors do, from some points alone.
-
-        The n × m kernel values with m random points, times the leading eigenvectors of the m × m
-        ones: O(n m d) time, less than the tenth part of a product with K.
-        """
+        """Columns that span nearly what the leading eigenvectors do, from some points alone."""
         m = min(_SKETCH * width, self.n // 10)
         if m < width or self.roots is not None:
             return self.array(rng.standard_normal((self.n, width)))

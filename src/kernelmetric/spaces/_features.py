@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import (
-    Weights,
     backend_of,
     check_points,
     in_library_of,
@@ -41,9 +40,8 @@ _SHIFT_ROWS = 256  # whose mean the features are moved by, so that squares lose 
 class FeatureMapSpace(Space):
     """Base class of spaces with an explicit map: z(x) = Vᵀ(f(x) - μ), f(x) = W features(x).
 
-    One pass over the training points gathers the mean μ and the scatter of f; V are the
-    scatter's eigenvectors. O(n m (d + m)) time and one block of rows of memory for m features,
-    plus O(m³).
+    One pass over the training points gathers the mean μ and the scatter of f, whose eigenvectors
+    are V.
     """
 
     n_components: Any
@@ -77,12 +75,9 @@ class FeatureMapSpace(Space):
     def partial_fit(self, X: Any, y: Any = None) -> FeatureMapSpace:
         """Learn from further rows: the axes become those of all rows so far.
 
-        The first call chooses kernel and features as ``fit`` does. Later calls keep them, and add
-        the rows to the mean and the scatter of the features, which takes memory that a ``fit``
-        does not keep: begin with ``partial_fit``. The result is that of one fit on all rows with
-        the kernel and the features of the first ones. Coordinates change with the axes. Where new
-        rows differ from the first ones, ``explained_variance_ratio_`` falls: then it is time to
-        begin anew.
+        The first call chooses kernel and features as ``fit`` does; later calls keep them, and give
+        what one fit on all rows would give with them. Where ``explained_variance_ratio_`` falls,
+        new rows differ from the first ones: then it is time to begin anew.
 
         Parameters
         ----------
@@ -123,11 +118,7 @@ class FeatureMapSpace(Space):
         return self
 
     def _add(self, X: Any, P: Any | None, m: int, seen: dict[str, Any]) -> None:
-        """Turn the axes to those of the rows seen and of X, and keep what later ones need.
-
-        ``moments_`` are those of all features, also of directions that are not kept: P takes
-        features to coordinates in which the scatter is diagonal.
-        """
+        """Turn the axes to those of the rows seen and of X, and keep the moments of features."""
         mean, scatter = self._moments(X, P, m, None)
         scatter, n = to_numpy(scatter), float(X.shape[0])
         if seen["count"]:
@@ -156,11 +147,12 @@ class FeatureMapSpace(Space):
     def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
         """Set ``projection_`` and ``offset_`` from the streamed moments of f on X."""
         weights = unweighed(y)[1]
+        counts = None if weights is None else weights.counts
         W, m, cut_off = self._feature_map(X, y)
-        axes = self._principal_axes(X, W, m, weights)
+        axes = self._principal_axes(X, W, m, counts)
         n = X.shape[0]
         total = float(n) if weights is None else weights.total
-        self._keep(X, axes, W, (n, total, self._squared_norms(X, weights)), cut_off)
+        self._keep(X, axes, W, (n, total, self._squared_norms(X, counts)), cut_off)
         self.__dict__.pop("moments_", None)  # those of rows that came before
         return lambda: self._coordinates(X)
 
@@ -193,34 +185,29 @@ class FeatureMapSpace(Space):
         self.offset_ = _finite_like((mean @ host_V)[None, :], X)
 
     def _principal_axes(
-        self, X: Any, W: Any | None, m: int, weights: Weights | None
+        self, X: Any, W: Any | None, m: int, counts: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray, Any]:
         """Mean of f, eigenvalues of its scatter in descending order, eigenvectors in columns."""
         if X.shape[0] > m:
-            mean, scatter = self._moments(X, W, m, weights)
+            mean, scatter = self._moments(X, W, m, counts)
             values, V = backend_of(scatter).symmetric_eigenpairs(scatter)
             return mean, values[::-1], namespace(V).flip(V, axis=1)
         # Fewer points than features: all features together are smaller than their scatter.
         F = to_numpy(self._features(X)).astype(np.float64)
         F = F if W is None else F @ to_numpy(W)
-        if weights is None:
-            mean = F.mean(axis=0)
-            singular, Vt = right_singular(F - mean)
-        else:
-            counts = weights.counts
-            mean = counts @ F / np.sum(counts)
-            singular, Vt = right_singular(np.sqrt(counts)[:, None] * (F - mean))
+        mean = np.average(F, axis=0, weights=counts)
+        F = F - mean
+        singular, Vt = right_singular(F if counts is None else np.sqrt(counts)[:, None] * F)
         return mean, singular**2, in_library_of(Vt.T, X)
 
     def _moments(
-        self, X: Any, W: Any | None, m: int, weights: Weights | None
+        self, X: Any, W: Any | None, m: int, counts: np.ndarray | None
     ) -> tuple[np.ndarray, Any]:
         """Mean and scatter of f, accumulated in float64 around the mean of the first rows."""
         # One product in float64 instead of two in float32, where it is as fast
         wide = W is not None and is_single(X) and backend_of(X).wide_is_fast(X)
         last = W if wide else None
         W = None if W is None or wide else _finite_like(W, X)
-        counts = None if weights is None else weights.counts
 
         def mapped(rows: slice) -> Any:
             F = self._features(X[rows, :])
@@ -245,9 +232,7 @@ class FeatureMapSpace(Space):
         mean = to_numpy(shift)[0].astype(np.float64) + to_numpy(drift)
         return mean, scatter - total[:, None] * drift[None, :]
 
-    def _squared_norms(self, X: Any, weights: Weights | None) -> float:
-        counts = None if weights is None else weights.counts
-
+    def _squared_norms(self, X: Any, counts: np.ndarray | None) -> float:
         def norms(rows: slice) -> float:
             squares = to_numpy(self.kernel_.diag(X[rows, :]))
             squares = squares if counts is None else counts[rows] * squares

@@ -17,10 +17,9 @@ _SINGULAR = ("range", "ridge", "raw")
 class Gram:
     """Gram matrix G of a basis, and how to compute with it when it is singular.
 
-    A point with coordinates z with respect to the dual of the basis (its inner products with the
-    basis vectors) has squared norm zᵀ G⁺ z, and a map with rows L of basis coefficients has
-    squared Frobenius norm tr(L G Lᵀ). With repeated points G is singular, and what G⁺ means in
-    floating point is a choice.
+    A point whose inner products with the basis vectors are z has squared norm zᵀ G⁺ z, and a map
+    with rows L of basis coefficients has squared Frobenius norm tr(L G Lᵀ). With repeated points G
+    is singular, and what G⁺ means in floating point is a choice.
 
     Parameters
     ----------

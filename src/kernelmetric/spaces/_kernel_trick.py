@@ -22,8 +22,7 @@ class KernelTrick(Space):
 
     The map is not centred and the basis :math:`\phi(x_1), \dots, \phi(x_n)` not orthonormal: its
     Gram matrix is K, and a learner has to know it (``gram_``). Distances in the feature space are
-    :math:`(z_i - z_j)^\top K^+ (z_i - z_j)`. O(n² d) time and one n × n array; what the
-    learner does with K takes O(n³).
+    :math:`(z_i - z_j)^\top K^+ (z_i - z_j)`. O(n² d) time and one n × n array.
 
     Parameters
     ----------

@@ -21,7 +21,6 @@ from kernelmetric.compute import (
     within_budget,
     worth_keeping,
 )
-from kernelmetric.kernels import Kernel
 from kernelmetric.solvers import (
     OnSubspace,
     column_signs,
@@ -62,11 +61,9 @@ class KPCA(Space):
     in the feature space are preserved, and any linear learner run on Z is its own kernel
     version (the KPCA trick [1]_).
 
-    Full rank takes O(n³) time and a few n × n arrays of float64 (also for float32 data, because
-    small eigenvalues drown otherwise). The k leading components take O(n² (d + k)) per pass
-    over the Gram matrix and a handful of passes; where n × n does not fit the memory budget, its
-    blocks are computed anew in every pass, with the same result. Full rank that does not fit is
-    refused.
+    Full rank takes O(n³) time and a few n × n arrays of float64. The k leading components take
+    O(n² (d + k)) per pass over the Gram matrix and a handful of passes; where n × n does not fit
+    the memory budget, its blocks are computed anew in every pass.
 
     Parameters
     ----------
@@ -80,9 +77,8 @@ class KPCA(Space):
         Relative eigenvalue cut-off; None means 1e-10.
     solver : {"auto", "dense", "lanczos", "randomized"}, default="auto"
         "dense": LAPACK, the whole spectrum. "lanczos": ARPACK. "randomized": block Krylov
-        iteration from a random start, converged to a residual of 1e-7 λmax (1e-5 in float32).
-        "auto": dense at full rank, up to 500 points, when more than a tenth of the components
-        is wanted, and for a fraction of the variance up to 5,000 points; else randomized.
+        iteration from a random start. "auto": dense where points are few or many of the components
+        are wanted; else randomized.
     random_state : int, RandomState or None, default=None
         For the starts of the iterative solvers.
 
@@ -219,7 +215,12 @@ class KPCA(Space):
         trace = float(np.sum(norms, dtype=np.float64))
         # Iterations square what they multiply with K: in float32 that leaves the range soon.
         narrow = narrow and 1 / _WIDE_ENOUGH < trace < _WIDE_ENOUGH
-        _refuse_out_of_range(trace * (n if self.solver_ == "dense" else trace), self.kernel_)
+        if not np.isfinite(trace * (n if self.solver_ == "dense" else trace)):
+            raise ValueError(
+                f"Got values of {self.kernel_!r} so large that sums and squares of them are not "
+                "finite, but expected smaller ones: try rescaling the features, for instance with "
+                "StandardScaler."
+            )
         return CentredGram(
             self.kernel_,
             X,
@@ -281,11 +282,3 @@ class KPCA(Space):
             # The last of n eigenvalues hold the round-off of all n² entries.
             return max(relative * values[0], gram.n * eps * gram.trace, 0.0)
         return max(relative, 10 * eps) * max(values[0], 0.0)
-
-
-def _refuse_out_of_range(number: float, kernel: Kernel) -> None:
-    if not np.isfinite(number):
-        raise ValueError(
-            f"Got values of {kernel!r} so large that sums and squares of them are not finite, but "
-            "expected smaller ones: try rescaling the features, for instance with StandardScaler."
-        )

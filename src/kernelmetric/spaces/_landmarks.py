@@ -52,14 +52,10 @@ def _scale(points: np.ndarray) -> float:
 
 
 def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) -> np.ndarray:
-    """Choose rows by randomly pivoted Cholesky [1]_, on a random sample of 20,000.
+    """Choose rows by randomly pivoted Cholesky [1]_; fewer than m where they span everything.
 
-    Every pivot is drawn with probability proportional to what the earlier ones leave of k(x, x).
-    O(n m²) time, n × m memory; fewer than m rows where they already span everything.
-
-    .. [1] Y. Chen, E. N. Epperly, J. A. Tropp, R. J. Webber. "Randomly pivoted Cholesky:
-       practical approximation of a kernel matrix with few entry evaluations". Communications on
-       Pure and Applied Mathematics, 2025.
+    .. [1] Chen, Epperly, Tropp and Webber, "Randomly pivoted Cholesky", Communications on Pure and
+       Applied Mathematics, 2025.
     """
     rows = uniform_rows(X.shape[0], _pool(X.shape[0], m), rng)
     sample = X if len(rows) == X.shape[0] and not streamed(X) else take_rows(X, rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from kernelmetric.compute import (
 from kernelmetric.kernels import FunctionKernel
 from kernelmetric.spaces._base import (
     check_tol,
+    check_whole,
     own,
     refuse_indefinite,
     refuse_rank_zero,
@@ -47,8 +47,8 @@ class Nystroem(FeatureMapSpace):
     .. math:: f(x) = \Lambda^{-1/2} U^\top k_L(x), \qquad z(x) = V^\top (f(x) - \mu),
 
     where μ and V are the mean and the principal axes of f over the training points. With all
-    points as landmarks this is full-rank KPCA. O(n m (d + m) + m³) time for m landmarks; rows
-    stream through one block of memory, so millions of them are no obstacle.
+    points as landmarks this is full-rank KPCA. O(n m (d + m) + m³) time for m landmarks, one block
+    of rows in memory.
 
     Parameters
     ----------
@@ -60,10 +60,9 @@ class Nystroem(FeatureMapSpace):
     kernel : Kernel, str or callable, default=None
         Anything ``as_kernel`` understands; None is the RBF of median width.
     landmarks : {"auto", "kmeans", "uniform", "rpcholesky"} or array, default="auto"
-        "kmeans": centres of clusters of a sample, the best for smooth kernels of vectors;
-        "uniform": random points; "rpcholesky": randomly pivoted Cholesky, for any kernel; an
-        array: these points (column indices for a precomputed kernel). "auto": k-means, and
-        randomly pivoted Cholesky for sparse data, functions and precomputed kernels.
+        Centres of clusters, random points, randomly pivoted Cholesky (for any kernel), or these
+        points (column indices for a precomputed kernel). "auto": k-means, and randomly pivoted
+        Cholesky for sparse data, functions and precomputed kernels.
     tol : float, default=None
         Relative eigenvalue cut-off; None means 1e-10, and 1e-6 for float32 data.
     random_state : int, RandomState or None, default=None
@@ -144,11 +143,7 @@ class Nystroem(FeatureMapSpace):
                 f"Got landmarks={self.landmarks!r}, but expected one of {_STRATEGIES} or an array "
                 "of points: try 'auto'."
             )
-        whole = isinstance(self.n_landmarks, Integral) and not isinstance(self.n_landmarks, bool)
-        if not whole or self.n_landmarks < 1:
-            raise ValueError(
-                f"Got n_landmarks={self.n_landmarks!r}, but expected a positive integer: try 500."
-            )
+        check_whole("n_landmarks", self.n_landmarks)
 
     def _feature_map(self, X: Any, y: Any) -> tuple[Any | None, int, float]:
         self.anchors_ = self._chosen_landmarks(X)
@@ -206,15 +201,11 @@ class Nystroem(FeatureMapSpace):
             self.landmarks if is_sparse(self.landmarks) else np.asarray(to_numpy(self.landmarks))
         )
         if self.kernel_.pairwise:
-            if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
+            whole = given.ndim == 1 and len(given) and np.issubdtype(given.dtype, np.integer)
+            if not whole or np.any((given < 0) | (given >= X.shape[0])):
                 raise ValueError(
-                    f"Got landmarks of shape {given.shape} and dtype {given.dtype}, but expected "
-                    "indices of training points for a precomputed kernel."
-                )
-            if not (len(given) and np.all((given >= 0) & (given < X.shape[0]))):
-                raise ValueError(
-                    f"Got landmarks={given!r}, but expected at least one index from 0 to "
-                    f"{X.shape[0] - 1}: they number the training points."
+                    f"Got landmarks={given!r}, but expected indices of training points for a "
+                    f"precomputed kernel, at least one index from 0 to {X.shape[0] - 1}."
                 )
             return given.copy()
         if given.ndim != 2 or given.shape[1] != X.shape[1] or given.shape[0] < 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from scipy import linalg, sparse
 from kernelmetric.compute import calm_if_small, like, to_numpy
 from kernelmetric.graphs import Pairs
 from kernelmetric.solvers import column_signs
-from kernelmetric.spaces._base import Space
+from kernelmetric.spaces._base import Space, check_whole
 from kernelmetric.spaces._kpca import KPCA
 
 N_DIRECTIONS = 24
@@ -28,9 +27,9 @@ class PairKPCA(Space):
 
     .. math:: G_D v = \mu\, (G_S + \lambda I)\, v, \qquad \lambda = 0.03 \operatorname{tr} G_S / r,
 
-    made orthonormal: distances in their span are those of the feature space. Leading principal
-    components vary most, whatever the pairs say; a metric that is learned in as many of them parts
-    the pairs of new points far worse. O(n³) time and some n × n arrays for n points.
+    made orthonormal: distances in their span are those of the feature space. In ``fit``, y are
+    Pairs of the training points, some of them dissimilar; they count alike, and ``sample_weight``
+    is refused. O(n³) time and some n × n arrays for n points.
 
     Parameters
     ----------
@@ -80,25 +79,6 @@ class PairKPCA(Space):
         self.n_components = n_components
         self.kernel = kernel
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Space:
-        """Learn the basis.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training points, or their Gram matrix when the kernel is precomputed.
-        y : Pairs
-            Pairs of the training points, some of them dissimilar.
-        sample_weight : None
-            There is no place for weights here: pairs are few, and count alike.
-
-        Returns
-        -------
-        self
-            The fitted space.
-        """
-        return super().fit(X, y, sample_weight=sample_weight)
-
     def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
         if sample_weight is not None:
             raise ValueError(
@@ -107,11 +87,7 @@ class PairKPCA(Space):
         return X, y
 
     def _check_parameters(self) -> None:
-        value = self.n_components
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-            raise ValueError(
-                f"Got n_components={value!r}, but expected a positive integer: try {N_DIRECTIONS}."
-            )
+        check_whole("n_components", self.n_components, usual=N_DIRECTIONS)
 
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
         n = n_samples

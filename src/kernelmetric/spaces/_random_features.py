@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from kernelmetric.compute import (
     namespace,
 )
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Sum
-from kernelmetric.spaces._base import times
+from kernelmetric.spaces._base import check_whole, times
 from kernelmetric.spaces._features import FeatureMapSpace
 
 _MOST_FEATURES = 10**12  # more memory than there is, and still a number to multiply
@@ -36,9 +35,8 @@ class RandomFeatures(FeatureMapSpace):
     .. math:: f(x) = \sqrt{1/P}\,(\cos \omega_1^\top x, \sin \omega_1^\top x, \dots),
 
     then centred and rotated to its principal axes. The error of a kernel value is of order
-    :math:`P^{-1/2}`, whatever the data. The features are cheap because they do not look at the
-    data. ``Nystroem`` is nearly always more accurate for as many features. O(n m (d + m)) time for
-    m features, one block of rows in memory.
+    :math:`P^{-1/2}`; ``Nystroem`` is nearly always more accurate for as many features.
+    O(n m (d + m)) time for m features, one block of rows in memory.
 
     Parameters
     ----------
@@ -116,11 +114,7 @@ class RandomFeatures(FeatureMapSpace):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not isinstance(self.n_features, Integral) or self.n_features < 2:
-            raise ValueError(
-                f"Got n_features={self.n_features!r}, but expected an integer of at least 2: "
-                "try 1000."
-            )
+        check_whole("n_features", self.n_features, least=2, usual=1000)
 
     def _feature_map(self, X: Any, y: Any) -> tuple[Any | None, int, float]:
         rng = check_random_state(self.random_state)

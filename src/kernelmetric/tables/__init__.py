@@ -1,23 +1,17 @@
 """Tables: from a file or a data frame to features, the same way for the rows of every table.
 
-A file is read by :func:`open_table`, cell by cell; :func:`plan_columns` says which of its columns
-become features and how, and makes the :class:`TableEncoder` that keeps these decisions and reads
-other files by them. A data frame says by its types what its columns are: :class:`TableSchema`
-keeps that, and is what :class:`~kernelmetric.Kernelized` reads frames by::
+Cells of a file are text, so a plan says what its columns are; a data frame says it by its types::
 
     file ──open_table──▶ Table ──plan_columns──▶ ColumnPlan ──encoder()──▶ TableEncoder ──▶ X
     frame, or array of objects ──────────────────────────────────────────▶ TableSchema ──▶ X
 
-    _text.py      bytes of delimited text to rows of cells
-    _files.py     CSV, Parquet and npz to a Table, and back
-    _parts.py     a table in many Parquet files, part by part
+    _files.py     CSV (_text.py), Parquet and npz to a Table, and back; _parts.py part by part
     _cells.py     what a single cell is: missing, a number, or a name
-    _plan.py      what the columns of a file are good for
-    _targets.py   labels, numbers to predict, weights
-    _encoder.py   TableEncoder: cells to features, by a plan
+    _plan.py      what the columns of a file are good for; _targets.py labels, weights
     _frames.py    data frames: what a column holds
+    _encoder.py   TableEncoder: cells to features, by a plan
     _schema.py    TableSchema: typed columns to features
-    _columns.py   what both need: columns by name or place, the spread of numbers
+    _columns.py   what both need: their public methods, columns by name or place
 """
 
 from kernelmetric.tables._columns import require_columns

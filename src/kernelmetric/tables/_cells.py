@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from functools import partial
 from numbers import Number
 from typing import Any
 
@@ -65,11 +66,11 @@ def numbers_of(column: Any, *, comma: bool = False) -> np.ndarray:
     """A column as floats; NaN for what is missing, infinite or no number."""
     if column.dtype.kind in "iuf":
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return np.where(np.isfinite(values), values, np.nan)
-    texts = texts_of(column)
-    if comma or not are_plain_numbers([text for text in texts if text is not None]):
-        return np.array([_number(text, comma) for text in texts], dtype=np.float64)
-    values = np.array([np.nan if text is None else float(text) for text in texts])
+    else:
+        texts = texts_of(column)
+        plain = not comma and are_plain_numbers([text for text in texts if text is not None])
+        read = float if plain else partial(_number, comma=comma)
+        values = np.array([np.nan if text is None else read(text) for text in texts], dtype=float)
     return np.where(np.isfinite(values), values, np.nan)
 
 
@@ -99,9 +100,8 @@ def are_plain_numbers(texts: list[str]) -> bool:
 def writing_of(texts: list[str]) -> str:
     """How a column writes numbers.
 
-    "point", also for whole numbers; "comma"; "either", where every comma may stand before the
-    decimals or the last three digits; "grouped", with marks of thousands; "mixed", with points and
-    commas; "text" where most cells are no numbers.
+    "point", also for whole numbers; "comma"; "either", where each may be of decimals or thousands;
+    "grouped", with marks of thousands; "mixed", with both; "text" where most are no numbers.
     """
     if texts and are_plain_numbers(texts):
         return "point"
@@ -120,12 +120,9 @@ def writing_of(texts: list[str]) -> str:
     return "either" if all(map(_EITHER.fullmatch, commas)) else "comma"
 
 
-def _number(text: str | None, comma: bool) -> float:
-    if text is None:
-        return np.nan
+def _number(text: str, comma: bool) -> float:
     if comma and _COMMA.fullmatch(text):
         text = text.replace(",", ".")
     elif not is_plain_number(text) or (comma and "." in text):
         return np.nan
-    value = float(text)
-    return value if np.isfinite(value) else np.nan
+    return float(text)

@@ -1,4 +1,4 @@
-"""Columns of a table: those asked for, how far numbers spread, which names are frequent."""
+"""Columns of a table: those asked for, how far numbers spread; what turns them into features."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.tables._text import TableError
 
@@ -20,6 +22,81 @@ SHOWN = 3  # names and values of a kind in a message
 _MOST_COLUMNS = 12
 
 
+class TableTransformer(TransformerMixin, BaseEstimator):
+    """From tables to features; classes define ``_fit``, ``_features``, ``_remarks``, ``_names``."""
+
+    _fit: Any
+    _features: Any
+    _remarks: Any
+    _names: Any
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Learn what the columns are, their scales and their names.
+
+        Parameters
+        ----------
+        X : DataFrame, Table or ndarray of objects
+            The table.
+        y : object, default=None
+            Not used.
+
+        Returns
+        -------
+        self : object
+            The fitted transformer.
+        """
+        self._fit(X)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The features of a table.
+
+        Parameters
+        ----------
+        X : DataFrame, Table or ndarray of objects
+            A table with the columns that are used, in any order where they have names.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features_out)
+            Finite numbers.
+        """
+        check_is_fitted(self)
+        return self._features(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the features.
+
+        Parameters
+        ----------
+        input_features : object, default=None
+            Not used.
+
+        Returns
+        -------
+        ndarray of str
+            The column, and for names the name.
+        """
+        check_is_fitted(self)
+        return self._names()
+
+    def remarks(self, X: Any) -> list[str]:
+        """What a table holds that was not there in fit.
+
+        Parameters
+        ----------
+        X : DataFrame, Table or ndarray of objects
+            A table.
+
+        Returns
+        -------
+        list of str
+            Sentences on missing values, names never seen and unknown columns.
+        """
+        check_is_fitted(self)
+        return self._remarks(X)
+
+
 def require_columns(frame: pd.DataFrame, names: Iterable[str]) -> None:
     """Refuse names that are no columns, with those that were perhaps meant.
 
@@ -28,12 +105,7 @@ def require_columns(frame: pd.DataFrame, names: Iterable[str]) -> None:
     frame : DataFrame
         The table.
     names : iterable of str
-        Names that must be columns of it.
-
-    Raises
-    ------
-    TableError
-        If one is not.
+        Names that must be columns of it, or a TableError is raised.
 
     Examples
     --------
@@ -98,8 +170,7 @@ def spread_of(numbers: np.ndarray, name: str) -> float:
     spread = width * float(np.nanstd(numbers / width))
     if spread < np.finfo(np.float64).tiny:
         raise TableError(
-            f"Got numbers in column {name!r} that differ by {width:.3g} or less, but expected "
-            "larger differences: use a smaller unit."
+            f"Got numbers in column {name!r} that differ by {width:.3g}: use a smaller unit."
         )
     return spread
 

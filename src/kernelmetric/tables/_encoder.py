@@ -1,9 +1,7 @@
-"""The schema of a table as a transformer: from cells to features, the same way for all files.
+"""From cells to features, the same way for all files.
 
-What a cell means is decided once, from the table that is learned from, and kept: which columns are
-numbers and how these are written, which words stand for a missing one, which are names. Another
-file is read by these decisions, never by its own looks, and what does not fit them is refused or
-told.
+What a cell means is decided once, from the table that is learned from. Another file is read by
+these decisions, never by its own looks, and what does not fit them is refused or told.
 """
 
 from __future__ import annotations
@@ -12,15 +10,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.tables._cells import lost_digits, numbers_of, text_of, texts_of
-from kernelmetric.tables._columns import SHOWN, few, require_columns, spread_of
+from kernelmetric.tables._columns import TableTransformer, few, require_columns, spread_of
 from kernelmetric.tables._files import Table
 from kernelmetric.tables._text import TableError
 
@@ -31,7 +27,7 @@ _MISSING = "(missing)"
 _MOST = 1e150
 
 
-class TableEncoder(TransformerMixin, BaseEstimator):
+class TableEncoder(TableTransformer):
     """Numbers are filled and standardized, names become zeros and ones.
 
     Parameters
@@ -45,17 +41,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     missing : dict of str to sequence of str, default=None
         Words that stand for a missing number, by column. All else that is no number is refused.
     unused : sequence of str or None, default=None
-        Columns that are known, but are no features: others are told about. None: nothing is
-        known of any.
+        Columns that are known, but are no features: others are told about. None tells of none.
 
     Attributes
     ----------
     columns_ : ColumnTransformer
         The fitted transformer of the columns that are used.
-
-    See Also
-    --------
-    plan_columns : Decides what the columns of a table are.
 
     Examples
     --------
@@ -95,95 +86,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         TableEncoder
             Fitted; it knows of no words for missing numbers, and no columns besides.
-
-        Raises
-        ------
-        TableError
-            If the transformer has other parts.
         """
         names = {part: tuple(chosen) for part, _, chosen in columns.transformers}
         if not set(names) <= {"numbers", "categories"}:
             raise TableError(
-                f"Got a transformer with the parts {', '.join(names)}, but expected one of a table "
-                "of numbers and categories: fit the model anew."
+                f"Got a transformer with the parts {', '.join(names)}, but expected numbers and "
+                "categories: fit the model anew."
             )
         encoder = cls(names.get("numbers", ()), names.get("categories", ()))
         encoder.columns_ = columns
         return encoder
-
-    def fit(self, X: Any, y: Any = None) -> TableEncoder:
-        """Learn medians, scales and names.
-
-        Parameters
-        ----------
-        X : DataFrame or Table
-            The table.
-        y : object, default=None
-            Not used.
-
-        Returns
-        -------
-        self : object
-            The fitted encoder.
-        """
-        parts: list[tuple[str, Any, list[str]]] = []
-        if self.numbers:
-            scaled = make_pipeline(
-                SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
-            )
-            parts.append(("numbers", scaled, list(self.numbers)))
-        if self.categories:
-            named = make_pipeline(
-                SimpleImputer(strategy="constant", fill_value=_MISSING),
-                OneHotEncoder(handle_unknown="ignore", sparse_output=False),
-            )
-            parts.append(("categories", named, list(self.categories)))
-        columns = ColumnTransformer(parts, verbose_feature_names_out=False)
-        ready = self.read(X)
-        for name in self.numbers:
-            if lost_digits((X.frame if isinstance(X, Table) else X)[name], ready[name].to_numpy()):
-                raise TableError(
-                    f"Got numbers in column {name!r} that are too long to be told apart, but "
-                    "expected shorter ones: subtract the smallest of them first."
-                )
-        self.columns_ = columns.fit(ready)
-        if self.numbers:
-            filler, scaler = self.columns_.named_transformers_["numbers"]
-            filled = filler.transform(ready[list(self.numbers)]) - scaler.mean_
-            scaler.scale_ = np.array(list(map(spread_of, filled.T, self.numbers)))
-        return self
-
-    def transform(self, X: Any) -> np.ndarray:
-        """The features of a table.
-
-        Parameters
-        ----------
-        X : DataFrame or Table
-            A table with the columns that are used, in any order.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_features)
-            Finite numbers.
-        """
-        check_is_fitted(self)
-        return self.columns_.transform(self.read(X))
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the features.
-
-        Parameters
-        ----------
-        input_features : object, default=None
-            Not used.
-
-        Returns
-        -------
-        ndarray of str
-            The column, and for a category its value.
-        """
-        check_is_fitted(self)
-        return self.columns_.get_feature_names_out()
 
     def read(self, X: Any) -> pd.DataFrame:
         """The columns that are used, in the types that the encoder works on.
@@ -196,75 +108,74 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         DataFrame
-            Numbers as float, NaN where missing; names as text.
-
-        Raises
-        ------
-        TableError
-            If a column is not there, or a number is none; the message names the cell.
+            Numbers as float, NaN where missing; names as text. A number that is none is refused.
         """
         import pandas as pd
 
-        table = X if isinstance(X, Table) else Table(X)
+        table = _as_table(X)
+        index = table.frame.index
         require_columns(table.frame, [*self.numbers, *self.categories])
-        numbers = np.empty((len(table.frame), len(self.numbers)), order="F")
-        for j, name in enumerate(self.numbers):
-            numbers[:, j] = self._read_numbers(name, table)
-        names = np.empty((len(table.frame), len(self.categories)), dtype=object)
-        for j, name in enumerate(self.categories):
-            texts = texts_of(table.frame[name])
-            names[:, j] = [np.nan if text is None else text for text in texts]
-        # object: newer pandas would turn text with gaps into a type of its own
-        given = {"index": table.frame.index, "copy": False}
-        parts = [
-            pd.DataFrame(numbers, columns=list(self.numbers), **given),
-            pd.DataFrame(names, columns=list(self.categories), dtype=object, **given),
-        ]
-        return pd.concat(parts, axis=1)
+        columns: dict[str, Any] = {name: self._read_numbers(name, table) for name in self.numbers}
+        for name in self.categories:
+            texts = [np.nan if text is None else text for text in texts_of(table.frame[name])]
+            # object: newer pandas would turn text with gaps into a type of its own
+            columns[name] = pd.Series(texts, index, dtype=object)
+        return pd.DataFrame(columns, index)
 
-    def remarks(self, X: Any) -> list[str]:
-        """What a table holds that the fitted encoder has to make do with.
-
-        Parameters
-        ----------
-        X : DataFrame or Table
-            A table.
-
-        Returns
-        -------
-        list of str
-            Sentences on missing numbers, names that were never seen, and unknown columns.
-        """
-        check_is_fitted(self)
-        frame = X.frame if isinstance(X, Table) else X
+    def _fit(self, X: Any) -> None:
+        parts: list[tuple[str, Any, list[str]]] = []
+        if self.numbers:
+            scaled = make_pipeline(
+                SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
+            )
+            parts.append(("numbers", scaled, list(self.numbers)))
+        if self.categories:
+            named = make_pipeline(
+                SimpleImputer(strategy="constant", fill_value=_MISSING),
+                OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+            )
+            parts.append(("categories", named, list(self.categories)))
         ready = self.read(X)
-        said = []
+        for name in self.numbers:
+            if lost_digits(_as_table(X).frame[name], ready[name].to_numpy()):
+                raise TableError(
+                    f"Got numbers in column {name!r} that are too long to be told apart, but "
+                    "expected shorter ones: subtract the smallest of them first."
+                )
+        self.columns_ = ColumnTransformer(parts, verbose_feature_names_out=False).fit(ready)
+        if self.numbers:
+            filler, scaler = self.columns_.named_transformers_["numbers"]
+            filled = filler.transform(ready[list(self.numbers)]) - scaler.mean_
+            scaler.scale_ = np.array(list(map(spread_of, filled.T, self.numbers)))
+
+    def _features(self, X: Any) -> np.ndarray:
+        return self.columns_.transform(self.read(X))
+
+    def _names(self) -> np.ndarray:
+        return self.columns_.get_feature_names_out()
+
+    def _remarks(self, X: Any) -> list[str]:
+        ready, said = self.read(X), []
         gaps = ready[list(self.numbers)].isna().sum()
         for name, n_gaps in gaps[gaps > 0].items():
             said.append(
                 f"{name}: {n_gaps} of {len(ready)} values are missing: taken as the median."
             )
-        for name, known in zip(self.categories, self._known_names(), strict=True):
+        encoder = self.columns_.named_transformers_.get("categories", [None])[-1]
+        for name, known in zip(self.categories, getattr(encoder, "categories_", ()), strict=True):
             values = ready[name].where(ready[name].notna(), _MISSING)
             new = values[~values.isin(known)]
             if len(new):
                 said.append(
                     f"{name}: {len(new)} of {len(ready)} values were never seen in training, such "
-                    f"as {few(new.unique()[:SHOWN])}: all its features are zero there."
+                    f"as {few(new.unique())}: all its features are zero there."
                 )
         expected = {*self.numbers, *self.categories, *(self.unused or ())}
-        extra = [str(name) for name in frame.columns if name not in expected]
+        extra = [str(name) for name in _as_table(X).frame.columns if name not in expected]
         if self.unused is not None and extra:
-            said.append(
-                f"{len(extra)} columns are unknown to the model and not used: "
-                f"{few(extra, show=str)}."
-            )
+            names = few(extra, show=str)
+            said.append(f"{len(extra)} columns are unknown to the model and not used: {names}.")
         return said
-
-    def _known_names(self) -> list[np.ndarray]:
-        if not self.categories:
-            return []
-        return self.columns_.named_transformers_["categories"][-1].categories_
 
     def _read_numbers(self, name: str, table: Table) -> np.ndarray:
         """A column as floats; what is neither a number nor known to mean "missing" is refused."""
@@ -276,11 +187,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             text = text_of(column.iloc[i])
             if text is not None and text not in known:
                 expected = f"a number with a decimal {'comma' if comma else 'point'}"
-                also = f" or {few(sorted(known)[:SHOWN])}" if known else ""
+                also = f" or {few(sorted(known))}" if known else ""
                 raise TableError(
                     f"Got {text!r} in column {name!r}, {table.place(i)}, but expected {expected}"
-                    f"{also}, as in the table that was learned from: correct the cell, or leave "
-                    "it empty where the number is missing."
+                    f"{also}, as in the table that was learned from: correct or empty the cell."
                 )
         for i in np.flatnonzero(np.abs(values) > _MOST).tolist()[:1]:
             raise TableError(
@@ -288,6 +198,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"to {_MOST:g}, whose squares can be added up: correct the cell, or its unit."
             )
         return values
+
+
+def _as_table(X: Any) -> Table:
+    return X if isinstance(X, Table) else Table(X)
 
 
 def features_of(table: pd.DataFrame | Table, encoder: TableEncoder) -> pd.DataFrame:
@@ -304,11 +218,6 @@ def features_of(table: pd.DataFrame | Table, encoder: TableEncoder) -> pd.DataFr
     -------
     DataFrame
         Numbers as float, NaN where missing; names as text.
-
-    Raises
-    ------
-    TableError
-        If a column is not there, or a number is none.
 
     Examples
     --------

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")  # fits 64 bits
 _TEXT = {".csv", ".tsv", ".txt"}
+NO_PYARROW = (
+    'Parquet files need pyarrow, which is not installed: try pip install "kernelmetric[parquet]", '
+    "or save the table as CSV."
+)
 _KINDS = "a .csv, .tsv, .txt (each may end in .gz), .parquet or .npz file"
 
 
@@ -40,10 +44,6 @@ class Table:
         The lines of a text file in which the rows begin, from 1.
     name : str
         What to call it in messages.
-
-    See Also
-    --------
-    open_table : Reads one.
 
     Examples
     --------
@@ -82,27 +82,16 @@ def read_table(path: str | os.PathLike) -> pd.DataFrame:
     ----------
     path : path-like
         Text (``.csv``, ``.tsv``, ``.txt``, also with ``.gz``), in UTF-8 or with a mark of its
-        encoding: a line of column names, then one row per line, columns parted by comma,
-        semicolon, tab or bar. Cells may be quoted, and hold quotes written twice, delimiters and
-        lines. ``.parquet``: needs pyarrow. ``.npz``: an array ``X`` of shape (n, d) becomes the
-        columns ``x0, x1, ...``, or those that an array ``feature_names`` names; every other array
-        of length n becomes a column of its name.
+        encoding: a line of column names, then rows, columns parted by comma, semicolon, tab or
+        bar; cells may be quoted. ``.parquet``: needs pyarrow. ``.npz``: an array ``X`` of shape
+        (n, d) becomes the columns ``x0, x1, ...``, or those of an array ``feature_names``; every
+        other array of length n becomes a column of its name.
 
     Returns
     -------
     DataFrame
-        The table, with at least one row and one column, no two columns of one name. In a text
-        file, a column is one of numbers if all that is there are numbers with a decimal point or
-        whole ones, without leading zeros; all else is text.
-
-    Raises
-    ------
-    TableError
-        If there is no such table.
-
-    See Also
-    --------
-    open_table : The cells as text, and sentences on how the file was read.
+        With at least one row and one column, no two columns of one name. In a text file, a column
+        is one of numbers if all its cells are, see :func:`typed`; all else is text.
 
     Examples
     --------
@@ -130,15 +119,6 @@ def open_table(path: str | os.PathLike) -> Table:
     -------
     Table
         Rows, notes and numbers of lines.
-
-    Raises
-    ------
-    TableError
-        If there is no such table.
-
-    See Also
-    --------
-    read_table : The rows alone, numbers as numbers.
 
     Examples
     --------
@@ -168,11 +148,10 @@ def open_table(path: str | os.PathLike) -> Table:
     except ImportError as error:
         if "pyarrow" not in str(error):
             raise
-        raise TableError(
-            'Parquet files need pyarrow, which is not installed: try pip install "kernelmetric'
-            '[parquet]", or save the table as CSV.'
-        ) from error
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, _arrow_error()) as error:
+        raise TableError(NO_PYARROW) from error
+    except TableError:
+        raise
+    except (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile) as error:
         raise TableError(f"Cannot read {path}: {error}") from error
     _check(table.frame, path)
     return table
@@ -241,15 +220,10 @@ def table_bytes(frame: pd.DataFrame, path: str | os.PathLike) -> bytes:
 
 
 def _write_npz(frame: pd.DataFrame, stream: io.BytesIO) -> None:
-    """Write columns of numbers as ``X``, the others as arrays of their names.
-
-    Not by np.savez: it takes names as keywords, and ``file`` is one of its own.
-    """
+    """Write columns of numbers as ``X``, the others as arrays of their names."""
     numbers = frame.select_dtypes("number")
-    arrays = {
-        "X": numbers.to_numpy(),
-        "feature_names": np.asarray(numbers.columns, dtype=str),
-    }
+    names = np.asarray(numbers.columns, dtype=str)
+    arrays = {"X": numbers.to_numpy(), "feature_names": names}
     for name in frame.columns.difference(numbers.columns, sort=False):
         if str(name) in arrays:
             raise TableError(
@@ -257,6 +231,7 @@ def _write_npz(frame: pd.DataFrame, stream: io.BytesIO) -> None:
                 "rename the column, or write a .csv or .parquet file."
             )
         arrays[str(name)] = np.asarray(frame[name].astype(str), dtype=str)
+    # Not by np.savez: it takes names as keywords, and ``file`` is one of its own.
     with zipfile.ZipFile(stream, "w") as archive:
         for name, values in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
@@ -273,28 +248,17 @@ def _pandas() -> Any:
     return pandas
 
 
-def _arrow_error() -> type[Exception]:
-    """What pyarrow raises for a damaged file, where pyarrow is there."""
-    try:
-        from pyarrow import ArrowInvalid
-    except ImportError:
-        return EOFError
-    return ArrowInvalid
-
-
 def _open_text(path: Path) -> Table:
     data = path.read_bytes()
-    names, records, notes = read_records(
-        gzip.decompress(data) if path.suffix == ".gz" else data, path
-    )
+    data = gzip.decompress(data) if path.suffix == ".gz" else data
+    names, records, notes = read_records(data, path)
     cells = np.empty((len(records), len(names)), dtype=object)
     for row, (_, fields) in zip(cells, records, strict=True):
         stripped = (field.strip() for field in fields)
         row[:] = [np.nan if field in MISSING else field for field in stripped]
     lines = np.array([line for line, _ in records], dtype=np.intp)
-    return Table(
-        _pandas().DataFrame(cells, columns=names, dtype=object), tuple(notes), lines, path.name
-    )
+    frame = _pandas().DataFrame(cells, columns=names, dtype=object)
+    return Table(frame, tuple(notes), lines, path.name)
 
 
 def _typed(column: Any) -> Any:
@@ -302,9 +266,8 @@ def _typed(column: Any) -> Any:
         return column
     there = column.notna()  # what is missing may be NaN, None or NA
     texts = column[there].tolist()
-    if not all(isinstance(text, str) for text in texts) or not are_plain_numbers(texts):
-        return column
-    if any(map(is_code, texts)):
+    plain = all(isinstance(text, str) for text in texts) and are_plain_numbers(texts)
+    if not plain or any(map(is_code, texts)):
         return column
     if len(texts) == len(column) and all(map(_WHOLE.fullmatch, texts)):
         return column.astype(np.int64)

@@ -1,7 +1,6 @@
-"""The columns of a data frame: what each holds, as numbers or as text.
+"""The columns of a data frame, or of an array of objects: what each holds, as numbers or as text.
 
-Frames of pandas, polars and pyarrow come through narwhals, which is imported where one is read. An
-array of Python objects, or of text, is a table too: its columns are named x0, x1 and so on.
+Frames of pandas, polars and pyarrow come through narwhals, which is imported where one is read.
 """
 
 from __future__ import annotations
@@ -28,17 +27,13 @@ _EXACT = 2**53  # up to which floats hold all whole numbers
 
 
 class Column(NamedTuple):
-    """One column of a table.
-
-    Values are numbers with NaN for gaps, or text with None for gaps, also where ``levels`` order
-    it. ``lost`` is what to add to values whose digits a float cannot hold.
-    """
+    """One column of a table."""
 
     name: str
     kind: str
-    values: np.ndarray
-    levels: tuple[str, ...] = ()
-    lost: np.ndarray | None = None
+    values: np.ndarray  # numbers with NaN for gaps, or text with None
+    levels: tuple[str, ...] = ()  # the order of text
+    lost: np.ndarray | None = None  # what to add to values whose digits a float cannot hold
 
     @property
     def gaps(self) -> np.ndarray:
@@ -171,8 +166,7 @@ def _of_objects(name: str, values: list[Any]) -> Column:
     if odd:
         raise TypeError(
             f"Got {type(odd[0]).__name__} objects in column {name!r}, but the argument must be a "
-            "string, a real number, a boolean or a date: turn it into columns of these, or leave "
-            "it out."
+            "string, a real number, a boolean or a date: turn it into columns of these."
         )
     return _checked(Column(name, NAMES, _texts(values)))
 
@@ -222,8 +216,7 @@ def _checked(column: Column) -> Column:
         top = np.nanmax(np.abs(column.values))
         raise ValueError(
             f"Got {f'{top:.3g}' if top < np.inf else 'infinity'} in column {column.name!r}, but "
-            f"expected numbers up to {_MOST:.2g}: leave the cell empty where the number is "
-            "missing, or use a larger unit."
+            f"expected numbers up to {_MOST:.2g}: empty the cell, or use a larger unit."
         )
     return column._replace(kind=NOTHING) if column.gaps.all() else column
 
@@ -254,10 +247,7 @@ def _microseconds(moment: dt.date) -> float:
 
 
 def _of_day(time: dt.time) -> float:
-    span = dt.timedelta(
-        hours=time.hour, minutes=time.minute, seconds=time.second, microseconds=time.microsecond
-    )
-    return span / dt.timedelta(microseconds=1)
+    return _microseconds(dt.datetime.combine(_EPOCH, time.replace(tzinfo=None)))
 
 
 _MOMENTS: tuple[tuple[str, Any, Any], ...] = (

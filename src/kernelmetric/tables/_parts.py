@@ -1,8 +1,4 @@
-"""A table in many Parquet files, read part by part: no process ever holds all of it.
-
-What the files hold is known from their ends, which Parquet keeps short: columns, types, and how
-many rows lie in which group of rows. A part is some groups of one file.
-"""
+"""A table in many Parquet files, read part by part: no process ever holds all of it."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelmetric.tables._columns import few
-from kernelmetric.tables._files import Table
+from kernelmetric.tables._files import NO_PYARROW, Table
 from kernelmetric.tables._text import TableError
 
 _PART_BYTES = 64_000_000  # of a part with all its columns as float64
@@ -46,12 +42,7 @@ def open_parts(paths: Iterable[str | Path], part_bytes: int = _PART_BYTES) -> li
     try:
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise TableError(
-            'Parquet files need pyarrow, which is not installed: try pip install "kernelmetric'
-            '[parquet]".'
-        ) from error
-    from pyarrow import ArrowInvalid
-
+        raise TableError(NO_PYARROW) from error
     parts: list[Part] = []
     first: tuple[str, dict[str, str]] | None = None
     for path in _files(paths):
@@ -60,7 +51,7 @@ def open_parts(paths: Iterable[str | Path], part_bytes: int = _PART_BYTES) -> li
                 schema, metadata = file.schema_arrow, file.metadata
         except FileNotFoundError:
             raise TableError(f"There is no file {path}.") from None
-        except (OSError, ArrowInvalid) as error:
+        except (OSError, ValueError) as error:
             raise TableError(f"Cannot read {path} as Parquet: {error}") from error
         kinds = {field.name: _kind(field.type) for field in schema}
         if len(kinds) < len(schema):
@@ -83,10 +74,7 @@ def columns_of(part: Part) -> Any:
 
 
 def counting_columns(parts: Iterable[Part]) -> list[str]:
-    """Columns of whole numbers that run over as many numbers as there are rows, as counters do.
-
-    A sample of the rows cannot tell: what counts in a table has gaps in a sample of it.
-    """
+    """Columns of whole numbers that run over as many numbers as there are rows, as counters do."""
     import pyarrow.parquet as pq
 
     ranges: dict[str, tuple[int, int, int]] = {}  # least, greatest, rows
@@ -149,8 +137,7 @@ def _require_alike(path: str, kinds: dict[str, str], model: str, wanted: dict[st
             f"{verb} {few(names)}" for verb, names in (("lacks", lacks), ("has", extra)) if names
         ]
         raise TableError(
-            f"Got {path}, which {' and '.join(said)} unlike {model}, but expected the same columns "
-            "in all files."
+            f"Got {path}, which {' and '.join(said)} unlike {model}, but expected the same columns."
         )
     for name, kind in kinds.items():
         if "nothing" not in (kind, wanted[name]) and kind != wanted[name]:

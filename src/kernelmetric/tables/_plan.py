@@ -57,10 +57,6 @@ class ColumnPlan:
     missing : dict of str to tuple of str
         Words that stand for a missing number, by column.
 
-    See Also
-    --------
-    plan_columns : Makes the plan of a table.
-
     Examples
     --------
     >>> from kernelmetric.tables import ColumnPlan
@@ -103,8 +99,8 @@ def plan_columns(
 ) -> ColumnPlan:
     """Decide what every column of a table is good for.
 
-    Numbers are standardized, names become zeros and ones, missing values are filled. Columns
-    that hold one value, nothing, or an identifier are left out, as are names of too many kinds.
+    Columns that hold one value, nothing, or an identifier are left out, as are names of too many
+    kinds.
 
     Parameters
     ----------
@@ -120,12 +116,7 @@ def plan_columns(
     Returns
     -------
     ColumnPlan
-        The decisions, with a sentence for each that is not plain.
-
-    Raises
-    ------
-    TableError
-        If a named column is not there, or none is left.
+        The decisions, with a sentence for each that is not plain. That none is left is refused.
 
     Examples
     --------

@@ -1,24 +1,23 @@
-"""From a table to features, the same way for the rows of every table.
+"""From typed columns to features, the same way for the rows of every table.
 
-What a column is, is decided in ``fit`` and kept. Another table is read by these decisions, by the
-names of its columns; what does not fit is refused, and what was never seen is told.
+What a column is, is decided in ``fit``. Another table is read by these decisions, by the names of
+its columns; what does not fit is refused, and what was never seen is told.
 """
 
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import FarCellWarning, far_cells
+from kernelmetric.compute import FarCellWarning, far_cells, warn
 from kernelmetric.tables._columns import (
     MOST_NAMES,
     SHOWN,
+    TableTransformer,
     few,
     frequent,
     places_of,
@@ -43,7 +42,7 @@ _HERE = 0.5**0.5  # two names differ in two features: their squared distance is 
 _BEYOND = 10.0  # times as far from the median as all but a few cells: a gap, where some are farther
 
 
-class TableSchema(TransformerMixin, BaseEstimator):
+class TableSchema(TableTransformer):
     r"""The columns of a table as features: what each is, its scale, its names.
 
     ========================  ====================================================================
@@ -74,24 +73,19 @@ class TableSchema(TransformerMixin, BaseEstimator):
     rare_ : list of list of str
         The other names that were there.
     limits_ : ndarray of shape (n_columns, 2)
-        Where the numbers of a column end, for one of which a few cells are 100 times as far from
-        the median as all others, such as 9999: cells beyond are read as missing. Two zeros
-        where there are no such cells.
+        Where the numbers of a column end that has a few cells 100 times as far from the median as
+        all others, such as 9999: these are read as missing. Else two zeros.
     gaps_ : list of bool
         Whether values were missing.
     groups_ : ndarray of int of shape (n_features_out,)
         The column of each feature, counted among those used.
     notes_ : list of str
         A sentence on every column that is not used, of whose names most are not told apart, or
-        with numbers far from all others, which its scale leaves out.
+        with numbers far from all others.
     feature_names_in_ : ndarray of str
         Names of the columns.
     n_features_in_ : int
         Number of columns.
-
-    See Also
-    --------
-    Columns : A kernel on some columns of a table.
 
     Examples
     --------
@@ -105,21 +99,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
     [0.0, 1.0, 0.707, 0.0, 0.0]
     """
 
-    def fit(self, X: Any, y: Any = None) -> TableSchema:
-        """Decide what every column is.
-
-        Parameters
-        ----------
-        X : frame of pandas, polars or pyarrow, or ndarray of objects
-            The table.
-        y : object, default=None
-            Not used.
-
-        Returns
-        -------
-        self : object
-            The fitted schema.
-        """
+    def _fit(self, X: Any) -> None:
         names = column_names(X)
         self.kinds_, self.names_, self.rare_, self.gaps_, self.notes_ = [], [], [], [], []
         self.centres_, self.rests_, self.scales_ = np.repeat([[0], [0], [1.0]], len(names), axis=1)
@@ -163,68 +143,17 @@ class TableSchema(TransformerMixin, BaseEstimator):
         if self.notes_:
             far = np.any(self.limits_[:, 0] < self.limits_[:, 1])
             category = FarCellWarning if far else UserWarning
-            warnings.warn(" ".join(self.notes_), category, stacklevel=2)
-        return self
-
-    def transform(self, X: Any) -> np.ndarray:
-        """The features of a table; what was never seen in fit is told in a warning.
-
-        Parameters
-        ----------
-        X : frame of pandas, polars or pyarrow, or ndarray of objects
-            A table with the columns of fit, in any order where they have names.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_features_out)
-            Finite numbers.
-        """
-        features, said = self._encoded(X)
-        if said:
-            warnings.warn(" ".join(said), UserWarning, stacklevel=2)
-        return features
-
-    def remarks(self, X: Any) -> list[str]:
-        """What a table holds that was not there in fit.
-
-        Parameters
-        ----------
-        X : frame of pandas, polars or pyarrow, or ndarray of objects
-            A table.
-
-        Returns
-        -------
-        list of str
-            Sentences: names never seen, gaps where there were none, columns not known.
-        """
-        return self._encoded(X)[1]
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the features.
-
-        Parameters
-        ----------
-        input_features : object, default=None
-            Not used.
-
-        Returns
-        -------
-        ndarray of str
-            The column, and for names the name.
-        """
-        check_is_fitted(self)
-        used = [j for j, kind in enumerate(self.kinds_) if kind]
-        return np.array([part for j in used for part in self._parts(j)], dtype=object)
+            warn(" ".join(self.notes_), category)
 
     def groups(self) -> np.ndarray:
-        """The column of each feature, counted among those used, from what the columns are.
+        """The column of each feature, counted among those used.
 
         Returns
         -------
         ndarray of int of shape (n_features_out,)
             From 0 on, in order.
         """
-        widths = [len(self._parts(j)) for j, kind in enumerate(self.kinds_) if kind]
+        widths = [len(self._parts(j)) for j in self._used]
         return np.repeat(np.arange(len(widths)), widths)
 
     def features_of(self, columns: Iterable[Any] | None) -> np.ndarray:
@@ -244,7 +173,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
         if columns is None:
             return np.arange(len(self.groups_))
         known = self.feature_names_in_.tolist()
-        used = [j for j, kind in enumerate(self.kinds_) if kind]
+        used = self._used
         groups = [used.index(j) for j in places_of(columns, len(known), known) if j in used]
         if not groups:
             raise ValueError(
@@ -257,8 +186,23 @@ class TableSchema(TransformerMixin, BaseEstimator):
         """A copy that knows what was learned: as a parameter of a kernel, it is what was chosen."""
         return copy.copy(self)
 
+    def _features(self, X: Any) -> np.ndarray:
+        features, said = self._encoded(X)
+        if said:
+            warn(" ".join(said))
+        return features
+
+    def _remarks(self, X: Any) -> list[str]:
+        return self._encoded(X)[1]
+
+    def _names(self) -> np.ndarray:
+        return np.array([part for j in self._used for part in self._parts(j)], dtype=object)
+
+    @property
+    def _used(self) -> list[int]:
+        return [j for j, kind in enumerate(self.kinds_) if kind]
+
     def _encoded(self, X: Any) -> tuple[np.ndarray, list[str]]:
-        check_is_fitted(self)
         known = self.feature_names_in_.tolist()
         self._check_table(X, known)
         found = column_names(X)
@@ -267,18 +211,24 @@ class TableSchema(TransformerMixin, BaseEstimator):
         extra = [name for name in found if name not in set(known)]
         if extra:
             said.append(f"Got columns that were not there in fit, and are not used: {few(extra)}.")
-        used = [j for j, kind in enumerate(self.kinds_) if kind]
-        columns = read_columns(X, [known[j] for j in used])
-        out = np.zeros((X.shape[0], len(self.groups_)))
-        for group, (j, column) in enumerate(zip(used, columns, strict=True)):
-            self._require_kind(j, column)
-            part = out[:, self.groups_ == group]
-            said += self._fill(j, column, part)
-            out[:, self.groups_ == group] = part
-        return out, said
+        columns = read_columns(X, [known[j] for j in self._used])
+        parts = []
+        for j, column in zip(self._used, columns, strict=True):
+            expected, both = self.kinds_[j], {column.kind, self.kinds_[j]}
+            if column.kind not in (expected, NOTHING) and both != {NAMES, ORDERED}:
+                raise ValueError(
+                    f"Got {column.kind} in column {column.name!r}, but expected {expected}, as in "
+                    "fit: give it the type that it had there."
+                )
+            part, more = self._encoded_column(j, column)
+            parts.append(part)
+            said += more
+        return np.hstack(parts), said
 
-    def _fill(self, j: int, column: Column, out: np.ndarray) -> list[str]:
-        """Write the features of a column; sentences on what was never seen."""
+    def _encoded_column(self, j: int, column: Column) -> tuple[np.ndarray, list[str]]:
+        """The features of a column, and sentences on what was never seen."""
+        parts = self._parts(j)
+        out = np.zeros((len(column.values), len(parts)))
         if self.kinds_[j] in QUANTITIES:
             column = self._within(j, column)
             values = _numbers(column, self.names_[j])
@@ -293,7 +243,6 @@ class TableSchema(TransformerMixin, BaseEstimator):
                 )
             new, rule = gaps & ~column.gaps, "taken as missing"  # ordered names without a place
         else:
-            parts = self._parts(j)
             place = {name: i for i, name in enumerate(self.names_[j])}
             other, gap = len(place), len(parts) - 1  # which are one where fit met no gaps
             found = [gap if v is None else place.get(v, other) for v in column.values]
@@ -313,7 +262,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
                 f"Column {column.name!r} has no value in {int(column.gaps.sum())} of {len(new)} "
                 "rows, but had one in every row in fit: a state that nothing was learned of."
             )
-        return said
+        return out, said
 
     def _read_limits(self, j: int, column: Column) -> Column:
         """Decide where the numbers of a column end; the column without those far beyond."""
@@ -359,22 +308,12 @@ class TableSchema(TransformerMixin, BaseEstimator):
         unnamed = known == [f"x{j}" for j in range(len(known))]
         if not isinstance(X, np.ndarray) or X.ndim != 2 or not unnamed:
             raise ValueError(
-                f"Got {type(X).__name__}, but expected a table with the columns {few(known)}, as "
-                "in fit: pass a data frame."
+                f"Got {type(X).__name__}, but expected a table with the columns {few(known)}."
             )
         if X.shape[1] != len(known):
             raise ValueError(
                 f"Got {X.shape[1]} columns, but expected {len(known)}, as in fit, in their order."
             )
-
-    def _require_kind(self, j: int, column: Column) -> None:
-        expected = self.kinds_[j]
-        if column.kind in (expected, NOTHING) or {column.kind, expected} == {NAMES, ORDERED}:
-            return
-        raise ValueError(
-            f"Got {column.kind} in column {column.name!r}, but expected {expected}, as in fit: "
-            "give it the type that it had there."
-        )
 
 
 def _numbers(column: Column, levels: list[str]) -> np.ndarray:

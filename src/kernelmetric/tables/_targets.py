@@ -38,11 +38,6 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
     notes : list of str
         Sentences on rows and classes.
 
-    Raises
-    ------
-    TableError
-        If the column holds no classes.
-
     Examples
     --------
     >>> import pandas as pd
@@ -52,16 +47,15 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
     (['a', 'b', 'a', 'b'], ['1 rows have no kind and are left out.'])
     """
     texts, rows = present(frame, label)
-    column = frame[label][rows]
     writing = writing_of(texts)
-    if writing in ("point", "comma") and not any(map(is_code, texts)):
-        values = numbers_of(column, comma=writing == "comma")
+    coded = any(map(is_code, texts))
+    if writing in ("point", "comma") and not coded:
+        values = numbers_of(frame[label][rows], comma=writing == "comma")
         fractions = np.flatnonzero(values % 1 > 0)
         if len(fractions) and not np.isnan(values).any():
             raise TableError(
                 f"The column {label!r} holds numbers with fractions such as {texts[fractions[0]]}, "
-                "but expected classes: try --task regression to predict the numbers, another "
-                "column, or cut them into classes first."
+                "but expected classes: try --task regression to predict the numbers."
             )
     y = np.array([class_name(text) for text in texts])
     classes, counts = np.unique(y, return_counts=True)
@@ -72,14 +66,13 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
     if len(classes) > len(y) / 2:
         raise TableError(
             f"The column {label!r} holds {len(classes)} different values in {len(y)} rows, but "
-            "expected classes of several rows each: is it the right column? Numbers are predicted "
-            "with --task regression."
+            "expected classes of several rows each: try --task regression, or another column."
         )
-    notes = [] if rows.all() else [f"{np.sum(~rows)} rows have no {label} and are left out."]
+    notes = _left_out(rows, label)
     if counts.min() == 1:
         alone = classes[counts == 1]
         notes.append(f"{len(alone)} classes have one row only, such as {alone[0]}.")
-    if len(classes) > _MANY_VALUES and writing == "point" and not any(map(is_code, texts)):
+    if len(classes) > _MANY_VALUES and writing == "point" and not coded:
         notes.append(
             f"The {len(classes)} numbers of {label} are taken for classes: --task regression would "
             "predict them as numbers."
@@ -100,12 +93,7 @@ def weights_of(frame: pd.DataFrame, column: str) -> np.ndarray:
     Returns
     -------
     ndarray of float
-        One for every row, not negative.
-
-    Raises
-    ------
-    TableError
-        If a row has none, or what it has is no weight.
+        One for every row, not negative; a row without one is refused.
 
     Examples
     --------
@@ -125,10 +113,7 @@ def weights_of(frame: pd.DataFrame, column: str) -> np.ndarray:
             "expected weights: finite numbers that are not negative. Zero leaves a row out."
         )
     if not w.any():
-        raise TableError(
-            f"The column {column!r} holds zero in all rows, but expected some weight: leave "
-            "--weights out, and all rows count alike."
-        )
+        raise TableError(f"The column {column!r} holds zero in all rows, but expected some weight.")
     return w
 
 
@@ -151,11 +136,6 @@ def targets_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray,
     notes : list of str
         Sentences on rows and numbers.
 
-    Raises
-    ------
-    TableError
-        If the column does not hold numbers, or the same in every row.
-
     Examples
     --------
     >>> import pandas as pd
@@ -168,7 +148,7 @@ def targets_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray,
     writing = writing_of(texts)
     y = numbers_of(frame[label][rows], comma=writing == "comma")
     if writing not in ("point", "comma") or np.isnan(y).any():
-        odd = texts[int(np.argmax(np.isnan(y)))] if np.isnan(y).any() else texts[0] if texts else ""
+        odd = texts[int(np.argmax(np.isnan(y)))] if texts else ""
         raise TableError(
             f"The column {label!r} holds {odd!r}, but expected finite numbers to predict: try "
             "--task classification, or another column."
@@ -176,10 +156,9 @@ def targets_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray,
     n_values = len(np.unique(y))
     if n_values < 2:
         raise TableError(
-            f"The column {label!r} holds the same number in every row, but expected different "
-            "ones: nothing can be learned from it."
+            f"The column {label!r} holds the same number in every row: nothing can be learned."
         )
-    notes = [] if rows.all() else [f"{np.sum(~rows)} rows have no {label} and are left out."]
+    notes = _left_out(rows, label)
     if n_values <= _FEW_VALUES:
         notes.append(
             f"The column {label} holds only {n_values} different numbers: if they are classes, try "
@@ -194,6 +173,10 @@ def present(frame: pd.DataFrame, label: str) -> tuple[list[str], np.ndarray]:
     cells = texts_of(frame[label])
     rows = np.array([text is not None for text in cells], dtype=bool)
     return [text for text in cells if text is not None], rows
+
+
+def _left_out(rows: np.ndarray, label: str) -> list[str]:
+    return [] if rows.all() else [f"{np.sum(~rows)} rows have no {label} and are left out."]
 
 
 def class_name(text: str) -> str:

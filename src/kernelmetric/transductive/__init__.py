@@ -8,20 +8,12 @@ penalty P is a Laplacian, the inverse of a kernel, or both (Theorem 4)::
     y, pairs ──cost──▶ C ──gram_form──▶ C' ─┴─solve──▶ embedding_ ──▶ transform(X_new)
 
     _costs.py         C, and Proposition 3
-    _penalties.py     P of a graph, one small class each
-    _kernel_penalties.py  P of a kernel, Theorem 4 and Lemma 5
-    _solve.py         problem (3), and (7) within the range of a kernel
-    _extension.py     new points, where there is no kernel
-    _geometry.py      the graph and the dimension by hidden labels
-    _choice.py        λ by hidden labels
-    _prior.py         the prior metric and its graph
-    _parameters.py    what a user may set, checked; a fit that succeeds or changes nothing
-    _memory.py        what a fit takes
-    _source.py        labels, pairs or weights, checked
-    _learn.py         one fit: choose, then solve
-    _transductive.py  the estimator
-    _tangent.py       tangent distance, a prior geometry for images: neighbours that do not notice
-                      small shifts, rotations and the like
+    _penalties.py     P of a graph, _kernel_penalties.py that of a kernel, Theorem 4, Lemma 5
+    _choice.py        the graph, the dimension and λ by hidden labels
+    _prior.py         the prior metric and its graph, and new points among the others
+    _given.py         parameters, labels, pairs or weights, checked
+    _learn.py         one fit: choose, then solve problem (3), or (7) in the range of a kernel
+    _tangent.py       tangent distance, a prior geometry for images
 """
 
 from kernelmetric.transductive._costs import PaperCost, RobustCost, bounded, gram_form

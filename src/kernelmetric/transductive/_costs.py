@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -9,15 +10,15 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from kernelmetric.graphs import laplacian
-from kernelmetric.transductive._parameters import check_amount, check_count
+from kernelmetric.learners._checks import LARGEST, check_number
 
 
 class PaperCost(BaseEstimator):
     """The cost of the paper: near points of one class together, of two classes apart.
 
     ``c_ij = 1/k`` for the k neighbours in the class of a point, ``-1/k`` for the k outside it
-    (section 3.1 of [1]_). It is unbounded: a labelled point that is a neighbour of many others
-    carries a large negative weight, and where λ is small an eigenvector of its own.
+    (section 3.1 of [1]_). It is unbounded: where λ is small, a labelled point that is a neighbour
+    of many others takes an eigenvector of its own.
 
     Parameters
     ----------
@@ -39,6 +40,8 @@ class PaperCost(BaseEstimator):
            [2., 0.]])
     """
 
+    floor: float = 0.0
+
     def __init__(self, n_neighbors=20):
         self.n_neighbors = n_neighbors
 
@@ -53,9 +56,9 @@ class PaperCost(BaseEstimator):
         Returns
         -------
         sparse array of shape (n, n)
-            Their difference.
+            Their difference; of a bounded cost, each with row sums of at most one.
         """
-        return sparse.csr_array(similar - dissimilar)
+        return sparse.csr_array(self._limited(similar) - self._limited(dissimilar))
 
     def least_lam(self, scale: float) -> float:
         """The smallest λ that labels cannot take the embedding over with.
@@ -68,24 +71,21 @@ class PaperCost(BaseEstimator):
         Returns
         -------
         float
-            Zero: this cost promises nothing.
+            ``floor / scale``; zero where the cost promises nothing.
         """
-        return 0.0
+        return self.floor / scale
 
-    def _check_parameters(self) -> None:
-        """Refuse parameters that mean nothing."""
-        check_count("n_neighbors", self.n_neighbors)
+    def _limited(self, C: Any) -> Any:
+        return C
 
 
 class RobustCost(PaperCost):
     r"""The same, bounded, so that labels move the geometry but cannot take it over.
 
     The weights of a point add up to one at most, on either side: ``c_ij min(t_i, t_j)`` with
-    ``t_i = min(1, 1 / Σ_j c_ij)``, so that no labelled hub outweighs others. Then
-    :math:`\lVert C' \rVert \le 4`, and from ``λ = floor / scale`` on, by Weyl's inequality, no
-    eigenvalue of the penalty moves by more than ``4 / floor`` of its mean diagonal. An eigenvector
-    that lives on a few labelled points has a Rayleigh quotient near that diagonal, and stays
-    behind the smooth ones.
+    ``t_i = min(1, 1 / Σ_j c_ij)``. Then :math:`\lVert C' \rVert \le 4`, and from
+    ``λ = floor / scale`` on, by Weyl's inequality, no eigenvalue of the penalty moves by more than
+    ``4 / floor`` of its mean diagonal.
 
     Parameters
     ----------
@@ -93,8 +93,7 @@ class RobustCost(PaperCost):
         Labelled neighbours of each labelled point, in its class and outside it.
     floor : float, default=2048
         λ in units of one over the penalty's scale, from which on that holds. A smaller λ given by
-        hand is used, with a warning; the automatic one is smaller where hidden labels are found
-        again clearly better.
+        hand is used, with a warning.
 
     Examples
     --------
@@ -110,40 +109,8 @@ class RobustCost(PaperCost):
         super().__init__(n_neighbors)
         self.floor = floor
 
-    def weights(self, similar: Any, dissimilar: Any) -> sparse.csr_array:
-        """The symmetric weights C, positive where points should be near.
-
-        Parameters
-        ----------
-        similar, dissimilar : sparse arrays of shape (n, n)
-            Non-negative weights.
-
-        Returns
-        -------
-        sparse array of shape (n, n)
-            Their difference, each with row sums of at most one.
-        """
-        return super().weights(bounded(similar), bounded(dissimilar))
-
-    def least_lam(self, scale: float) -> float:
-        """The smallest λ that labels cannot take the embedding over with.
-
-        Parameters
-        ----------
-        scale : float
-            Size of the penalty's diagonal.
-
-        Returns
-        -------
-        float
-            ``floor / scale``.
-        """
-        return self.floor / scale
-
-    def _check_parameters(self) -> None:
-        """Refuse parameters that mean nothing."""
-        super()._check_parameters()
-        check_amount("floor", self.floor, zero=True)
+    def _limited(self, C: Any) -> Any:
+        return bounded(C)
 
 
 def bounded(C: Any) -> sparse.csr_array:
@@ -177,11 +144,12 @@ def gram_form(A: Any) -> sparse.csr_array:
     return 2.0 * laplacian(sparse.csr_array(A))
 
 
-def as_cost(cost: Any) -> PaperCost:
+def as_cost(cost: Any) -> Any:
     """The cost that a name, or an object, means."""
     found = named(cost, {"paper": PaperCost, "robust": RobustCost}, "cost", "weights")
     if isinstance(found, PaperCost):
-        found._check_parameters()
+        check_number(found, "n_neighbors", Integral, low=1)
+        check_number(found, "floor", Real, low=0, high=LARGEST)
     return found
 
 

@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.csgraph import shortest_path
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
 from kernelmetric.compute import nearest_neighbors, require_memory
+from kernelmetric.learners._checks import check_number
 from kernelmetric.selection import automatic_space
 from kernelmetric.spaces import Space
 from kernelmetric.transductive._costs import named
-from kernelmetric.transductive._parameters import check_count
 from kernelmetric.transductive._penalties import (
     Geometry,
     GraphLaplacian,
     LLEPenalty,
     NormalizedLaplacian,
+    Penalty,
 )
 
 _RELATIVE_CUT = 1e-10
-_OF_A_GRAPH = {
-    "laplacian": GraphLaplacian,
-    "normalized": NormalizedLaplacian,
-    "lle": LLEPenalty,
-}
+_OF_A_GRAPH = {"laplacian": GraphLaplacian, "normalized": NormalizedLaplacian, "lle": LLEPenalty}
 
 
-class KernelPenalty(BaseEstimator):
+class KernelPenalty(Penalty):
     """The inverse ``K⁺`` of a centred Gram matrix: alone, kernel PCA.
 
-    Embeddings lie in range(K), which is what lets new points be embedded, and what keeps
-    duplicates together.
+    Embeddings lie in range(K), so that new points can be embedded and duplicates stay together.
 
     Parameters
     ----------
@@ -53,27 +50,11 @@ class KernelPenalty(BaseEstimator):
     (20, 3)
     """
 
-    uses_graph = False
-
     def __init__(self, kernel=None, *, space=None):
         self.kernel = kernel
         self.space = space
 
-    def geometry(self, X: Any, W: Any) -> Geometry:
-        """The penalty of points.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Points.
-        W : object
-            Not looked at.
-
-        Returns
-        -------
-        Geometry
-            In a basis of range(K).
-        """
+    def _geometry(self, X: Any, W: Any) -> Geometry:
         space = self.fresh_space(X.shape[0]).set_params(kernel=self.kernel)
         Z = np.asarray(space.fit_transform(X), dtype=np.float64)
         values = np.asarray(space.eigenvalues_, dtype=np.float64)
@@ -81,7 +62,7 @@ class KernelPenalty(BaseEstimator):
         return Geometry(None, None, 1.0 / float(values.mean()), basis, values, space)
 
     def fresh_space(self, n_samples: int) -> Space:
-        """The space for so many points, not yet fitted.
+        """A copy of ``space``, or the automatic one, not yet fitted.
 
         Parameters
         ----------
@@ -91,7 +72,7 @@ class KernelPenalty(BaseEstimator):
         Returns
         -------
         Space
-            A copy of ``space``, or the automatic one.
+            For so many points.
         """
         if self.space is None:
             return automatic_space(n_samples, 0)
@@ -105,8 +86,8 @@ class KernelPenalty(BaseEstimator):
 class WarpedPenalty(KernelPenalty):
     """Theorem 4: ``K⁺ + HMH``, a kernel warped by another penalty M.
 
-    The norm of the kernel's functions plus M of their values at the points. Eq. (7) of [1]_ is
-    solved in range(K), so that the embedding is a function, defined at new points too.
+    The norm of the kernel's functions plus M of their values at the points. Eq. (7) of Li, Yang
+    and Wang, ICML 2007, is solved in range(K): the embedding is defined at new points too.
 
     Parameters
     ----------
@@ -116,11 +97,6 @@ class WarpedPenalty(KernelPenalty):
         What M is; None is :class:`GraphLaplacian`.
     space : Space, default=None
         As in :class:`KernelPenalty`.
-
-    References
-    ----------
-    .. [1] Li, Yang and Wang, "A transductive framework of distance metric learning by spectral
-       dimensionality reduction", ICML 2007, section 2.3 and appendix.
 
     Examples
     --------
@@ -138,39 +114,24 @@ class WarpedPenalty(KernelPenalty):
         super().__init__(kernel, space=space)
         self.penalty = penalty
 
-    def geometry(self, X: Any, W: Any) -> Geometry:
-        """The penalty of points and a graph over them.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Points.
-        W : sparse array or ndarray of shape (n, n)
-            Symmetric weights, for M.
-
-        Returns
-        -------
-        Geometry
-            Dense, in a basis of range(K).
-        """
-        alone = super().geometry(X, W)
+    def _geometry(self, X: Any, W: Any) -> Geometry:
+        alone = super()._geometry(X, W)
         inner = "laplacian" if self.penalty is None else self.penalty
         M = named(inner, _OF_A_GRAPH, "penalty", "geometry").geometry(X, W)
         if M.basis is not None:
             raise ValueError(
-                f"Got penalty={self.penalty!r} inside WarpedPenalty, but expected one of a graph: "
-                "try GraphLaplacian()."
+                f"Got penalty={self.penalty!r} inside WarpedPenalty, but expected one of a graph."
             )
         U: Any = alone.basis
         inside = U.T @ (M.matrix @ U)  # the basis is centred: no H needed
         return alone._replace(matrix=(inside + inside.T) / 2, scale=M.scale)
 
 
-class IsomapPenalty(BaseEstimator):
+class IsomapPenalty(Penalty):
     """The inverse of ``-½ H D² H`` for distances along the neighbour graph: alone, Isomap.
 
-    That matrix has negative eigenvalues where the graph is curved; embeddings lie in the span of
-    its positive ones.
+    Embeddings lie in the span of the positive eigenvectors of that matrix. O(n² log n) time,
+    n × n numbers.
 
     Parameters
     ----------
@@ -186,27 +147,11 @@ class IsomapPenalty(BaseEstimator):
     30
     """
 
-    uses_graph = False
-
     def __init__(self, n_neighbors=10):
         self.n_neighbors = n_neighbors
 
-    def geometry(self, X: Any, W: Any) -> Geometry:
-        """The penalty of points.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Points.
-        W : object
-            Not looked at.
-
-        Returns
-        -------
-        Geometry
-            In the basis of positive eigenvectors. O(n² log n) time, n × n numbers.
-        """
-        check_count("n_neighbors", self.n_neighbors)
+    def _geometry(self, X: Any, W: Any) -> Geometry:
+        check_number(self, "n_neighbors", Integral, low=1)
         n = X.shape[0]
         require_memory(8.0 * 5 * n * n, f"Isomap of {n} points", "try penalty='laplacian'.")
         neighbors, squares = nearest_neighbors(X, min(self.n_neighbors, n - 1))
@@ -228,8 +173,7 @@ class IsomapPenalty(BaseEstimator):
         kept = np.flatnonzero((values > _RELATIVE_CUT * values[-1]) & (values > 0))[::-1]
         if not len(kept):
             raise ValueError(
-                "Got points that are all at no distance along the graph, but Isomap expected some "
-                "apart: rescale the features, e.g. with StandardScaler."
+                "Got points all at no distance along the graph: rescale them with StandardScaler."
             )
         values, U = values[kept], U[:, kept]
         return Geometry(None, None, 1.0 / float(values.mean()), U, values)

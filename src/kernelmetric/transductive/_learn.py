@@ -1,4 +1,4 @@
-"""One fit: graph, dimension and λ chosen where the user left them open, then the eigenproblem."""
+"""One fit: graph, dimension and λ chosen where they are open, the eigenproblem, and its memory."""
 
 from __future__ import annotations
 
@@ -6,22 +6,28 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 from sklearn.utils import check_random_state
 
-from kernelmetric.solvers import Eigenpairs
-from kernelmetric.transductive._choice import choose_lam, warn_of_small_lam
-from kernelmetric.transductive._geometry import (
+from kernelmetric.solvers import Eigenpairs, smallest_eigenvectors
+from kernelmetric.transductive._choice import (
+    DIMENSIONS,
+    FULL,
+    NEIGHBORS,
     POINTS,
-    Choice,
     Graph,
     candidate_graphs,
     choose_geometry,
+    choose_lam,
+    warn_of_small_lam,
 )
-from kernelmetric.transductive._parameters import neighbors_among
+from kernelmetric.transductive._costs import gram_form
+from kernelmetric.transductive._given import Source, is_auto, neighbors_among
+from kernelmetric.transductive._kernel_penalties import IsomapPenalty, KernelPenalty
 from kernelmetric.transductive._penalties import Geometry, warn_of_gaps
-from kernelmetric.transductive._solve import solve
-from kernelmetric.transductive._source import Source
+
+_DENSE = 1000  # points up to which LAPACK solves the eigenproblem of a graph
+_BLOCKS = 2**23  # bytes of tiles of distances, and of what is too small to count
 
 
 class Learned(NamedTuple):
@@ -72,7 +78,15 @@ def learn(
     )  # fmt: skip
     if choice.graph.gaps:
         warn_of_gaps(choice.graph.weights)
-    told = _told(choice, metric, len(points))
+    kind, size = choice.graph.kind, choice.graph.size
+    neighbors = size if kind == "neighbors" else metric.n_neighbors
+    told: dict[str, Any] = {
+        "graph_": kind,
+        "width_": size if kind == "gaussian" else None,
+        "n_neighbors_": neighbors_among(neighbors, len(points)),
+        "graph_scores_": choice.graph_scores,
+        "dimension_scores_": choice.dimension_scores,
+    }
     spoken_of = np.asarray((parts[0] + parts[1]).sum(axis=1)).ravel() > 0
     spoken_of = spoken_of if codes is None else codes >= 0
     geometry, d = choice.geometry, choice.n_components
@@ -101,19 +115,79 @@ def learn(
 
 def _all_is_open(metric: Any, penalty: Any) -> bool:
     """Whether nothing that an embedding depends on was set by hand."""
-    open_ = (metric.graph, metric.n_neighbors, metric.lam)
-    words = all(isinstance(each, str) and each == "auto" for each in open_)
+    words = all(map(is_auto, (metric.graph, metric.n_neighbors, metric.lam)))
     return words and metric.n_components is None and penalty.uses_graph
 
 
-def _told(choice: Choice, metric: Any, n_samples: int) -> dict[str, Any]:
-    """What was chosen beside λ, and why."""
-    kind, size, *_ = choice.graph
-    neighbors = size if kind == "neighbors" else metric.n_neighbors
-    return {
-        "graph_": kind,
-        "width_": size if kind == "gaussian" else None,
-        "n_neighbors_": neighbors_among(neighbors, n_samples),
-        "graph_scores_": choice.graph_scores,
-        "dimension_scores_": choice.dimension_scores,
-    }
+def solve(
+    geometry: Geometry,
+    C: sparse.csr_array,
+    lam: float,
+    n_components: int,
+    *,
+    start: np.ndarray | None = None,
+    tol: float = 1e-6,
+    random_state: Any = None,
+) -> Eigenpairs:
+    """Smallest eigenpairs of ``C' + λP``, problem (3); coefficients where there is a basis."""
+    if np.isinf(lam):  # the penalty alone
+        C, lam = 0.0 * C, 1.0
+    cost = gram_form(C)
+    if geometry.basis is not None:
+        return _solve_in_range(geometry, cost, lam, n_components)
+    A = lam * geometry.matrix
+    if sparse.issparse(A):
+        A = (A + cost).tocsr()
+    else:
+        entries = cost.tocoo()
+        np.add.at(A, (entries.row, entries.col), entries.data)
+    return smallest_eigenvectors(
+        A, n_components, null=geometry.null, start=start, tol=tol, random_state=random_state
+    )
+
+
+def _solve_in_range(
+    geometry: Geometry, cost: sparse.csr_array, lam: float, n_components: int
+) -> Eigenpairs:
+    """Eq. (7), with x = Uβ in range(K): ``Uᵀ(C' + λM)U + λS⁻¹``."""
+    # S⁻¹ spans ten orders of magnitude and would drown the small eigenvalues that are wanted. Its
+    # inverse does not: with σ such that the matrix plus σ is positive, the largest eigenvalues of
+    # S^½ (λI + S^½ (Uᵀ(C' + λM)U + σI) S^½)⁻¹ S^½ are those of the smallest.
+    U, S = geometry.basis, geometry.values
+    assert U is not None and S is not None  # for the type checker: the caller has looked
+    B = U.T @ (cost @ U)
+    if geometry.matrix is not None:
+        B = B + lam * geometry.matrix
+    shift = float(abs(cost).sum(axis=1).max()) if cost.nnz else 0.0
+    B[np.diag_indices_from(B)] += shift
+    root = np.sqrt(S)
+    inner = root[:, None] * B * root
+    inner[np.diag_indices_from(inner)] += lam
+    T = linalg.solve_triangular(linalg.cholesky(inner, lower=True), np.diag(root), lower=True)
+    r = len(S)
+    inverse, V = linalg.eigh(T.T @ T, subset_by_index=(r - n_components, r - 1))
+    inverse, V = inverse[::-1], V[:, ::-1]
+    residuals = np.linalg.norm(T.T @ (T @ V) - V * inverse, axis=0)
+    return Eigenpairs(1.0 / inverse - shift, V, residuals, True, 0)
+
+
+def peak_bytes(metric: Any, penalty: Any, n: int, n_features: int) -> int:
+    """Bytes that a fit takes besides the data, within a factor of two from 700 points on."""
+    automatic = isinstance(metric.n_neighbors, str)
+    name = metric.graph if isinstance(metric.graph, str) else ""
+    d = min(metric.n_components or max(DIMENSIONS), n)
+    k = neighbors_among(max(NEIGHBORS) if automatic else metric.n_neighbors, n)
+    total = _BLOCKS + 8 * n * (3 * n_features + 10 * d)  # points and eigenvectors
+    if penalty.uses_graph:
+        full = name == "gaussian" or (name == "auto" and automatic and n <= FULL)
+        total += 8 * 4 * n * n if full else 60 * n * k  # with its transpose and penalty
+    if isinstance(penalty, IsomapPenalty):
+        total += 8 * 5 * n * n
+    elif isinstance(penalty, KernelPenalty):
+        space = penalty.fresh_space(n)
+        rank = min(getattr(space, "n_components", None) or n, n)
+        in_range = 8 * rank * (2 * n + 5 * rank)  # the basis of the range, and eq. (7) in it
+        total += max(in_range, space.estimate_memory(n, n_features))
+    else:
+        total += 8 * 4 * n * n if n <= _DENSE else 8 * n * 2 * (d + 74)
+    return int(total)

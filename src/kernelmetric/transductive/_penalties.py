@@ -1,35 +1,22 @@
-"""Penalties: what was believed of the geometry before any label was seen.
+"""Penalties of a graph: what was believed of the geometry before any label was seen.
 
-A penalty turns points and a graph over them into a :class:`Geometry`: a symmetric matrix P, the
-vector that must be left out of an embedding, and the size of its entries. Alone, with no label at
-all, each is a known method of embedding, the smallest eigenvectors of P:
-
-================================  ===================================
-:class:`GraphLaplacian`           Laplacian Eigenmaps, ``L = D - W``
-:class:`NormalizedLaplacian`      Laplacian Eigenmaps, ``D^-½ L D^-½``
-:class:`LLEPenalty`               locally linear embedding
-:class:`KernelPenalty`            kernel PCA, ``K⁺``
-:class:`IsomapPenalty`            Isomap, ``K⁺`` of geodesic distances
-:class:`WarpedPenalty`            Theorem 4, ``K⁺ + HMH``
-================================  ===================================
+Alone, with no label at all, each is a known method of embedding, the smallest eigenvectors of P.
 """
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator
+from sklearn.manifold._locally_linear import barycenter_weights
 
-from kernelmetric.compute import (
-    nearest_neighbors,
-    warn,
-)
-from kernelmetric.graphs import laplacian
+from kernelmetric.compute import nearest_neighbors, warn
+from kernelmetric.learners._checks import LARGEST, check_number
 from kernelmetric.spaces import Space
-from kernelmetric.transductive._parameters import check_amount, check_count
 
 
 class Geometry(NamedTuple):
@@ -59,11 +46,35 @@ class Geometry(NamedTuple):
     space: Space | None = None
 
 
-class GraphLaplacian(BaseEstimator):
+class Penalty(BaseEstimator):
+    """What turns points, or a graph over them, into a Geometry; classes define ``_geometry``."""
+
+    uses_graph = False
+    _geometry: Any
+
+    def geometry(self, X: Any, W: Any) -> Geometry:
+        """The penalty of points and of a graph over them.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            Points; penalties of a graph alone do not look at them.
+        W : sparse array or ndarray of shape (n, n), or None
+            Symmetric weights, looked at where ``uses_graph``.
+
+        Returns
+        -------
+        Geometry
+            Sparse where the graph is; of a kernel, in a basis of its range.
+        """
+        return self._geometry(X, W)
+
+
+class GraphLaplacian(Penalty):
     """The Laplacian ``L = D - W`` of the graph: alone, Laplacian Eigenmaps.
 
-    Points without neighbours, about which the graph says nothing, get the mean degree on their
-    diagonal, so that they rest at the origin instead of taking an eigenvector each.
+    Points without neighbours get the mean degree on their diagonal, so that they rest at the
+    origin instead of taking an eigenvector each.
 
     Examples
     --------
@@ -79,28 +90,18 @@ class GraphLaplacian(BaseEstimator):
 
     uses_graph = True
 
-    def geometry(self, X: Any, W: Any) -> Geometry:
-        """The penalty of a graph.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Points; not looked at.
-        W : sparse array or ndarray of shape (n, n)
-            Symmetric weights.
-
-        Returns
-        -------
-        Geometry
-            Sparse where the graph is.
-        """
+    def _geometry(self, X: Any, W: Any) -> Geometry:
         degrees = degrees_of(W)
         scale = float(degrees.mean())
-        P = _plus_diagonal(_laplacian(W), np.where(degrees > 0, 0.0, scale))
+        diagonal = np.where(degrees > 0, degrees, scale)
+        if sparse.issparse(W):
+            P = (sparse.diags_array(diagonal) - W).tocsr()
+        else:
+            P = np.diag(diagonal) - W
         return Geometry(P, (degrees > 0).astype(np.float64), scale)
 
 
-class NormalizedLaplacian(BaseEstimator):
+class NormalizedLaplacian(Penalty):
     """The Laplacian with every point's degree divided out, ``I - D^-½ W D^-½``.
 
     Its null vector is ``D^½ e``. Rows of the embedding times ``D^-½`` are those of scikit-learn's
@@ -119,21 +120,7 @@ class NormalizedLaplacian(BaseEstimator):
 
     uses_graph = True
 
-    def geometry(self, X: Any, W: Any) -> Geometry:
-        """The penalty of a graph.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Points; not looked at.
-        W : sparse array or ndarray of shape (n, n)
-            Symmetric weights.
-
-        Returns
-        -------
-        Geometry
-            Sparse where the graph is.
-        """
+    def _geometry(self, X: Any, W: Any) -> Geometry:
         degrees = degrees_of(W)
         root = np.where(degrees > 0, degrees, 1.0) ** -0.5
         if sparse.issparse(W):
@@ -144,7 +131,7 @@ class NormalizedLaplacian(BaseEstimator):
         return Geometry(P, np.sqrt(degrees), 1.0)
 
 
-class LLEPenalty(BaseEstimator):
+class LLEPenalty(Penalty):
     """Locally linear embedding: ``(I - B)ᵀ(I - B)``, each point the barycentre of its neighbours.
 
     Parameters
@@ -164,41 +151,18 @@ class LLEPenalty(BaseEstimator):
     True
     """
 
-    uses_graph = False
-
     def __init__(self, n_neighbors=10, *, reg=1e-3):
         self.n_neighbors = n_neighbors
         self.reg = reg
 
-    def geometry(self, X: Any, W: Any) -> Geometry:
-        """The penalty of points.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Points.
-        W : object
-            Not looked at.
-
-        Returns
-        -------
-        Geometry
-            Sparse.
-        """
-        check_count("n_neighbors", self.n_neighbors)
-        check_amount("reg", self.reg)
+    def _geometry(self, X: Any, W: Any) -> Geometry:
+        check_number(self, "n_neighbors", Integral, low=1)
+        check_number(self, "reg", Real, low=0, high=LARGEST, above=True)
         n = X.shape[0]
-        k = min(self.n_neighbors, n - 1)
-        neighbors = nearest_neighbors(X, k)[0]
-        B = np.empty((n, k))
-        for i, row in enumerate(neighbors):
-            D = X[row] - X[i]
-            G = D @ D.T
-            trace = float(np.trace(G))
-            G[np.diag_indices(k)] += self.reg * trace if trace > 0 else self.reg
-            B[i] = linalg.solve(G, np.ones(k), assume_a="pos")
-        B /= B.sum(axis=1, keepdims=True)
-        rows = np.repeat(np.arange(n), k)
+        neighbors = nearest_neighbors(X, min(self.n_neighbors, n - 1))[0]
+        points = X.astype(np.float64)
+        B = barycenter_weights(points, points, neighbors, reg=self.reg)
+        rows = np.repeat(np.arange(n), neighbors.shape[1])
         M = sparse.eye_array(n) - sparse.csr_array((B.ravel(), (rows, neighbors.ravel())), (n, n))
         P = (M.T @ M).tocsr()
         return Geometry(P, np.ones(n), float(P.diagonal().mean()))
@@ -215,26 +179,12 @@ def warn_of_gaps(W: Any) -> None:
     if alone:
         warn(
             f"Got a graph in which {alone} point(s) have no neighbour: they are embedded at the "
-            "origin. Try more neighbours, or a wider kernel.",
-            UserWarning,
+            "origin. Try more neighbours, or a wider kernel."
         )
     joined = W if sparse.issparse(W) else sparse.csr_array(W > 0)  # SciPy takes 1e-9 for no edge
     parts = connected_components(joined, directed=False, return_labels=False) - alone
     if parts > 1:
         warn(
             f"Got a graph of {parts} connected components: the first {parts - 1} eigenvectors "
-            "may only tell these apart. Try a larger n_neighbors.",
-            UserWarning,
+            "may only tell these apart. Try a larger n_neighbors."
         )
-
-
-def _laplacian(W: Any) -> Any:
-    return laplacian(W) if sparse.issparse(W) else np.diag(degrees_of(W)) - W
-
-
-def _plus_diagonal(P: Any, diagonal: np.ndarray) -> Any:
-    if not diagonal.any():
-        return P
-    return (
-        (P + sparse.diags_array(diagonal)).tocsr() if sparse.issparse(P) else P + np.diag(diagonal)
-    )

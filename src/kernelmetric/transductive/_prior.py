@@ -1,4 +1,4 @@
-"""What was known before: the prior metric, and the graph of what is near in it."""
+"""What was known before: the prior metric, the graph of what is near in it, and new points."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn import config_context
 
-from kernelmetric.compute import is_single, nearest_neighbors, there, to_numpy
+from kernelmetric.compute import is_single, map_rows, nearest_neighbors, there, to_numpy
 from kernelmetric.graphs import check_graph, gaussian_graph, union_graph
 from kernelmetric.transductive._penalties import warn_of_gaps
 
@@ -37,11 +37,7 @@ def prior_points(prior: Any, X: Any) -> np.ndarray:
 
 
 def as_graph(graph: Any, points: np.ndarray, n_neighbors: int) -> Any:
-    """The symmetric weights that a user means, and warnings where the graph leaves points alone.
-
-    ``graph``: a name, weights (n, n), row numbers of neighbours (n, k), or a function of the
-    points.
-    """
+    """The symmetric weights that a user means, with warnings where points are left alone."""
     n = len(points)
     W = graph(points.copy()) if callable(graph) else graph  # which may scale them in place
     if isinstance(W, str):
@@ -65,3 +61,21 @@ def as_graph(graph: Any, points: np.ndarray, n_neighbors: int) -> Any:
     W = check_graph(W, n, "graph")
     warn_of_gaps(W)
     return W
+
+
+def interpolate(points: np.ndarray, E: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
+    """Mean of the embedding at the k nearest points, weighed by one over the squared distance."""
+    neighbors = nearest_neighbors(points, k, queries=queries)[0]
+
+    def means(rows: slice) -> np.ndarray:
+        # From differences: at a training point the distance must be zero, not round-off.
+        delta = points[neighbors[rows]] - queries[rows, None, :]
+        D2 = np.einsum("mkd,mkd->mk", delta, delta)
+        same = D2 == 0
+        # relative to the nearest: one over a tiny square would be infinite
+        inverse = D2.min(axis=1, keepdims=True) / np.where(same, 1.0, D2)
+        weights = np.where(same.any(axis=1, keepdims=True), same, inverse)
+        weights /= weights.sum(axis=1, keepdims=True)
+        return np.einsum("mk,mkr->mr", weights, E[neighbors[rows]])
+
+    return map_rows(means, len(queries), 8 * k * (2 * points.shape[1] + E.shape[1] + 4))

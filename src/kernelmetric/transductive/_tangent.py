@@ -1,12 +1,4 @@
-r"""Tangent distance between images.
-
-An image that is shifted or rotated a little moves along a curve in the space of pixels; the
-tangent of that curve says where to. Two images are as far apart as their tangent planes:
-
-.. math:: d(a, b) = \min_{\alpha, \beta} \| (a + T_a \alpha) - (b + T_b \beta) \|
-
-so that small transformations of either cost nothing.
-"""
+"""Tangent distance between images: small shifts, rotations and the like cost nothing."""
 
 from __future__ import annotations
 
@@ -47,7 +39,7 @@ def tangent_vectors(images: Any, *, shape: tuple[int, int], sigma: float = 0.9) 
     shape : tuple of (h, w)
         Height and width of an image.
     sigma : float, default=0.9
-        Width of the Gaussian that smooths the images, in pixels: what makes them differentiable.
+        Width of the Gaussian that smooths the images, in pixels.
 
     Returns
     -------
@@ -87,14 +79,16 @@ def tangent_vectors(images: Any, *, shape: tuple[int, int], sigma: float = 0.9) 
 
 
 def tangent_distance(A: Any, B: Any, *, shape: tuple[int, int], sigma: float = 0.9) -> np.ndarray:
-    """Tangent distance between each image of A and the image of B in the same place.
+    r"""Tangent distance between each image of A and the image of B in the same place.
+
+    The distance of their tangent planes, so that small transformations of either cost nothing:
+
+    .. math:: d(a, b) = \min_{\alpha, \beta} \| (a + T_a \alpha) - (b + T_b \beta) \|
 
     Parameters
     ----------
-    A : array-like of shape (n, h * w) or (n, h, w)
-        Images.
-    B : array-like of shape (n, h * w) or (n, h, w)
-        As many other images.
+    A, B : array-like of shape (n, h * w) or (n, h, w)
+        As many images each.
     shape : tuple of (h, w)
         Height and width of an image.
     sigma : float, default=0.9
@@ -105,10 +99,6 @@ def tangent_distance(A: Any, B: Any, *, shape: tuple[int, int], sigma: float = 0
     ndarray of shape (n,)
         Symmetric in A and B, never above the Euclidean distance of the smoothed images, zero
         between equal images.
-
-    See Also
-    --------
-    tangent_neighbors : The nearest images by this distance.
 
     Examples
     --------
@@ -124,10 +114,7 @@ def tangent_distance(A: Any, B: Any, *, shape: tuple[int, int], sigma: float = 0
     """
     given, A, B = A, _pictures(A, shape, sigma), _pictures(B, shape, sigma)
     if len(A) != len(B):
-        raise ValueError(
-            f"Got {len(A)} and {len(B)} images, but expected as many in A as in B: repeat the "
-            "shorter ones for all pairs."
-        )
+        raise ValueError(f"Got {len(A)} and {len(B)} images, but expected as many in A as in B.")
     dtype = np.result_type(A, B)
 
     def squared(rows: slice) -> np.ndarray:
@@ -151,8 +138,6 @@ def tangent_neighbors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Nearest images by tangent distance, among the nearest by Euclidean distance.
 
-    Every image is compared with its candidates, and with the images whose candidate it is.
-
     Parameters
     ----------
     images : array-like of shape (n, h * w) or (n, h, w)
@@ -175,14 +160,9 @@ def tangent_neighbors(
     indices : ndarray of shape (n, n_neighbors)
         The neighbours; -1 where there are too few images.
 
-    See Also
-    --------
-    kernelmetric.graphs.neighbor_graph : A graph from these neighbours.
-
     Notes
     -----
-    O(n² h w) time for the candidates, O(n_candidates n h w) for the distances; 8 n h w numbers for
-    the tangent planes where the memory budget allows, else they are computed again when needed.
+    O(n² h w) time for the candidates, O(n_candidates n h w) for the distances.
 
     Examples
     --------
@@ -309,7 +289,8 @@ def _nearest_of_pairs(
     rows, columns, values = rows[order], columns[order], values[order]
     place = np.arange(len(rows)) - np.searchsorted(rows, rows)
     near = place < k
-    found = np.full((n, k), -1, dtype=np.intp), np.full((n, k), np.inf, dtype=distances.dtype)
-    found[0][rows[near], place[near]] = columns[near]
-    found[1][rows[near], place[near]] = values[near]
-    return found[1], found[0]
+    nearest = np.full((n, k), np.inf, dtype=distances.dtype)
+    indices = np.full((n, k), -1, dtype=np.intp)
+    nearest[rows[near], place[near]] = values[near]
+    indices[rows[near], place[near]] = columns[near]
+    return nearest, indices

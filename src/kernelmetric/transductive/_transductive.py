@@ -9,12 +9,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
-from sklearn.utils.validation import (
-    _num_samples,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from kernelmetric.compute import (
     check_points,
@@ -22,28 +17,20 @@ from kernelmetric.compute import (
     map_points,
     mention_far_cells,
     require_memory,
-    rows_of,
-    take_rows,
     to_numpy,
     unchanged_on_failure,
     warn,
-    weigh,
 )
-from kernelmetric.graphs import as_pairs
 from kernelmetric.learners._checks import check_spread
 from kernelmetric.metric import Metric
 from kernelmetric.solvers import column_signs
-from kernelmetric.transductive._choice import label_mass, vote
+from kernelmetric.transductive._choice import POINTS, label_mass, vote
 from kernelmetric.transductive._costs import as_cost
-from kernelmetric.transductive._extension import interpolate
-from kernelmetric.transductive._geometry import POINTS
+from kernelmetric.transductive._given import check_parameters, counted_rows, read_source
 from kernelmetric.transductive._kernel_penalties import as_penalty
-from kernelmetric.transductive._learn import learn
-from kernelmetric.transductive._memory import peak_bytes
-from kernelmetric.transductive._parameters import check_parameters
+from kernelmetric.transductive._learn import learn, peak_bytes
 from kernelmetric.transductive._penalties import Geometry
-from kernelmetric.transductive._prior import prior_points
-from kernelmetric.transductive._source import read_source
+from kernelmetric.transductive._prior import interpolate, prior_points
 
 
 class TransductiveDistance(Metric, BaseEstimator):
@@ -51,53 +38,47 @@ class TransductiveDistance(Metric, BaseEstimator):
 
     Minimises ``Tr Xᵀ(C' + λP)X`` over embeddings X with orthonormal columns, eq. (3) of [1]_. The
     cost C pulls near labelled points of one class together and pushes those of different classes
-    apart; the penalty P keeps what is near near. The solution are the smallest eigenvectors of a
-    matrix that is sparse where the penalty is, without the trivial one.
+    apart; the penalty P keeps what is near near. The solution are the smallest eigenvectors.
 
     Parameters
     ----------
     n_components : int, default=None
-        Dimension of the embedding. None chooses one of 2 to 30 by hidden labels; it is ten, or as
-        many as there are labels, where these are too few to judge; where the points remain as they
-        are, it is theirs.
+        Dimension of the embedding. None chooses one of 2 to 30 by hidden labels; with too few of
+        them it is ten, or their number; where the points remain as they are, it is theirs.
     lam : float or 'auto', default='auto'
-        Weight λ of the penalty, used as it is. 'auto' hides labels in turn and compares infinity,
-        which leaves labels to the vote, with 2⁵ to 2¹⁴ over the scale of the penalty. A finite λ
-        wins only if it finds clearly more of the hidden labels.
+        Weight λ of the penalty. 'auto' compares infinity, which leaves labels to the vote, with
+        2⁵ to 2¹⁴ over the scale of the penalty, by hidden labels. A finite λ must be clearly
+        better.
     n_neighbors : int or 'auto', default='auto'
         Neighbours of each point in the graph, and in the interpolation of new points. 'auto'
         chooses 5, 10 or 20, and interpolates between 5 where the graph is another.
     penalty : str or penalty, default='laplacian'
         'laplacian', 'normalized', 'lle', 'isomap', 'kernel', 'warped', or an object such as
-        ``WarpedPenalty(RBF(gamma=2))``. The last two make the embedding a function, so that new
-        points are embedded by formula instead of interpolation.
+        ``WarpedPenalty(RBF(gamma=2))``. The last two embed new points by formula.
     graph : str, array or callable, default='auto'
         'neighbors' joins each point with its nearest ones; 'gaussian' all points,
         :func:`kernelmetric.graphs.gaussian_graph`. 'auto' is the former where ``n_neighbors`` is
         a number; else hidden labels choose among these and, up to a thousand points, 'gaussian'
-        of three widths. Where ``n_components`` and ``lam`` are open too, and no graph is better
-        than the points as they are by more than one standard error, these remain: the prior
-        metric comes out. With less than ten labels it is the fewest neighbours with which the
-        parts of the graph hold a label each. Or symmetric weights of shape (n, n), sparse or not;
-        or row numbers of neighbours, of shape (n, k); or a function that makes either from the
-        points.
+        of three widths. Where ``n_components`` and ``lam`` are open too, the points stay as they
+        are unless a graph is better by more than one standard error. Or symmetric weights of
+        shape (n, n), row numbers of neighbours of shape (n, k), or a function from points to
+        either.
     prior : fitted metric or callable, default=None
-        The metric to start with. Points are replaced by ``prior.transform(X)``, or by
-        ``prior(X)``. None is the Euclidean metric. A search clones estimators, and clones forget
-        what was learned: pass ``metric.transform`` there.
+        The metric to start with: points become ``prior.transform(X)``, or ``prior(X)``. None is
+        the Euclidean metric. Clones forget what was learned: in a search, pass
+        ``metric.transform``.
     cost : {'robust', 'paper'} or cost, default='robust'
-        'paper' is the cost of [1]_. With a small λ it can dominate the embedding. 'robust' bounds
-        it. Or an object such as ``RobustCost(n_neighbors=10)``.
+        'paper' is the cost of [1]_, which can dominate the embedding where λ is small; 'robust'
+        bounds it. Or an object such as ``RobustCost(n_neighbors=10)``.
     n_votes : int, default=1
         Labelled neighbours that vote, in the embedding, on the class of a point.
     cv : int, default=5
         Folds of hidden labels, for what is chosen.
     tol : float, default=1e-4
-        Largest residual of an eigenvector, relative to the norm of the matrix. On 70,000 digits
-        a hundredth of it changed no accuracy by 0.02 %; up to a thousand points it plays no part.
+        Largest residual of an eigenvector, relative to the norm of the matrix.
     warm_start : bool, default=False
-        Whether a second fit on as many points starts from the embedding of the first, for other
-        labels or another λ. The result is the same within the tolerance, and sooner there.
+        Whether a second fit on as many points starts from the embedding of the first. The result
+        is the same within the tolerance, and sooner there.
     random_state : int, RandomState or None, default=None
         For folds, and the start of the eigen-solver.
 
@@ -119,17 +100,14 @@ class TransductiveDistance(Metric, BaseEstimator):
         Neighbours of each point, as used.
     graph_ : str
         The graph as used: 'neighbors', 'gaussian', 'given', 'none' where the penalty has none, or
-        'points' where no graph was clearly better than the points as they are.
+        'points'.
     width_ : float or None
         Width of the full graph, where one was chosen.
-    graph_scores_ : dict
-        Why: how near hidden labels were to their class, at best 1, by graph and its size, each in
-        its best dimension; empty where there was no choice, or too few labels for one.
-    dimension_scores_ : dict
-        The same for the graph as used, by dimension.
+    graph_scores_, dimension_scores_ : dict
+        How near hidden labels were to their class, at best 1, by graph and by dimension; empty
+        where there was no choice, or too few labels for one.
     lam_scores_ : dict
-        What the automatic choice compared: share of hidden labels found again, by λ. Empty where
-        ``graph_`` was judged with λ already.
+        Share of hidden labels found again, by λ. Empty where ``graph_`` was judged with λ already.
     label_mass_ : ndarray of shape (n_components,)
         Share of each eigenvector's squared length on labelled points (or points in pairs).
     n_matvecs_ : int
@@ -144,7 +122,6 @@ class TransductiveDistance(Metric, BaseEstimator):
     Notes
     -----
     O(n² d) time for exact neighbours; then sparse products, and blocks under the memory budget.
-    The choice takes an eigenproblem for each graph and some for λ: about a second up to 400 points.
 
     References
     ----------
@@ -214,8 +191,8 @@ class TransductiveDistance(Metric, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Points, labelled or not.
         y : array-like of shape (n_samples,), default=None
-            Class labels, -1 where the class is not known. Labels of text come as an array of
-            objects, with -1, None or NaN there: ``np.array(["a", "b", None])``.
+            Class labels, -1 where the class is not known; among labels of text, in an array of
+            objects, also None or NaN: ``np.array(["a", "b", None])``.
         similar, dissimilar : array-like of shape (n_pairs, 2), default=None
             Instead of labels: row numbers of points that are alike, and that differ.
         pairs : Pairs, default=None
@@ -224,10 +201,8 @@ class TransductiveDistance(Metric, BaseEstimator):
             Instead of labels or pairs: symmetric weights, positive where points should be near.
             Where all are zero, the method is that of the penalty alone.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts beside the others: its part of the cost that labels or pairs have
-            is in proportion to it. Zero leaves the row out, also of ``embedding_`` and
-            ``transduction_``. In the geometry of the points all rows count alike. Not beside a
-            ``cost_graph``, which has weights of its own.
+            What each row counts in the cost of labels or pairs. Zero leaves the row out, also of
+            ``embedding_`` and ``transduction_``. Not beside a ``cost_graph``.
 
         Returns
         -------
@@ -239,7 +214,7 @@ class TransductiveDistance(Metric, BaseEstimator):
             cost, penalty = as_cost(self.cost), as_penalty(self.penalty)
             X = check_points(self, X, reset=True, ensure_min_samples=2)
             given = {"similar": similar, "dissimilar": dissimilar, "pairs": pairs}
-            X, y, given, weights = _weighed(X, y, given, cost_graph, sample_weight)
+            X, y, given, weights = counted_rows(X, y, given, cost_graph, sample_weight)
             require_memory(
                 self.estimate_memory(*X.shape),
                 f"TransductiveDistance on {X.shape[0]} points",
@@ -290,10 +265,9 @@ class TransductiveDistance(Metric, BaseEstimator):
     def transform(self, X: Any) -> np.ndarray:
         """Map points, new ones too, to the coordinates in which Euclidean distance is the learned.
 
-        With a kernel the embedding is a function, ``f(x) = Σ α_i k(x_i, x)``. Without one, a
-        point gets the mean of its ``n_neighbors`` nearest training points, weighed by the inverse
-        squared distance. Where ``graph_`` is 'points', it stays where it is. Each gives training
-        points their own embedding.
+        With a kernel, ``f(x) = Σ α_i k(x_i, x)``. Without one, the mean of the ``n_neighbors_``
+        nearest training points, weighed by the inverse squared distance. Where ``graph_`` is
+        'points', a point stays where it is.
 
         Parameters
         ----------
@@ -303,7 +277,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            One block of rows at a time is in memory besides the result.
+            Training points get their own embedding.
         """
         check_is_fitted(self)
         X = check_points(self, X, reset=False)
@@ -355,9 +329,8 @@ class TransductiveDistance(Metric, BaseEstimator):
         float
             The accuracy.
         """
-        predicted, y = self.predict(X), column_or_1d(y)
-        check_consistent_length(predicted, y)  # else one label would stand for all
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        y = column_or_1d(y)
+        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
     def estimate_memory(self, n_samples: int, n_features: int) -> int:
         """Bytes that a fit takes at its peak, besides the data.
@@ -374,10 +347,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         int
             An estimate, within a factor of two where the graph is ours.
         """
-        return peak_bytes(
-            as_penalty(self.penalty), self.graph, (n_samples, n_features),
-            self.n_components, self.n_neighbors,
-        )  # fmt: skip
+        return peak_bytes(self, as_penalty(self.penalty), n_samples, n_features)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -407,22 +377,3 @@ class TransductiveDistance(Metric, BaseEstimator):
         if geometry.space is not None and geometry.values is not None:
             self.space_ = geometry.space
             self.components_ = (V * signs / np.sqrt(geometry.values)[:, None]).T
-
-
-def _weighed(
-    X: Any, y: Any, given: dict[str, Any], cost_graph: Any, sample_weight: Any
-) -> tuple[Any, Any, dict[str, Any], np.ndarray | None]:
-    """Points, labels and pairs of the rows that count, and what each counts beside the others."""
-    rows, weights = weigh(sample_weight, X)
-    masses = None if weights is None else weights.masses
-    if cost_graph is not None and (rows is not None or masses is not None):
-        raise ValueError(
-            "Got sample_weight beside a cost graph, but expected one of the two: multiply the "
-            "weights of its edges, and leave points out of X."
-        )
-    if rows is None:
-        return X, y, given, masses
-    if any(part is not None for part in given.values()):
-        found = as_pairs(given["pairs"], given["similar"], given["dissimilar"], None, X.shape[0])
-        given = {"similar": None, "dissimilar": None, "pairs": found.subset(rows)}
-    return take_rows(X, rows), rows_of(y, rows), given, masses

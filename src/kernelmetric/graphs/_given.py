@@ -1,18 +1,15 @@
-"""Tuples given as arrays of points, as metric-learn takes them, told apart into row numbers."""
+"""What a ``fit`` got: Pairs, lists of row numbers, labels, or tuples as arrays of points."""
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.graphs._pairs import Pairs
+from kernelmetric.graphs._row_tuples import check_length
 from kernelmetric.graphs._tuples import IndexTuples, Quadruplets, Triplets
-
-_CACHED = 2**14  # numbers of a block
-_FIRST = 3  # entries of a row that are looked at first
 
 
 def are_tuples(X: Any) -> bool:
@@ -34,49 +31,15 @@ def points_of_tuples(T: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _different(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What ``np.unique`` says of rows, which compares them entry by entry as it sorts: slowly.
-
-    Here a number made of each row is sorted. Two rows may have the same one: that is looked for.
-    Both go through blocks of rows that stay in the cache.
-    """
-    if P.dtype in (np.float64, np.float32) and P.size:
-        size = 1 + _CACHED // P.shape[1]
-        blocks = [slice(k, k + size) for k in range(0, len(P), size)]
-        keys = np.concatenate([_keys(P[rows]) for rows in blocks])
-        order = np.argsort(keys)
-        ordered = keys[order]
-        new = np.concatenate([[True], ordered[1:] != ordered[:-1]])
-        X = P[order[new]]
-        place = _sorted_rows(X)
-        rows = np.empty_like(order)
-        rows[order] = np.argsort(place)[np.cumsum(new) - 1]
-        X = X[place]
-        if all(np.array_equal(X.take(rows[block], axis=0), P[block]) for block in blocks):
-            return X, rows
-    X, rows = np.unique(P, axis=0, return_inverse=True)
-    return X, rows
-
-
-def _keys(P: np.ndarray) -> np.ndarray:
-    """A number of each row, the same for equal ones."""
-    words = (P.astype(np.float64, order="C") + 0).view(np.uint64)  # 0 added: -0.0 is 0.0
-    words ^= words >> np.uint64(32)  # round numbers differ in their upper bits alone
-    return np.einsum("ij,j->i", words, _odd_numbers(words.shape[1]))
-
-
-def _sorted_rows(X: np.ndarray) -> np.ndarray:
-    """The order of different rows: by the first entries, which nearly always suffice."""
-    order = np.lexsort(X.T[_FIRST - 1 :: -1])
-    ordered = X[order, :_FIRST]
-    if X.shape[1] <= _FIRST or np.all(np.any(ordered[1:] != ordered[:-1], axis=1)):
-        return order
-    return np.lexsort(X.T[::-1])
-
-
-@lru_cache
-def _odd_numbers(n: int) -> np.ndarray:
-    """Random ones, always the same."""
-    return np.random.RandomState(0).randint(2**62, size=n, dtype=np.int64).astype(np.uint64) * 2 + 1
+    """What ``np.unique`` says of rows, which compares them entry by entry as it sorts: slowly."""
+    if P.dtype not in (np.float64, np.float32) or not P.size:
+        X, rows = np.unique(P, axis=0, return_inverse=True)
+        return X, rows
+    bits = (P.astype(np.float64) + 0.0).view(np.int64)  # 0 added: -0.0 is 0.0
+    bits ^= (bits >> 63) | np.int64(-(2**63))  # bytes in the order of the numbers
+    words = bits.astype(">i8").view(f"V{8 * P.shape[1]}").ravel()
+    _, first, rows = np.unique(words, return_index=True, return_inverse=True)
+    return P[first], rows
 
 
 def signed_pairs(rows: np.ndarray, y: Any, n_samples: int) -> Pairs:
@@ -103,3 +66,38 @@ def ordered_tuples(rows: np.ndarray, n_samples: int) -> IndexTuples:
             "four points each."
         )
     return (Triplets if rows.shape[1] == 3 else Quadruplets)(rows, n_samples, faults="drop")
+
+
+def as_pairs(pairs: Any, similar: Any, dissimilar: Any, y: Any, n_samples: int) -> Pairs:
+    """The pairs that a ``fit`` got, in whichever way they were passed.
+
+    ``Pairs`` know what they number: y may stand beside them. Beside row numbers y is refused: a
+    cross-validation, which passes y, would fit on a part of X, and they number the whole.
+    """
+    listed = similar is not None or dissimilar is not None
+    if pairs is not None:
+        if listed:
+            raise ValueError("Got pairs beside similar or dissimilar, but expected one of the two.")
+        if not isinstance(pairs, Pairs):
+            raise ValueError(
+                f"Got pairs of type {type(pairs).__name__}, but expected Pairs(similar, "
+                "dissimilar, n_samples=len(X))."
+            )
+        check_length(n_samples, pairs.n_samples)
+        return pairs
+    if listed:
+        if y is not None:
+            raise ValueError(
+                "Got y beside similar or dissimilar row numbers, but expected one of the two: "
+                "where a search slices X and y, row numbers would count other points. Pass "
+                "pairs=Pairs(similar, dissimilar, n_samples=len(X)), and see cross_validate_pairs."
+            )
+        return Pairs(similar, dissimilar, n_samples)
+    if y is None:
+        raise ValueError(
+            "Got neither y nor pairs, but expected class labels, similar and dissimilar row "
+            "numbers, or Pairs: the target y is None."
+        )
+    labelled = Pairs.from_labels(y)
+    check_length(n_samples, labelled.n_samples)
+    return labelled

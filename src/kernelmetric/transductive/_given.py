@@ -1,8 +1,8 @@
-"""Where the cost comes from: labels of which some are missing, pairs, or weights."""
+"""What a user gives, checked: parameters, labels of which some are missing, pairs, weights."""
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,9 +10,12 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from kernelmetric.compute import warn
+from kernelmetric.compute import rows_of, take_rows, warn, weigh
 from kernelmetric.graphs import as_pairs, check_graph, label_graphs, pair_graphs
+from kernelmetric.learners._checks import LARGEST, check_flags, check_number
+from kernelmetric.tables._cells import is_gap
 
+_NEIGHBORS = 5  # unless the user, or labels, ask for others
 _TEXT_OF_UNKNOWN = ("-1", "-1.0", "nan", b"-1", b"-1.0", b"nan")
 
 
@@ -21,12 +24,13 @@ class Source(NamedTuple):
 
     classes: np.ndarray | None
     codes: np.ndarray | None
-    given: tuple[Any, Any] | None = None
+    weights: tuple[Any, Any] | None = None
 
     def graphs(self, points: np.ndarray, n_neighbors: int) -> tuple[Any, Any]:
         """Similar and dissimilar weights of the cost graph, symmetric and non-negative."""
-        if self.given is not None or self.codes is None:
-            return self.given  # type: ignore[return-value]
+        if self.weights is not None:
+            return self.weights
+        assert self.codes is not None  # there are labels where no weights were given
         return label_graphs(points, self.codes, min(n_neighbors, len(points)))
 
 
@@ -43,17 +47,32 @@ def read_source(
         C = sparse.csr_array(check_graph(cost_graph, n_samples, "cost_graph", negative=True))
         return Source(None, None, (C.maximum(0.0), (-C).maximum(0.0)))
     if paired:
-        return Source(
-            None, None, pair_graphs(as_pairs(pairs, similar, dissimilar, None, n_samples))
+        given = as_pairs(pairs, similar, dissimilar, None, n_samples)
+        return Source(None, None, pair_graphs(given))
+    return Source(*_partial_labels(y, n_samples))
+
+
+def counted_rows(
+    X: Any, y: Any, given: dict[str, Any], cost_graph: Any, sample_weight: Any
+) -> tuple[Any, Any, dict[str, Any], np.ndarray | None]:
+    """Points, labels and pairs of the rows that count, and what each counts beside the others."""
+    rows, weights = weigh(sample_weight, X)
+    masses = None if weights is None else weights.masses
+    if cost_graph is not None and (rows is not None or masses is not None):
+        raise ValueError(
+            "Got sample_weight beside a cost graph, but expected one of the two: multiply the "
+            "weights of its edges, and leave points out of X."
         )
-    return Source(*check_partial_labels(y, n_samples))
+    if rows is None:
+        return X, y, given, masses
+    if any(part is not None for part in given.values()):
+        found = as_pairs(given["pairs"], given["similar"], given["dissimilar"], None, X.shape[0])
+        given = {"similar": None, "dissimilar": None, "pairs": found.subset(rows)}
+    return take_rows(X, rows), rows_of(y, rows), given, masses
 
 
-def check_partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Classes, and codes with -1 where a label is unknown.
-
-    Unknown is -1 among numbers; among text, in an array of objects, -1, None or NaN.
-    """
+def _partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Classes, and codes with -1 where a label is unknown."""
     if y is None:
         raise ValueError(
             "TransductiveDistance requires y to be passed, but the target y is None: expected "
@@ -81,8 +100,7 @@ def check_partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray
     if len(single):
         warn(
             f"Got a single label of {len(single)} class(es), such as {single[0]}: such a point "
-            "is only pushed away from others, with nothing to be drawn to.",
-            UserWarning,
+            "is only pushed away from others, with nothing to be drawn to."
         )
     return classes, codes
 
@@ -93,29 +111,43 @@ def _known_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError("Input y contains NaN or infinity, but expected -1 where unknown.")
     if y.dtype.kind in "biuf":
         return y != -1, y[y != -1]
-    known = np.array([not _is_unknown(label) for label in y], dtype=bool)
+    known = np.array([not (is_gap(v) or (isinstance(v, Real) and v == -1)) for v in y], dtype=bool)
     values = y[known].tolist()
     kinds = {str if isinstance(value, str) else type(value) for value in values}
     if str in kinds and len(kinds) > 1:
         others = ", ".join(sorted(kind.__name__ for kind in kinds - {str}))
         raise ValueError(
-            f"Got labels of text mixed with {others}, but expected one kind: try y.astype(str), "
-            "with None where unknown."
+            f"Got labels of text mixed with {others}, but expected one kind: try y.astype(str)."
         )
     made = [value for value in values if value in _TEXT_OF_UNKNOWN]
     if made:
         raise ValueError(
             f"Got the text {made[0]!r} as a label, but expected the number -1, None or NaN where "
-            "unknown: an array of text turns these into text. Try np.array([...], dtype=object); "
-            "if it is the name of a class, rename it."
+            "unknown: try np.array([...], dtype=object), or rename the class."
         )
     return known, np.array(values)
 
 
-def _is_unknown(label: Any) -> bool:
-    """Whether an object stands for no label: None, -1, NaN, or what pandas has for it."""
-    if isinstance(label, str | bytes):
-        return False
-    if isinstance(label, Real):
-        return bool(label == -1 or label != label)
-    return label is None or type(label).__name__ in ("NAType", "NaTType")
+def check_parameters(metric: Any) -> None:
+    """Refuse parameters of a TransductiveDistance that mean nothing."""
+    check_flags(metric)
+    check_number(metric, "n_votes", Integral, low=1)
+    check_number(metric, "cv", Integral, low=2)
+    check_number(metric, "tol", Real, low=0, high=LARGEST, above=True)
+    if not is_auto(metric.n_neighbors):
+        check_number(metric, "n_neighbors", Integral, low=1)
+    if not is_auto(metric.lam) and not (isinstance(metric.lam, Real) and metric.lam == np.inf):
+        check_number(metric, "lam", Real, low=0, high=LARGEST, above=True)
+    if metric.n_components is not None:
+        check_number(metric, "n_components", Integral, low=1)
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is left open."""
+    return isinstance(value, str) and value == "auto"
+
+
+def neighbors_among(n_neighbors: Any, n_samples: int) -> int:
+    """How many neighbours a point has among so many ('auto' is 5): from one to all others."""
+    wanted = _NEIGHBORS if is_auto(n_neighbors) else n_neighbors
+    return int(max(1, min(wanted, n_samples - 1)))

@@ -1,0 +1,293 @@
+"""Rules for records worth a comparison: they need no labels, and never list all pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from kernelmetric.compute import nearest_neighbors, require_memory, to_numpy, warn
+from kernelmetric.learners._checks import check_number
+from kernelmetric.linkage._fields import Key, column_of, texts_of
+from kernelmetric.linkage._ngrams import TextWeights, most_alike
+
+
+class Rule:
+    """Which records are worth a comparison; classes define ``_pairs(left, right)``."""
+
+    _pairs: Any
+
+    def pairs(self, left: Any, right: Any = None) -> np.ndarray:
+        """The pairs of two tables, or of one.
+
+        Parameters
+        ----------
+        left, right : DataFrame
+            The tables; without ``right`` pairs are inside ``left``.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, 2)
+            Row numbers.
+        """
+        return self._pairs(left, right)
+
+
+class NearestRule(Rule):
+    """For every record those nearest.
+
+    Classes define ``_points(left, right)``, the records of both tables as points, those of one
+    table twice, and ``_nearest(A, B, one=...)``: pairs of every point of A and the nearest of B.
+    """
+
+    _points: Any
+    _nearest: Any
+
+    def _pairs(self, left: Any, right: Any) -> np.ndarray:
+        A, B = self._points(left, right)
+        if right is None:
+            pairs = self._nearest(A, A, one=True)
+            pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
+        else:  # one of the two asks for the other, whichever it is
+            asked = self._nearest(B, A, one=False)[:, ::-1]
+            pairs = np.concatenate([self._nearest(A, B, one=False), asked])
+        return np.unique(pairs, axis=0)
+
+
+class EqualKeys(Rule):
+    """Records whose keys are equal: a blocking rule.
+
+    Parameters
+    ----------
+    *keys : str or callable
+        Columns, or functions from a table to one value for each record. All must be equal. A
+        record without one of them is in no pair.
+    most : int, default=100_000
+        The most pairs of one key; a key with more is left out, with a warning.
+
+    Examples
+    --------
+    >>> from kernelmetric.linkage import EqualKeys, candidate_pairs
+    >>> people = [{"name": "Ann", "born": 1950}, {"name": "ann ", "born": 1950}, {"name": "Bob"}]
+    >>> candidate_pairs(people, rules=[EqualKeys("name", "born")]).tolist()
+    [[0, 1]]
+    """
+
+    def __init__(self, *keys: Key, most: int = 100_000):
+        if not keys:
+            raise ValueError("Got no keys, but expected at least one column or function.")
+        self.keys = keys
+        self.most = most
+
+    def _pairs(self, left: Any, right: Any) -> np.ndarray:
+        import pandas as pd
+
+        tables = [left] if right is None else [left, right]
+        found = []
+        for key in self.keys:
+            texts = np.concatenate([texts_of(column_of(table, key)) for table in tables])
+            found.append(pd.factorize(texts)[0])
+        codes = np.unique(found, axis=1, return_inverse=True)[1].ravel()
+        codes[np.min(found, axis=0) < 0] = -1  # without one of the keys
+        own, other = (codes, codes) if right is None else np.split(codes, [len(left)])
+        n_own, n_other = (
+            np.bincount(each[each >= 0], minlength=codes.max(initial=-1) + 1)
+            for each in (own, other)
+        )
+        n_pairs = n_own * (n_own - 1) // 2 if right is None else n_own * n_other
+        large = n_pairs > self.most
+        if large.any():
+            names = [key if isinstance(key, str) else "a function" for key in self.keys]
+            warn(
+                f"Left out {large.sum()} keys of {', '.join(names)} that more than "
+                f"most={self.most} pairs share, {n_pairs[large].sum()} pairs in all: add a "
+                "key, or raise most."
+            )
+        _require_pairs(int((n_own * n_other)[~large].sum()))
+        sides = []
+        for each in (own, other):
+            rows = np.flatnonzero((each >= 0) & ~np.append(large, False)[each])
+            sides.append(pd.DataFrame({"key": each[rows], "row": rows}))
+        pairs = sides[0].merge(sides[1], on="key")[["row_x", "row_y"]].to_numpy(np.intp)
+        return pairs[pairs[:, 0] < pairs[:, 1]] if right is None else pairs
+
+
+class SortedNeighborhood(Rule):
+    """Records near each other in an order: what was mistyped at the end is still near.
+
+    Parameters
+    ----------
+    key : str or callable
+        A column, or a function from a table to one value for each record, to sort by.
+    window : int, default=5
+        How many places two records may be apart.
+
+    Examples
+    --------
+    >>> from kernelmetric.linkage import SortedNeighborhood, candidate_pairs
+    >>> people = [{"name": "Miller"}, {"name": "Adams"}, {"name": "Millar"}]
+    >>> candidate_pairs(people, rules=[SortedNeighborhood("name", 1)]).tolist()
+    [[0, 2], [1, 2]]
+    """
+
+    def __init__(self, key: Key, window: int = 5):
+        self.key = key
+        self.window = window
+        check_number(self, "window", Integral, low=1)
+
+    def _pairs(self, left: Any, right: Any) -> np.ndarray:
+        own = texts_of(column_of(left, self.key))
+        if right is None:
+            return self._near(own)
+        other = texts_of(column_of(right, self.key))
+        # Of equal keys those of one table come first: once of the one, once of the other.
+        turned = self._between(other, own)[:, ::-1]
+        return np.unique(np.concatenate([self._between(own, other), turned]), axis=0)
+
+    def _between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Places of texts of two tables at most a window apart."""
+        n, pairs = len(first), self._near(np.concatenate([first, second]))
+        return pairs[(pairs[:, 0] < n) & (pairs[:, 1] >= n)] - [0, n]
+
+    def _near(self, texts: np.ndarray) -> np.ndarray:
+        """Places of texts at most a window apart, the smaller one first."""
+        there = np.flatnonzero([text is not None for text in texts])
+        order = there[np.argsort(texts[there].astype(str), kind="stable")]
+        _require_pairs(self.window * len(order))
+        steps = [
+            np.sort(np.column_stack([order[:-step], order[step:]]), axis=1)
+            for step in range(1, min(self.window, len(order) - 1) + 1)
+        ]
+        return np.concatenate([np.empty((0, 2), dtype=np.intp), *steps])
+
+
+class NearestText(NearestRule):
+    """For every record those whose letters are most alike, by n-grams weighted by rarity.
+
+    The fields of a record are one text, whose unit vector has TF-IDF weights of its n-grams;
+    nearest means the largest product.
+
+    Parameters
+    ----------
+    columns : sequence of str, default=None
+        What the text is made of; None means all that the tables share.
+    n_neighbors : int, default=10
+        How many others each record asks for. A pair is a candidate where one of the two asks for
+        the other.
+    ngram : int, default=3
+        Letters of the shortest pieces; the longest have two more.
+    most : int, default=1000
+        N-grams that more records have are left out: they say little, and without them the time
+        grows with the number of records and not with its square.
+
+    Notes
+    -----
+    O(n · n-grams · most) time at most. Of records that are equally near, the first are taken.
+
+    Examples
+    --------
+    >>> from kernelmetric.linkage import NearestText, candidate_pairs
+    >>> left = [{"name": "Anna Berg"}, {"name": "Paul Stone"}]
+    >>> right = [{"name": "Pawl Stone"}, {"name": "Anna Burg"}, {"name": "Eve Hill"}]
+    >>> candidate_pairs(left, right, [NearestText(n_neighbors=1)]).tolist()
+    [[0, 1], [1, 0]]
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[str] | None = None,
+        n_neighbors: int = 10,
+        *,
+        ngram: int = 3,
+        most: int = 1000,
+    ):
+        self.columns = columns
+        self.n_neighbors = n_neighbors
+        self.ngram = ngram
+        self.most = most
+        for name in ("n_neighbors", "ngram", "most"):
+            check_number(self, name, Integral, low=1)
+
+    def _points(self, left: Any, right: Any) -> tuple[Any, Any]:
+        columns = self.columns
+        if columns is None:
+            columns = [c for c in left.columns if right is None or c in right.columns]
+        if not len(columns):
+            raise ValueError(
+                "Got two tables without a common column: rename them, or name columns= of both."
+            )
+        lines = []
+        for table in [left] if right is None else [left, right]:
+            texts = [""] * len(table)
+            for column in columns:  # one at a time: texts of all columns would be held twice
+                more = texts_of(column_of(table, column))
+                texts = [
+                    f"{old} {new}" if old and new else old or new or ""
+                    for old, new in zip(texts, more, strict=True)
+                ]
+            lines += texts
+        if not any(line and len(line) + 2 >= self.ngram for line in lines):
+            raise ValueError(f"Got records without a text of {self.ngram} letters.")
+        weights = TextWeights(lines, range(self.ngram, self.ngram + 3), self.most)
+        Q = weights.rows(lines[: len(left)])
+        return Q, Q if right is None else weights.rows(lines[len(left) :])
+
+    def _nearest(self, A: Any, B: Any, *, one: bool) -> np.ndarray:
+        return most_alike(A, B, self.n_neighbors, one=one)
+
+
+class NearestPoints(NearestRule):
+    """For every record those nearest under a fitted metric.
+
+    Parameters
+    ----------
+    metric : fitted metric
+        Anything with ``transform`` that takes the tables, such as a pipeline.
+    n_neighbors : int, default=10
+        How many others each record asks for. A pair is a candidate where one of the two asks for
+        the other.
+    columns : sequence of str, default=None
+        What the metric is given; None means the whole tables.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import FunctionTransformer
+    >>> from kernelmetric.linkage import NearestPoints, candidate_pairs
+    >>> rule = NearestPoints(FunctionTransformer(), n_neighbors=1)
+    >>> candidate_pairs([{"x": 0.0}, {"x": 5.0}], [{"x": 4.0}, {"x": 1.0}], [rule]).tolist()
+    [[0, 1], [1, 0]]
+    """
+
+    def __init__(self, metric: Any, n_neighbors: int = 10, *, columns: Sequence[str] | None = None):
+        self.metric = metric
+        self.n_neighbors = n_neighbors
+        self.columns = columns
+        check_number(self, "n_neighbors", Integral, low=1)
+
+    def _points(self, left: Any, right: Any) -> tuple[Any, Any]:
+        A = self._embedded(left)
+        return A, A if right is None else self._embedded(right)
+
+    def _nearest(self, A: Any, B: Any, *, one: bool) -> np.ndarray:
+        k, queries = (max(1, len(A) - 1), None) if one else (len(B), A)
+        near, _ = nearest_neighbors(B, min(self.n_neighbors, k), queries=queries)
+        rows, slots = np.nonzero(near >= 0)
+        return np.column_stack([rows, near[rows, slots]])
+
+    def _embedded(self, table: Any) -> np.ndarray:
+        Z = self.metric.transform(table if self.columns is None else table[list(self.columns)])
+        Z = to_numpy(Z.to_numpy() if hasattr(Z, "to_numpy") else Z)
+        if Z.dtype.kind not in "fiu" or not np.all(np.isfinite(Z)):
+            raise ValueError(
+                f"Got points of dtype {Z.dtype} from {type(self.metric).__name__}, but expected "
+                "finite numbers: fill in what is missing first."
+            )
+        return Z.astype(Z.dtype if Z.dtype.kind == "f" else np.float64)
+
+
+def _require_pairs(n_pairs: int) -> None:
+    require_memory(
+        4 * 16.0 * n_pairs, f"A list of {n_pairs} candidates", "take a stricter rule of candidates."
+    )

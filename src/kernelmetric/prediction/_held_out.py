@@ -1,0 +1,81 @@
+"""What every choice of neighbours, width and ridge says of the points held out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from kernelmetric.prediction._cross_fit import Fold
+from kernelmetric.prediction._neighbors import MOST, Neighbors, nearest, nearest_others
+from kernelmetric.prediction._scores import OWN, Combination, left_out_scores, linear_scores
+
+Vote = tuple[int, float]  # how many neighbours, and their width as a multiple of the spread
+
+
+class Choice(NamedTuple):
+    """What was chosen on some points held out."""
+
+    vote: Vote
+    ridge: float
+    combined: Combination
+
+
+@dataclass
+class HeldOut:
+    """Targets of points held out, what votes and lines say of them, and what each point counts.
+
+    Classes define ``stacked(votes, lines)``, the scores that ``combine`` finds weights for.
+    """
+
+    combine: ClassVar[Callable[..., Combination]]
+    stacked: ClassVar[Callable[..., np.ndarray]]
+    truth: np.ndarray
+    votes: Callable[[Vote], np.ndarray]
+    gains: dict[Vote, np.ndarray]  # how good each vote is, point by point
+    lines: dict[float, np.ndarray]
+    mass: np.ndarray | None
+    usual: Combination  # the weights before any point spoke
+
+    def choose(self, rows: Any = slice(None)) -> Choice:
+        """What predicts some of the points best."""
+        truth, mass = self.truth[rows], self.mass_of(rows)
+        if not len(truth):
+            return Choice((min(self.gains)[0], 0.25), min(self.lines), self.usual)
+        vote = max(self.gains, key=lambda each: np.average(self.gains[each][rows], weights=mass))
+        found = {}
+        for ridge in self.lines:
+            scores = self.scores(vote, ridge, rows)
+            found[ridge] = self.combine(scores, truth, self.usual.weights, mass)
+        ridge = min(found, key=lambda each: found[each].loss)
+        return Choice(vote, ridge, found[ridge])
+
+    def scores(self, vote: Vote, ridge: float, rows: Any) -> np.ndarray:
+        """Votes beside linear scores of some of the points."""
+        return self.stacked(self.votes(vote)[rows], self.lines[ridge][rows])
+
+    def mass_of(self, rows: Any) -> np.ndarray | None:
+        """What some of the points count; None where all count alike."""
+        return None if self.mass is None else self.mass[rows]
+
+
+def found_in(folds: list[Fold]) -> list[Neighbors]:
+    """Neighbours of the points held out, among those that their metric saw."""
+    return [
+        nearest_others(fold.E, fold.test, MOST)
+        if fold.left_out
+        else nearest(fold.E, fold.E_new, MOST)
+        for fold in folds
+    ]
+
+
+def held_out_scores(fold: Fold, Y: np.ndarray, ridge: float, mass: np.ndarray | None) -> np.ndarray:
+    """Linear scores of the points held out, by the others."""
+    if ridge == OWN and fold.own is not None:
+        return fold.own(fold.E_new)
+    own = None if mass is None else mass[fold.train]
+    if fold.left_out:
+        return left_out_scores(fold.E, Y, ridge, own)[fold.test]
+    return linear_scores(fold.E, Y[fold.train], ridge, own)(fold.E_new)

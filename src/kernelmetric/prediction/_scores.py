@@ -1,0 +1,167 @@
+"""Linear scores of learned coordinates, and how much each score counts beside others."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import linalg
+from scipy.optimize import lsq_linear
+from scipy.special import log_softmax
+from sklearn.linear_model import Ridge
+
+from kernelmetric.compute import to_numpy
+from kernelmetric.kernelized import Kernelized
+
+_LEAST_KEPT = 1e-6  # of a residual
+_LOST = 1e-3  # of predictions, by a map
+OWN = 0.0  # in place of a ridge: the predictions that the space is made of
+RIDGES = (1e-6, 1e-3, 1e-1)  # of the mean variance of a coordinate
+_MOST_STEPS = 30  # of Newton's, and halvings of one
+_ENOUGH = 1e-9  # what a step would lower the loss by, relative
+
+
+class LinearScores(NamedTuple):
+    """An affine map of learned coordinates: a matrix (r, p) and an offset."""
+
+    coef: np.ndarray
+    intercept: np.ndarray
+
+    def __call__(self, E: np.ndarray) -> np.ndarray:
+        return E @ self.coef + self.intercept
+
+
+def linear_scores(
+    E: np.ndarray, Y: np.ndarray, ridge: float, mass: np.ndarray | None = None
+) -> LinearScores:
+    """Ridge regression of Y on learned coordinates; relative to n times their mean variance."""
+    level = float(np.mean(np.var(E, axis=0))) or 1.0
+    n = len(E) if mass is None else float(np.sum(mass))
+    model = Ridge(alpha=ridge * level * n, solver="cholesky").fit(E, Y, sample_weight=mass)
+    p = Y.shape[1]
+    return LinearScores(
+        np.ascontiguousarray(np.reshape(model.coef_, (p, -1)).T), np.reshape(model.intercept_, p)
+    )
+
+
+def own_scores(
+    metric: Any, E: np.ndarray, y: np.ndarray, n_classes: int, mass: np.ndarray | None = None
+) -> LinearScores | None:
+    """The predictions that a metric's space is made of, on learned coordinates; None without any.
+
+    They are ±1 for each class; where ``n_classes`` is zero, numbers in the units of y.
+    """
+    if not isinstance(metric, Kernelized):  # nor one that is frozen: its classes are no codes
+        return None
+    space: Any = metric.space_
+    predictor = getattr(space, "predictor_", None)
+    if predictor is None or (space.classes_ is None) != (n_classes == 0):
+        return None
+    L = to_numpy(metric.components_).astype(np.float64)
+    coef = np.linalg.lstsq(L.T, predictor, rcond=None)[0]
+    # A map that lost one of their directions cannot give them back.
+    if np.linalg.norm(L.T @ coef - predictor) > _LOST * np.linalg.norm(predictor):
+        return None
+    if n_classes:
+        wide, intercept = np.zeros((len(coef), n_classes)), np.full(n_classes, -1.0)
+        columns = space.classes_.astype(int)
+        wide[:, columns], intercept[columns] = coef, space.means_
+        return LinearScores(wide, intercept)
+    roots = np.ones(len(E)) if mass is None else np.sqrt(mass)
+    said = roots[:, None] * np.column_stack([E @ coef, np.ones(len(E))])
+    fitted = np.linalg.lstsq(said, roots * y, rcond=None)[0]
+    return LinearScores(coef @ fitted[:-1, None], fitted[-1:])
+
+
+def left_out_scores(
+    E: np.ndarray, Y: np.ndarray, ridge: float, mass: np.ndarray | None = None
+) -> np.ndarray:
+    """What :func:`linear_scores` of all other rows would say of each row."""
+    roots = np.ones(len(E)) if mass is None else np.sqrt(mass)
+    q = roots / np.linalg.norm(roots)
+    fitted = linear_scores(E, Y, ridge, mass)(E)
+    A = E - (q * roots) @ E / np.sum(q * roots)
+    level = float(np.mean(np.var(E, axis=0))) or 1.0
+    A = roots[:, None] * A
+    G = A.T @ A + ridge * level * np.sum(roots**2) * np.eye(E.shape[1])
+    moved = np.einsum("ij,ji->i", A, np.linalg.solve(G, A.T)) + q**2
+    return Y - (Y - fitted) / np.maximum(1.0 - moved, _LEAST_KEPT)[:, None]
+
+
+class Combination(NamedTuple):
+    """Non-negative weights of scores, biases of the classes, and the loss on points held out."""
+
+    weights: np.ndarray
+    biases: np.ndarray
+    loss: float
+
+
+def log_odds(
+    scores: np.ndarray, codes: np.ndarray, usual: np.ndarray, mass: np.ndarray | None = None
+) -> Combination:
+    """Weights w and biases b of the most likely ``p_c ∝ exp(Σ_f w_f s_cf + b_c)``.
+
+    This is Platt's and temperature scaling at once, for several scores (n, c, f). A normal prior of
+    variance one stands around the usual weights and around no bias.
+    """
+    c, f = scores.shape[1:]
+    start = np.concatenate([usual, np.zeros(c)])
+    hit = (codes[:, None] == np.arange(c)).astype(np.float64)
+    m = np.ones(len(codes)) if mass is None else mass
+
+    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        logs = log_softmax(scores @ theta[:f] + theta[f:], axis=1)
+        away = theta - start
+        return float(-m @ logs[hit > 0] + 0.5 * away @ away), logs
+
+    theta = start
+    value, logs = loss(theta)
+    for _ in range(_MOST_STEPS):
+        slope, H = _derivatives(scores, np.exp(logs), hit, m)
+        slope += theta - start
+        free = np.append((theta[:f] > 0) | (slope[:f] < 0), np.ones(c, dtype=bool))
+        step = np.zeros_like(theta)
+        step[free] = -linalg.solve(H[np.ix_(free, free)], slope[free], assume_a="pos")
+        if -slope @ step <= _ENOUGH * max(1.0, abs(value)):
+            break
+        for halved in 0.5 ** np.arange(_MOST_STEPS):
+            after = theta + halved * step
+            after[:f] = np.maximum(after[:f], 0.0)
+            lower, logs_after = loss(after)
+            if lower < value:
+                break
+        else:
+            break
+        theta, value, logs = after, lower, logs_after
+    return Combination(theta[:f], theta[f:], value)
+
+
+def _derivatives(
+    scores: np.ndarray, P: np.ndarray, hit: np.ndarray, m: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gradient and Hessian of the log-loss with the prior, by weights and then by biases."""
+    f, c = scores.shape[2], P.shape[1]
+    excess, mP = m[:, None] * (P - hit), m[:, None] * P
+    about = scores - np.einsum("ic,icf->if", P, scores)[:, None, :]
+    H = np.eye(f + c)
+    weighted = mP[:, :, None] * about
+    H[:f, :f] += np.tensordot(weighted, about, axes=([0, 1], [0, 1]))
+    H[:f, f:] += weighted.sum(axis=0).T
+    H[f:, :f] = H[:f, f:].T
+    H[f:, f:] += np.diag(mP.sum(axis=0)) - mP.T @ P
+    return np.concatenate([np.tensordot(excess, scores, axes=2), excess.sum(axis=0)]), H
+
+
+def sum_of_numbers(
+    scores: np.ndarray, y: np.ndarray, usual: np.ndarray, mass: np.ndarray | None = None
+) -> Combination:
+    """Weights of least squares for several predictions of a number, held near the usual ones."""
+    level, centre = np.average(scores, axis=0, weights=mass), np.average(y, weights=mass)
+    A, b = scores - level, y - centre
+    noise = float(np.sqrt(np.average((b - A @ usual) ** 2, weights=mass))) or 1.0
+    if mass is not None:
+        A, b = np.sqrt(mass)[:, None] * A, np.sqrt(mass) * b
+    rows, right = np.vstack([A, noise * np.eye(len(usual))]), np.append(b, noise * usual)
+    weights = lsq_linear(rows, right, bounds=(0.0, np.inf)).x
+    loss = float(np.sum((rows @ weights - right) ** 2))
+    return Combination(weights, np.array([centre - level @ weights]), loss)

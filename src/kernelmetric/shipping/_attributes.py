@@ -1,0 +1,116 @@
+"""The attributes of one object of a file: kinds of numbers, sides that agree, a sentence if not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from kernelmetric.compute import to_numpy
+
+
+def _ascending(a: np.ndarray) -> bool:
+    return not np.any(np.diff(a, axis=0) < 0)
+
+
+# Kinds of arrays: words for the message, kinds of dtypes, and what must hold for the numbers.
+_KINDS: dict[str, tuple[str, str, Callable[[np.ndarray], Any]]] = {
+    "finite": ("finite numbers", "f", np.isfinite),
+    "number": ("numbers, none of them infinite", "f", lambda a: ~np.isinf(a)),
+    "scale": ("positive numbers", "f", lambda a: ~np.isinf(a) & ~(a <= 0)),
+    "variance": ("finite numbers from 0 on", "f", lambda a: np.isfinite(a) & (a >= 0)),
+    "ascending": ("ascending numbers", "f", lambda a: np.isfinite(a) & _ascending(a)),
+    "quantile": ("ascending columns", "f", lambda a: ~np.isinf(a) & _ascending(a)),
+    "count": ("integers from 0 on", "iu", lambda a: a >= 0),
+    "code": ("integers from -1 on", "iu", lambda a: a >= -1),
+    "sign": ("numbers 1 and -1", "fi", lambda a: np.abs(a) == 1),
+    "any": ("an array", "biufUO", lambda a: True),
+}
+
+
+class Attributes:
+    """The attributes of an object; ``sides`` are the lengths of arrays known so far, by letter."""
+
+    def __init__(self, value: Any):
+        self.value, self.state = value, vars(value)
+        self.sides: dict[str, int] = {}
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """One attribute."""
+        return self.state.get(name, default)
+
+    def require(self, good: Any, name: str, expected: str) -> None:
+        """Refuse an attribute that is not good, with a word on what was expected."""
+        if not good:
+            got = self.get(name)
+            got = f"array of shape {got.shape}" if getattr(got, "ndim", 0) == 2 else got
+            shown = " ".join(str(got).split())[:80]
+            where = f"{type(self.value).__name__}.{name}"
+            raise ValueError(f"Got {where}={shown}, but expected {expected}.")
+
+    def require_all(self, names: Iterable[str]) -> None:
+        """Refuse an object without these attributes."""
+        for name in names:
+            self.require(self.get(name) is not None, name, "what a fit leaves")
+
+    def part(self, name: str, kind: type) -> None:
+        """Refuse an attribute that is neither None nor of a class."""
+        found = self.get(name)
+        self.require(found is None or isinstance(found, kind), name, f"one of {kind.__name__}")
+
+    def number(self, name: str, low: float = -np.inf, high: float = np.inf) -> None:
+        """Refuse an attribute that is no finite number of a range."""
+        found = self.get(name)
+        good = isinstance(found, float | int | np.floating) and np.isfinite(found)
+        self.require(good and low <= found <= high, name, f"a number from {low} to {high}")
+
+    def array(self, name: str, wanted: str, array: Any = None) -> None:
+        """Refuse an array of other numbers than wanted, or of other sides than those known.
+
+        "finite r d" are finite numbers of shape (r, d), "count<c n" integers from 0 below side c.
+        """
+        where, sides = f"{type(self.value).__name__}.{name}", self.sides
+        kind, *letters = wanted.split()
+        kind, _, bound = kind.partition("<")
+        words, dtypes, holds = _KINDS[kind]
+        array = self.get(name) if array is None else array
+        array = to_numpy(array) if hasattr(array, "detach") else array  # a torch tensor, to save
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in dtypes:
+            got = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+            raise ValueError(f"Got {where} of {got}, but expected an array of {words}.")
+        if array.dtype.kind == "f" and array.dtype.itemsize < 4:
+            raise ValueError(f"Got {where} of {array.dtype}, but expected float32 or float64.")
+        shape = tuple(map(self._side, letters, array.shape))
+        if array.ndim != len(letters) or shape != array.shape:
+            raise ValueError(
+                f"Got {where} of shape {array.shape}, but expected {' x '.join(letters)} with "
+                f"{sides}, the sides of its other attributes."
+            )
+        limit = sides.get(bound, 0) if bound else np.inf
+        if not np.all(holds(array)) or (bound and np.any(array >= limit)):
+            below = f" below {limit}" if bound else ""
+            raise ValueError(f"Got {where} with other values, but expected {words}{below}.")
+
+    def _side(self, letter: str, got: int) -> int:
+        """The length that a letter stands for; any where it is * or not known yet."""
+        if letter == "*":
+            return got
+        return int(letter) if letter.isdigit() else self.sides.setdefault(letter, got)
+
+
+# What attributes must be like, by class: kinds and sides of arrays, or a class, with their names.
+Table = dict[type, dict[Any, str]]
+# Which functions look at the attributes of which classes besides.
+Checks = tuple[tuple[Any, Callable[[Attributes], None]], ...]
+
+
+def is_count(value: Any) -> bool:
+    """Whether a value is a whole number from 0 on."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return whole and bool(value >= 0)
+
+
+def are_texts(items: Any) -> bool:
+    """Whether all items are strings."""
+    return all(isinstance(item, str) for item in items)
