@@ -32,8 +32,9 @@ from kernelmetric import (
     Nystroem,
     datasets,
 )
-from kernelmetric.compute import nca_loss, nearest_neighbors
+from kernelmetric.compute import nearest_neighbors
 from kernelmetric.compute.backends._native import exponentials
+from kernelmetric.compute.reductions import nca_loss
 from kernelmetric.kernels import rbf_widths
 from pairs import solved
 
@@ -232,7 +233,7 @@ for _case in ("digits", "mnist-4000"):
 
 def lmnn_value(L: np.ndarray, X: np.ndarray, y: np.ndarray) -> float:
     """The objective with k = 3, c = 1 and targets by Euclidean distance, at a given map."""
-    from kernelmetric.compute import mine_impostors
+    from kernelmetric.compute.reductions import mine_impostors
     from kernelmetric.graphs import target_neighbors
 
     order = np.argsort(y, kind="stable")

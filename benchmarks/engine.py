@@ -55,7 +55,7 @@ def lmnn(n: int):
 
 def neighbours(classes: int):
     """Neighbours of 6,000 points within their classes and outside."""
-    from kernelmetric.compute import class_neighbors
+    from kernelmetric.compute.reductions import class_neighbors
 
     X, _ = blobs(6000)
     codes = np.arange(len(X)) % classes

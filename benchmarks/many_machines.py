@@ -38,7 +38,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from kernelmetric import LMNN, RBF, Nystroem
-from kernelmetric.compute import CollectionsMixin, nca_loss, nearest_neighbors, one_thread
+from kernelmetric.compute import CollectionsMixin, nearest_neighbors, one_thread
+from kernelmetric.compute.reductions import nca_loss
 
 HERE = Path(__file__).parent
 SHAPES = {

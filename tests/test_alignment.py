@@ -14,7 +14,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernelmetric.compute import gram_products, memory_budget
+from kernelmetric.compute import memory_budget
+from kernelmetric.compute.reductions import gram_products
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernels import (
     RBF,

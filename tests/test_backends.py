@@ -10,23 +10,10 @@ import pytest
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from kernelmetric.compute import (
-    BlockProduct,
-    _execute,
-    _threads,
-    class_neighbors,
-    gram_products,
-    lmnn_hinge,
-    mine_impostors,
-    mine_softmax,
-    nca_loss,
-    nca_loss_on,
-    nearest_neighbors,
-    softmax_reduction,
-    subspace_distances,
-)
+from kernelmetric.compute import _execute, _threads, nearest_neighbors
 from kernelmetric.compute.backends import ArrayAPI, NumPy, backend_of
 from kernelmetric.compute.reductions import (
+    BlockProduct,
     _gram_products,
     _impostors,
     _mining,
@@ -37,6 +24,15 @@ from kernelmetric.compute.reductions import (
     _symmetric,
     _triplets,
     _truncated,
+    class_neighbors,
+    gram_products,
+    lmnn_hinge,
+    mine_impostors,
+    mine_softmax,
+    nca_loss,
+    nca_loss_on,
+    softmax_reduction,
+    subspace_distances,
 )
 from kernelmetric.compute.reductions._listed import lmnn_hinge_on
 from kernelmetric.graphs import target_neighbors

@@ -8,14 +8,7 @@ import pytest
 from sklearn.utils.multiclass import check_classification_targets
 
 from kernelmetric import LDA, memory_budget
-from kernelmetric.compute import (
-    _budget,
-    _machine,
-    check_labels,
-    check_points,
-    mine_impostors,
-    squared_distances,
-)
+from kernelmetric.compute import _budget, _machine, check_labels, check_points, squared_distances
 from kernelmetric.compute._budget import (
     itemsize_of,
     parse_bytes,
@@ -24,12 +17,13 @@ from kernelmetric.compute._budget import (
     tile_rows,
 )
 from kernelmetric.compute.reductions import (
-    _pruned,
+    _distances,
     _selection,
     _softmax,
     _symmetric,
     _triplets,
     _truncated,
+    mine_impostors,
 )
 
 MB = 10**6
@@ -200,11 +194,11 @@ def test_ties_go_to_the_earlier_column(k, m):
 
 @pytest.mark.parametrize("bytes_gathered", [1, 100, 2**22])
 def test_short_distances_are_gathered_a_row_at_least(bytes_gathered, monkeypatch):
-    monkeypatch.setattr(_pruned, "_GATHER_BYTES", bytes_gathered)
+    monkeypatch.setattr(_distances, "_CHUNK_BYTES", bytes_gathered)
     rng = np.random.RandomState(0)
     P, Q = rng.randn(9, 5), rng.randn(4, 5)
     rows, columns = np.repeat(np.arange(4), 9), np.tile(np.arange(9), 4)
-    found = _pruned._short_squares(P, Q, rows, columns)
+    found = _distances.dense_pair_squares(Q, P, rows, columns, wide=False)
     np.testing.assert_allclose(found.reshape(4, 9), squared_distances(Q, P), rtol=1e-9)
 
 

@@ -30,7 +30,7 @@ from kernelmetric import (
     Nystroem,
     memory_budget,
 )
-from kernelmetric.compute import lmnn_hinge, nca_loss
+from kernelmetric.compute.reductions import lmnn_hinge, nca_loss
 from kernelmetric.graphs import target_neighbors
 
 pytestmark = pytest.mark.usefixtures("deadline")

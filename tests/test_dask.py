@@ -722,10 +722,10 @@ def test_an_array_that_was_written_into_is_sent_again():
 
 
 def test_an_array_that_its_maker_keeps_is_not_looked_through_again(monkeypatch):
-    from kernelmetric.compute import kept
+    from kernelmetric.compute import read_only
     from kernelmetric.compute.backends.dask import _tiles
 
-    array, known = kept(np.zeros((300, 300))), {}
+    array, known = read_only(np.zeros((300, 300))), {}
     with pytest.raises(ValueError, match="read-only"):
         array[3, 4] = 1.0
     monkeypatch.setattr(_tiles.zlib, "crc32", None)
@@ -735,12 +735,12 @@ def test_an_array_that_its_maker_keeps_is_not_looked_through_again(monkeypatch):
     array.flags.writeable = True
     assert not sent.is_of(array)  # somebody may have written into it
     view = np.zeros((300, 300))[:]
-    assert kept(view).flags.writeable  # its memory is another's
+    assert read_only(view).flags.writeable  # its memory is another's
 
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_a_large_array_goes_to_workers_for_little_work_only_if_it_is_kept(keep, monkeypatch):
-    from kernelmetric.compute import kept
+    from kernelmetric.compute import read_only
     from kernelmetric.compute.backends.dask._tiles import Cluster
 
     array, sent = np.zeros(12_500_000), []
@@ -749,7 +749,7 @@ def test_a_large_array_goes_to_workers_for_little_work_only_if_it_is_kept(keep, 
     monkeypatch.setattr(cluster, "_threads", lambda: ["one", "two"])
     monkeypatch.setattr(cluster, "_futures", lambda arrays, new: sent.extend(new))
     monkeypatch.setattr(cluster, "_results", lambda tasks: (x for x in ()))
-    work = partial(np.add, kept(array) if keep else array)
+    work = partial(np.add, read_only(array) if keep else array)
     assert cluster.share(work, [0.0, 1.0], 4e9, print) is keep
     assert [one is array for one in sent] == [True] * keep
 

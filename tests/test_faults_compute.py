@@ -14,9 +14,6 @@ from scipy.spatial.distance import cdist
 import kernelmetric.compute as room
 from kernelmetric import KPCA, memory_budget
 from kernelmetric.compute import (
-    BlockProduct,
-    Listed,
-    Triplets,
     _arrays,
     _budget,
     _execute,
@@ -26,27 +23,18 @@ from kernelmetric.compute import (
     block_budget,
     check_labels,
     check_points,
-    class_neighbors,
-    gram_products,
-    lmnn_at_lengths,
-    lmnn_hinge,
     map_points,
     median_squared_distance,
-    mine_impostors,
-    mine_softmax,
-    nca_loss,
-    nca_loss_on,
     nearest_neighbors,
     require_memory,
-    row_products,
-    sampled_squared_distances,
-    softmax_reduction,
-    subspace_distances,
     unchanged_on_failure,
 )
 from kernelmetric.compute._budget import current_budget
 from kernelmetric.compute.backends import _native, backend_of
 from kernelmetric.compute.reductions import (
+    BlockProduct,
+    Listed,
+    Triplets,
     _distances,
     _gram_products,
     _impostors,
@@ -59,6 +47,18 @@ from kernelmetric.compute.reductions import (
     _symmetric,
     _table,
     _triplets,
+    class_neighbors,
+    gram_products,
+    lmnn_at_lengths,
+    lmnn_hinge,
+    mine_impostors,
+    mine_softmax,
+    nca_loss,
+    nca_loss_on,
+    row_products,
+    sampled_squared_distances,
+    softmax_reduction,
+    subspace_distances,
 )
 from kernelmetric.compute.reductions._listed import lmnn_hinge_on
 

@@ -12,7 +12,7 @@ import pytest
 import kernelmetric
 import kernelmetric.solvers
 from kernelmetric import ITML, LMNN, LPP, MMC, RCA, IdealizedKernel, Pairs
-from kernelmetric.compute import sampled_squared_distances
+from kernelmetric.compute.reductions import sampled_squared_distances
 from kernelmetric.graphs import rows_by_place
 from kernelmetric.learners import _idealized_choice as choice
 from kernelmetric.learners import _margin as margin

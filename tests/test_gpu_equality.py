@@ -26,7 +26,7 @@ from kernelmetric import (
     memory_budget,
     use_device,
 )
-from kernelmetric.compute import class_neighbors, lmnn_hinge, mine_impostors, nca_loss
+from kernelmetric.compute.reductions import class_neighbors, lmnn_hinge, mine_impostors, nca_loss
 from kernelmetric.learners import (
     ITML,
     LMCA,

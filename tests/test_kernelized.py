@@ -36,7 +36,7 @@ from kernelmetric import (
     RandomFeatures,
     memory_budget,
 )
-from kernelmetric.compute import class_neighbors
+from kernelmetric.compute.reductions import class_neighbors
 from kernelmetric.datasets import make_fig2_circles, make_fig2_hyperbolas
 from kernelmetric.kernels import Precomputed
 from kernelmetric.selection import RidgeKPCA

@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from kernelmetric import DNE, KPCA, LMCA, LMNN, NCA, RBF, Kernelized, memory_budget
-from kernelmetric.compute import class_neighbors
+from kernelmetric.compute.reductions import class_neighbors
 from kernelmetric.datasets import make_fig2_circles
 from kernelmetric.learners._descent import _discriminant_directions
 from kernelmetric.solvers import minimize_lbfgs

@@ -5,10 +5,10 @@ import pickle
 import numpy as np
 import pytest
 
-from kernelmetric.compute import Triplets, _threads, lmnn_step_on, nca_loss
+from kernelmetric.compute import _threads
 from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute.backends import _native
-from kernelmetric.compute.reductions import _listed
+from kernelmetric.compute.reductions import Triplets, _listed, lmnn_step_on, nca_loss
 from kernelmetric.compute.reductions._listed import lmnn_hinge_on
 
 LOW, HIGH = -70.0, 60.0

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import BlockProduct
+from kernelmetric.compute.reductions import BlockProduct
 from kernelmetric.graphs import laplacian, neighbor_graph
 from kernelmetric.solvers import Eigenpairs, smallest_eigenvectors
 

@@ -6,8 +6,8 @@ from sklearn.base import clone
 from sklearn.metrics import pairwise_distances
 
 from kernelmetric import LDA, Kernelized, TransductiveDistance
-from kernelmetric.compute import class_neighbors, lmnn_hinge, nca_loss
 from kernelmetric.compute.backends import backend_of
+from kernelmetric.compute.reductions import class_neighbors, lmnn_hinge, nca_loss
 from kernelmetric.kernels import RBF, Delta, FunctionKernel, Precomputed, Rescaled
 from kernelmetric.selection import RidgeKPCA
 from kernelmetric.spaces import KPCA, Nystroem, RandomFeatures

@@ -11,14 +11,19 @@ if "triton" not in sys.modules and not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 pytest.importorskip("triton")
 
-from kernelmetric.compute import class_neighbors, lmnn_hinge, nca_loss, nearest_neighbors  # noqa: E402
+from kernelmetric.compute import nearest_neighbors  # noqa: E402
 from kernelmetric.compute.backends import cuda  # noqa: E402
 from kernelmetric.compute.backends.cuda import _halves  # noqa: E402
 from kernelmetric.compute.backends.cuda._halves import halves, plan  # noqa: E402
 from kernelmetric.compute.backends.cuda._hinge import hinge_sums  # noqa: E402
 from kernelmetric.compute.backends.cuda._nearest import pair_squares, ranked, smallest  # noqa: E402
 from kernelmetric.compute.backends.cuda._softmax import softmax_sums  # noqa: E402
-from kernelmetric.compute.reductions import _softmax  # noqa: E402
+from kernelmetric.compute.reductions import (  # noqa: E402
+    _softmax,
+    class_neighbors,
+    lmnn_hinge,
+    nca_loss,
+)
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 pytestmark = [

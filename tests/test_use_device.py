@@ -22,7 +22,7 @@ from kernelmetric import (
     TransductiveDistance,
     use_device,
 )
-from kernelmetric.compute import home, memory_budget, there
+from kernelmetric.compute import memory_budget, there, to_host
 from kernelmetric.compute._budget import current_budget
 from kernelmetric.compute.backends import cuda
 from kernelmetric.compute.reductions import _centres
@@ -39,7 +39,7 @@ def test_without_torch_a_sentence_says_what_to_install(monkeypatch):
 def test_outside_nothing_moves():
     X = np.eye(2)
     assert there(X) is X
-    assert home(X) is X
+    assert to_host(X) is X
 
 
 @pytest.mark.torch

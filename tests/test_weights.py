@@ -26,15 +26,9 @@ from kernelmetric import (
     Quadruplets,
     Triplets,
 )
-from kernelmetric.compute import Triplets as CountedTriplets
-from kernelmetric.compute import (
-    Weights,
-    lmnn_hinge,
-    mine_impostors,
-    nca_loss,
-    weigh,
-    weighted_quantiles,
-)
+from kernelmetric.compute import Weights, weigh, weighted_quantiles
+from kernelmetric.compute.reductions import Triplets as CountedTriplets
+from kernelmetric.compute.reductions import lmnn_hinge, mine_impostors, nca_loss
 from kernelmetric.compute.reductions._listed import lmnn_hinge_on
 from kernelmetric.graphs import neighbor_parts, target_neighbors
 from kernelmetric.learners._mlkr import mlkr_loss

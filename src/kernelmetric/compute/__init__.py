@@ -32,24 +32,19 @@ from kernelmetric.compute._arrays import (
     in_library_of,
     is_single,
     is_sparse,
-    kept,
     l1_distances,
     label_column,
     like,
     location_of,
     namespace,
+    read_only,
     refuse_twins,
     streamed,
     take_rows,
     to_numpy,
     widened,
 )
-from kernelmetric.compute._budget import (
-    block_budget,
-    memory_budget,
-    require_memory,
-    tile_bytes,
-)
+from kernelmetric.compute._budget import block_budget, memory_budget, require_memory, tile_bytes
 from kernelmetric.compute._device import device_in_use, device_like, there, use_device
 from kernelmetric.compute._execute import (
     map_rows,
@@ -71,17 +66,12 @@ from kernelmetric.compute._far_cells import (
 from kernelmetric.compute._methods import (
     CollectionsMixin,
     DeviceMixin,
-    anywhere,
-    home,
-    there_and_back,
+    on_clusters,
+    on_devices,
+    to_host,
     unchanged_on_failure,
 )
-from kernelmetric.compute._refusals import (
-    refuse_masked,
-    refuse_text,
-    refuse_unsaid,
-    rounded_column,
-)
+from kernelmetric.compute._refusals import refuse_masked, refuse_text, refuse_unsaid, rounded_column
 from kernelmetric.compute._threads import (
     available_threads,
     calm_around,
@@ -102,38 +92,22 @@ from kernelmetric.compute._weights import (
     with_classes,
 )
 from kernelmetric.compute.backends import backend_of
-from kernelmetric.compute.reductions._centres import centres_there
 from kernelmetric.compute.reductions._distances import (
     median_squared_distance,
     overflow_error,
     pair_squares,
-    sampled_squared_distances,
     squared_distances,
 )
-from kernelmetric.compute.reductions._gram_products import GramProducts, gram_products, row_products
-from kernelmetric.compute.reductions._impostors import lmnn_hinge
-from kernelmetric.compute.reductions._listed import lmnn_step_on
-from kernelmetric.compute.reductions._mining import lmnn_at_lengths, mine_impostors
-from kernelmetric.compute.reductions._neighbors import class_neighbors, nearest_neighbors
-from kernelmetric.compute.reductions._products import BlockProduct, map_points, product
-from kernelmetric.compute.reductions._softmax import nca_loss, softmax_reduction
-from kernelmetric.compute.reductions._subspaces import subspace_distances
-from kernelmetric.compute.reductions._symmetric import softmax_bytes
-from kernelmetric.compute.reductions._triplets import Triplets
-from kernelmetric.compute.reductions._truncated import Listed, mine_softmax, nca_loss_on
+from kernelmetric.compute.reductions._neighbors import nearest_neighbors
+from kernelmetric.compute.reductions._products import map_points, product
 
 __all__ = [
-    "BlockProduct",
     "CollectionsMixin",
     "DeviceMixin",
     "FarCellWarning",
-    "GramProducts",
-    "Listed",
-    "Triplets",
     "Weighed",
     "Weights",
     "all_finite",
-    "anywhere",
     "as_points",
     "available_threads",
     "backend_of",
@@ -141,11 +115,9 @@ __all__ = [
     "calm_around",
     "calm_blas",
     "calm_if_small",
-    "centres_there",
     "check_labels",
     "check_points",
     "checked_weights",
-    "class_neighbors",
     "classes_of",
     "coded_labels",
     "deprecated",
@@ -156,36 +128,29 @@ __all__ = [
     "far_cells",
     "far_columns",
     "farthest_column",
-    "gram_products",
-    "home",
     "in_library_of",
     "is_single",
     "is_sparse",
-    "kept",
     "l1_distances",
     "label_column",
     "like",
-    "lmnn_at_lengths",
-    "lmnn_hinge",
-    "lmnn_step_on",
     "location_of",
     "map_points",
     "map_rows",
     "median_squared_distance",
     "memory_budget",
     "mention_far_cells",
-    "mine_impostors",
-    "mine_softmax",
     "moved",
     "namespace",
-    "nca_loss",
-    "nca_loss_on",
     "nearest_neighbors",
+    "on_clusters",
+    "on_devices",
     "one_thread",
     "over_rows",
     "overflow_error",
     "pair_squares",
     "product",
+    "read_only",
     "refuse_masked",
     "refuse_streams",
     "refuse_text",
@@ -194,21 +159,16 @@ __all__ = [
     "refuse_unsaid",
     "require_memory",
     "rounded_column",
-    "row_products",
     "rows_of",
-    "sampled_squared_distances",
     "silent_about_far_cells",
-    "softmax_bytes",
-    "softmax_reduction",
     "squared_distances",
     "streamed",
-    "subspace_distances",
     "sum_entries",
     "sum_rows",
     "take_rows",
     "there",
-    "there_and_back",
     "tile_bytes",
+    "to_host",
     "to_numpy",
     "unchanged_on_failure",
     "unweighed",

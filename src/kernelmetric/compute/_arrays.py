@@ -62,15 +62,15 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
     return backend_of(X).take_rows(X, rows)
 
 
-def kept(array: Any) -> Any:
+def read_only(array: Any) -> Any:
     """An array that its maker keeps and nobody writes into: no cluster need compare its copies."""
     if isinstance(array, np.ndarray) and array.base is None:
         array.flags.writeable = False
     return array
 
 
-def is_kept(array: np.ndarray) -> bool:
-    """Whether nobody writes into an array, as :func:`kept` has it."""
+def is_read_only(array: np.ndarray) -> bool:
+    """Whether nobody writes into an array, as :func:`read_only` has it."""
     return array.base is None and not array.flags.writeable
 
 

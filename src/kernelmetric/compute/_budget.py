@@ -1,18 +1,9 @@
 """How much memory a block may take, and what is refused because it cannot fit.
 
-The budget is a quarter of the memory of the machine, or of the container that the process lives
-in, unless the caller says otherwise::
-
-    with memory_budget("500MB"):
-        metric.fit(X, y)
-
-It decides how large blocks are, so how fast the work is, and nothing else: precision, rank and
-algorithm follow from the data and the parameters. What needs an array in full, and the budget or
-the free memory does not hold it, is refused before it starts (:func:`require_memory`). While a
-method works on a CUDA device (:func:`working_on`), the same holds for the memory of that device.
-
-A context variable carries the budget, so threads and tasks do not disturb each other. The
-environment variable ``KERNELMETRIC_MEMORY`` sets it for a whole process.
+The budget is a quarter of the memory of the machine, or of its container, unless the user says
+otherwise by ``memory_budget`` or the environment variable ``KERNELMETRIC_MEMORY``. It decides how
+large blocks are, and nothing else. What needs an array in full is refused where neither the budget
+nor the free memory, of a CUDA device too, holds it (:func:`require_memory`).
 """
 
 from __future__ import annotations
@@ -76,10 +67,7 @@ def memory_budget(size: int | float | str) -> Iterator[int]:
 
 @contextmanager
 def block_budget(n_bytes: int) -> Iterator[int]:
-    """Make blocks smaller inside the ``with`` block, and refuse nothing for it.
-
-    For processes that share the machine: what fits into memory as a whole stays allowed.
-    """
+    """Make blocks smaller inside the ``with`` block, and refuse nothing for it."""
     token = _BLOCKS.set(n_bytes)
     try:
         yield n_bytes
@@ -127,10 +115,7 @@ def _chosen_budget() -> int | None:
 
 
 def row_blocks(n_rows: int, bytes_per_row: float, *, most: int | None = None) -> Iterator[slice]:
-    """Cut ``range(n_rows)`` into consecutive slices that each fit the memory budget.
-
-    ``bytes_per_row`` counts all temporaries; ``most`` bounds the rows, for tiles within the cache.
-    """
+    """Cut ``range(n_rows)`` into slices within the memory budget, of ``most`` rows at most."""
     size = max(1, int(current_budget() // max(bytes_per_row, 1)))
     size = max(1, min(size, n_rows, most or n_rows))
     n_blocks = -(-n_rows // size)
@@ -157,8 +142,7 @@ def itemsize_of(X: Any) -> int:
 def require_memory(n_bytes: float, who: str, advice: str, *, in_full: float = 0.0) -> None:
     """Refuse work of ``n_bytes`` that cannot fit, before it starts; ``advice`` says what to try.
 
-    ``in_full`` bytes are arrays that no block size makes smaller: refused also when a budget that
-    the user chose is less.
+    ``in_full`` bytes are of arrays that no block makes smaller: a chosen budget must hold them.
     """
     if n_bytes > _ALWAYS_ALLOWED:
         free, where, room = _free_memory(), "", _room()

@@ -1,10 +1,8 @@
 """Work on blocks of rows or on tiles: run here, described by who needs it.
 
-A caller says what is done with some rows and what a row of it takes in memory. How many rows make
-a block, and in what order blocks are put together, is known in this room alone. Within it,
-reductions hand over functions of a tile, which threads may share: results are put together in an
-order fixed by the tiles, so they do not depend on how many threads there are. While a fit runs on a
-cluster, its workers share the tiles instead (:func:`run_elsewhere`).
+A caller says what is done with some rows and what a row of it takes in memory. Reductions hand over
+functions of a tile, which threads may share, or workers while a fit runs on a cluster
+(:func:`run_elsewhere`): results are put together in an order fixed by the tiles.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial, reduce
+from functools import reduce
 from itertools import pairwise
 from operator import add
 from typing import Any, TypeVar
@@ -34,10 +32,7 @@ _FLOPS_OF_ONE = 10.0  # what takes as long as an operation on a number that come
 
 @contextmanager
 def run_elsewhere(cluster: Any) -> Iterator[None]:
-    """Let a cluster run the tiles of what is inside; None is this process alone.
-
-    Its ``share`` returns False, and its ``sum_rows`` and ``map_rows`` None, where work stays here.
-    """
+    """Let a cluster run the tiles of what is inside; None is this process alone."""
     token = _ELSEWHERE.set(cluster)
     try:
         yield
@@ -48,20 +43,14 @@ def run_elsewhere(cluster: Any) -> Iterator[None]:
 def over_rows(
     work: Callable[[slice], Result], n_rows: int, bytes_per_row: float, *, most: int | None = None
 ) -> list[Result]:
-    """A list of what ``work`` gives for each slice of rows; a row gives the same in any block.
-
-    ``bytes_per_row`` counts all temporaries; ``most`` bounds the rows of a block.
-    """
+    """What ``work`` gives for each slice of rows; ``bytes_per_row`` counts all temporaries."""
     return [work(rows) for rows in row_blocks(n_rows, bytes_per_row, most=most)]
 
 
 def map_rows(
     work: Callable[[slice], Any], n_rows: int, bytes_per_row: float, *, most: int | None = None
 ) -> Any:
-    """One array from a function of a slice of rows that gives an array of as many rows.
-
-    ``bytes_per_row`` counts all temporaries; ``most`` bounds the rows of a block.
-    """
+    """One array from a function of a slice of rows that gives an array of as many rows."""
     cluster = _ELSEWHERE.get()
     rows_elsewhere = None if cluster is None else cluster.map_rows(work)
     if rows_elsewhere is not None:
@@ -91,8 +80,7 @@ def sum_rows(
 ) -> Any:
     """The sum, over slices of rows, of a number, an array, or a tuple of these.
 
-    Threads share the blocks where ``flops``, of all together, are many; the blocks and the order of
-    the sum are the same.
+    Threads share the blocks where ``flops``, of all together, are many; the order is the same.
     """
     cluster = _ELSEWHERE.get()
     sums_elsewhere = None if cluster is None else cluster.sum_rows(work, bytes_per_row, most)
@@ -100,10 +88,10 @@ def sum_rows(
         return sums_elsewhere[0]
     blocks = list(row_blocks(n_rows, bytes_per_row, most=most)) or [slice(0, 0)]
     n_threads = available_threads(flops)
-    total: list[Any] = []
+    total: list[Any] = [None]
 
     def take(part: Any) -> None:
-        total[:] = [(_added if isinstance(part, tuple) else add)(total[0], part) if total else part]
+        total[0] = added(total[0], part)
 
     if n_threads > 1 and worth_keeping(n_threads * blocks[0].stop * bytes_per_row):
         in_threads(work, blocks, flops, take)
@@ -116,10 +104,7 @@ def sum_rows(
 def over_tiles(
     work: Callable[[Item], Result], tiles: Sequence[Item], *, flops: float, host: bool = True
 ) -> list[Result]:
-    """Results of a tile function, in the order of the tiles; ``work`` only writes what it made.
-
-    ``flops`` is the cost of all tiles, ``host`` False where the library has threads of its own.
-    """
+    """Results of a tile function in order; ``host`` is False for libraries with own threads."""
     results: list[Result] = []
     if host:
         _shared(work, tiles, flops, results.append)
@@ -138,9 +123,8 @@ def sum_tiles(
     host: bool = True,
     once: Callable[[], Any] | None = None,
 ) -> tuple[Any, ...]:
-    """The sums of what a function gives for groups of tiles.
+    """The sums of what a function gives for groups of tiles, the same on any number of threads.
 
-    How tiles are grouped depends on them and on ``flops`` alone, so that sums are reproducible.
     ``once`` makes a first argument of ``work`` in each process, cheaper to make than to send.
     """
     if not (host and worth_threads(flops)):
@@ -190,8 +174,7 @@ def sum_entries(
 ) -> tuple[Any, ...]:
     """The sums of what a function gives for blocks of the entries of long vectors.
 
-    ``work`` gives a tuple of numbers and small arrays it made, and may write into its own entries.
-    Blocks depend on ``n_entries`` alone.
+    ``work`` gives a tuple of what it made, and may write into its own entries.
     """
     flops = _FLOPS_OF_ONE * operations * n_entries
     if n_entries <= _CACHED and not worth_threads(flops):
@@ -200,9 +183,9 @@ def sum_entries(
     blocks = [slice(k, min(k + _CACHED, n_entries)) for k in range(0, n_entries, _CACHED)]
     bounds = [len(blocks) * part // n_parts for part in range(n_parts + 1)]
     parts = [blocks[a:b] for a, b in pairwise(bounds) if a < b]
-    sums: list[tuple[Any, ...]] = []
-    in_threads(partial(_summed, work), parts, flops, sums.append)  # here: it may write into vectors
-    return reduce(_added, sums)
+    sums: list[tuple[Any, ...]] = []  # on this machine, as work may write into vectors
+    in_threads(lambda some: reduce(added, map(work, some)), parts, flops, sums.append)
+    return reduce(added, sums)
 
 
 def _shared(
@@ -219,12 +202,11 @@ def _shared(
         in_threads(work, items, flops, take)
 
 
-def _summed(work: Callable[[Item], tuple[Any, ...]], items: Sequence[Item]) -> tuple[Any, ...]:
-    return reduce(_added, map(work, items))
-
-
-def _added(total: tuple[Any, ...], parts: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(a + b for a, b in zip(total, parts, strict=True))
+def added(a: Any, b: Any) -> Any:
+    """The sum of two numbers, arrays or tuples of these; None is no sum yet."""
+    if a is None or b is None:
+        return b if a is None else a
+    return tuple(map(add, a, b)) if isinstance(a, tuple) else a + b
 
 
 def _equal_shares(

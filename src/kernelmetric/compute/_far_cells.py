@@ -27,11 +27,7 @@ class FarCellWarning(UserWarning):
 
 
 def far_cells(values: np.ndarray) -> np.ndarray:
-    """Which cells of a column are 100 times as far from its median as all others.
-
-    At most a tenth of the cells, and none of fewer than 20. Heavy tails seldom have such a gap: a
-    column of a Cauchy distribution once in a hundred, a logarithm of normal numbers never.
-    """
+    """Which cells of a column, a tenth at most, are 100 times as far from its median as others."""
     n = len(values)
     if n < _LEAST_CELLS:
         return np.zeros(n, dtype=bool)
@@ -44,10 +40,7 @@ def far_cells(values: np.ndarray) -> np.ndarray:
 
 
 def far_columns(X: Any) -> list[tuple[int, float]]:
-    """Columns with cells far from all others, and the farthest value of each, in O(n d) time.
-
-    Of more than 20,000 rows some are looked at; of other libraries' arrays none.
-    """
+    """Columns with cells far from all others, and the farthest value of each, of a NumPy array."""
     plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "fiu"  # without a mask
     if not plain or len(X) < _LEAST_CELLS or not X.shape[1]:
         return []

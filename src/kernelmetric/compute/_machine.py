@@ -1,8 +1,4 @@
-"""How much memory there is: of the machine, or of the container or limit the process lives in.
-
-A container sees the memory of the whole machine in ``/proc/meminfo``, but is killed at its own
-limit, which stands in the files of its control group. ``ulimit -v`` is a third bound.
-"""
+"""How much memory there is: of the machine, its container (a control group) or ``ulimit -v``."""
 
 from __future__ import annotations
 
@@ -11,31 +7,18 @@ import time
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 _ASSUMED = 4 * 10**9  # where the system does not tell
 _USABLE = 0.8  # of what is free: the rest goes to buffers of BLAS and to gaps between arrays
 _ROOT = Path("/")
 
 
-class _Files(NamedTuple):
-    """Where one version of control groups keeps its numbers."""
-
-    mount: str
-    limit: str
-    usage: str
-    cache: str  # the entry of memory.stat for pages that the kernel gives back when asked
-
-
-_VERSIONS = {
-    1: _Files(
-        "sys/fs/cgroup/memory",
-        "memory.limit_in_bytes",
-        "memory.usage_in_bytes",
-        "total_inactive_file",
-    ),
-    2: _Files("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
-}
+# Where each version of control groups keeps limit and use, and the entry of memory.stat for pages
+# that the kernel gives back when asked.
+_VERSION_1 = (
+    "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+)  # fmt: skip
+_VERSION_2 = "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"
 
 
 def total_memory() -> int:
@@ -50,23 +33,16 @@ def free_memory() -> int:
 
 @lru_cache(maxsize=8)
 def _total_memory(root: Path) -> int:
-    machine = _meminfo(root, "MemTotal:") or _pages("SC_PHYS_PAGES") or _ASSUMED
-    limits = [limit for limit, _ in _groups(root)]
-    return min([machine, *limits, *(limit for limit, _ in _address_space(root))])
+    machine = 1024 * _entry(root / "proc/meminfo", "MemTotal:") or _pages("SC_PHYS_PAGES")
+    limits = [limit for limit, _ in (*_groups(root), *_address_space(root))]
+    return min([machine or _ASSUMED, *limits])
 
 
 @lru_cache(maxsize=8)
 def _free_memory(root: Path, _second: int) -> int:
-    machine = _meminfo(root, "MemAvailable:") or _pages("SC_AVPHYS_PAGES") or _ASSUMED
-    bounds = [*_groups(root), *_address_space(root)]
-    return max(0, min([machine, *(limit - used for limit, used in bounds)]))
-
-
-def _meminfo(root: Path, entry: str) -> int | None:
-    for line in _lines(root / "proc/meminfo"):
-        if line.startswith(entry):
-            return int(line.split()[1]) * 1024
-    return None
+    machine = 1024 * _entry(root / "proc/meminfo", "MemAvailable:") or _pages("SC_AVPHYS_PAGES")
+    left = [limit - used for limit, used in (*_groups(root), *_address_space(root))]
+    return max(0, min([machine or _ASSUMED, *left]))
 
 
 def _pages(name: str) -> int | None:
@@ -80,27 +56,18 @@ def _groups(root: Path) -> Iterator[tuple[int, int]]:
     """Limit and use of every control group that the process lies in, the inner ones first."""
     for line in _lines(root / "proc/self/cgroup"):
         _, controllers, path = line.split(":", 2)
-        if not controllers:  # version 1 names at least one, or the hierarchy itself
-            files = _VERSIONS[2]
-        elif "memory" in controllers.split(","):
-            files = _VERSIONS[1]
-        else:
+        if controllers and "memory" not in controllers.split(","):
             continue
-        mount = root / files.mount
+        # version 1 names at least one controller, or the hierarchy itself
+        mount, limit_file, usage, cache = _VERSION_1 if controllers else _VERSION_2
         inside = Path(path.lstrip("/"))
         # A container may see its group as the root of the mount, under a path that is not there.
         for folder in dict.fromkeys([inside, *inside.parents, Path()]):
-            limit = _number(mount / folder / files.limit)
+            place = root / mount / folder
+            limit = _number(place / limit_file)
             if limit is not None:
-                yield limit, _in_use(mount / folder, files)
-
-
-def _in_use(folder: Path, files: _Files) -> int:
-    used = _number(folder / files.usage) or 0
-    for line in _lines(folder / "memory.stat"):
-        if line.startswith(files.cache + " "):
-            used -= int(line.split()[1])
-    return max(0, used)
+                used = (_number(place / usage) or 0) - _entry(place / "memory.stat", f"{cache} ")
+                yield limit, max(0, used)
 
 
 def _address_space(root: Path) -> Iterator[tuple[int, int]]:
@@ -110,13 +77,13 @@ def _address_space(root: Path) -> Iterator[tuple[int, int]]:
     except ImportError:  # not on Windows
         return
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if soft == resource.RLIM_INFINITY:
-        return
-    used = 0
-    for line in _lines(root / "proc/self/status"):
-        if line.startswith("VmSize:"):
-            used = int(line.split()[1]) * 1024
-    yield soft, used
+    if soft != resource.RLIM_INFINITY:
+        yield soft, 1024 * _entry(root / "proc/self/status", "VmSize:")
+
+
+def _entry(path: Path, name: str) -> int:
+    """The number behind a name at the beginning of a line; zero where there is none."""
+    return next((int(line.split()[1]) for line in _lines(path) if line.startswith(name)), 0)
 
 
 def _number(path: Path) -> int | None:

@@ -1,8 +1,7 @@
 """What happens around a public method: other libraries' data come in, NumPy arrays go out.
 
-A Dask array or data frame stands for chunks on the workers of a cluster, so the outermost method
-hands its arguments over to that backend. Tensors that went to a device come back as NumPy arrays,
-also those that an estimator keeps.
+The outermost method hands Dask collections over to that backend, and brings tensors that went to
+the device in use back as NumPy arrays, also those that an estimator keeps.
 """
 
 from __future__ import annotations
@@ -44,10 +43,7 @@ def _wrap(cls: type, names: tuple[str, ...], wrapper: Callable[..., Any]) -> Non
 
 @contextmanager
 def unchanged_on_failure(estimator: Any) -> Iterator[None]:
-    """Put an estimator back as it was when the work inside raises, or is interrupted.
-
-    Attributes are remembered, not copied: the work replaces arrays and writes into none.
-    """
+    """Put an estimator back as it was when the work inside raises, or is interrupted."""
     before = dict(vars(estimator))
     try:
         yield
@@ -57,7 +53,7 @@ def unchanged_on_failure(estimator: Any) -> Iterator[None]:
         raise
 
 
-def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
+def on_clusters(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method that takes Dask collections too, and refuses masked arrays."""
 
     @wraps(method)
@@ -72,12 +68,12 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def home(X: Any) -> Any:
+def to_host(X: Any) -> Any:
     """A tensor that went to the device in use as a NumPy array; the user's own tensors stay."""
     return _on_host(X, set()) if _INSIDE.get() else X
 
 
-def there_and_back(method: Callable[..., Any]) -> Callable[..., Any]:
+def on_devices(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method that returns NumPy arrays from the device in use, if it was given such."""
 
     @wraps(method)
@@ -90,9 +86,10 @@ def there_and_back(method: Callable[..., Any]) -> Callable[..., Any]:
             with working_on(tensors[0].device if tensors else device_in_use()):
                 result = method(self, *args, **options)
         except RuntimeError as error:
-            if _ran_out(error):
-                raise MemoryError(_too_much(error)) from None
-            raise
+            refusal = _out_of_memory(error)
+            if refusal is None:
+                raise
+            raise refusal from None
         finally:
             moved = _INSIDE.get()
             _INSIDE.reset(token)
@@ -103,17 +100,14 @@ def there_and_back(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _ran_out(error: RuntimeError) -> bool:
-    """Whether the memory of a device did not suffice: torch says so, or one of its libraries."""
+def _out_of_memory(error: RuntimeError) -> MemoryError | None:
+    """What torch, or one of its libraries, says of a device whose memory did not suffice."""
     words = str(error)
-    return type(error).__name__ == "OutOfMemoryError" or any(
-        sign in words for sign in ("CUDA error: out of memory", "_ALLOC_FAILED")
-    )
-
-
-def _too_much(error: Exception) -> str:
-    reason = str(error).partition("\n")[0].partition(". ")[0]
-    return (
+    signs = "CUDA error: out of memory", "_ALLOC_FAILED"
+    if type(error).__name__ != "OutOfMemoryError" and not any(sign in words for sign in signs):
+        return None
+    reason = words.partition("\n")[0].partition(". ")[0]
+    return MemoryError(
         f"The device has not so much memory ({reason}): expected work that fits. Try points of "
         "float32, a space of lower rank such as Nystroem(500), or the CPU."
     )
@@ -152,7 +146,7 @@ class CollectionsMixin:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        _wrap(cls, _ON_CLUSTERS, anywhere)
+        _wrap(cls, _ON_CLUSTERS, on_clusters)
 
 
 class DeviceMixin(CollectionsMixin):
@@ -160,4 +154,4 @@ class DeviceMixin(CollectionsMixin):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        _wrap(cls, _ON_DEVICES, there_and_back)
+        _wrap(cls, _ON_DEVICES, on_devices)

@@ -1,14 +1,9 @@
 """The one owner of BLAS's threads, and tiles shared among threads of our own.
 
-A tile is a small matrix product followed by elementwise work. BLAS would use all cores for the
-first and NumPy one for the second; a thread per core that does both keeps all of them busy. While
-they run, BLAS must stay calm: its own threads keep spinning for some milliseconds after every
-product, on the cores that ours need. As many threads are used as BLAS would have used, so whatever
-limits BLAS limits this too. Between reductions BLAS has all its threads, for dense products.
-
-How many threads BLAS uses is a setting of the whole process, so it has one owner here: the first
-block of code that wants a calm BLAS limits it, the last one that leaves restores it, in whatever
-threads they run.
+A thread per core does the product of a tile and the elementwise work on it. Meanwhile BLAS has one
+thread, as its own keep spinning after every product on the cores that ours need. Ours are as many
+as BLAS would have used. Its setting is one of the whole process: the first block of code that wants
+a calm BLAS limits it, the last one that leaves restores it.
 """
 
 from __future__ import annotations
@@ -38,10 +33,7 @@ _WORTH_THREADS = 2e8  # floating-point operations: some milliseconds, many times
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep what is inside on one thread: BLAS, OpenMP, and ours.
-
-    On a few hundred rows, threads of a BLAS wait for each other many times longer than they work.
-    """
+    """Keep what is inside on one thread: BLAS, OpenMP, and ours."""
     with _alone(openmp=True):
         yield
 
@@ -67,19 +59,15 @@ def calm_if_small(flops: float) -> Any:
 
 
 def calm_blas(flops: float) -> Any:
-    """One thread for BLAS in a ``with`` block, while ours may share tiles there.
-
-    Does nothing where ``flops``, of the block's largest BLAS call, are worth the threads of BLAS:
-    they spin for a while after every product, on the cores that ours need.
-    """
+    """One thread for BLAS while ours may share tiles, unless its largest call is worth more."""
     return nullcontext() if flops > _WORTH_BLAS else _calm()
 
 
 @contextmanager
 def calm_around(work: Callable[..., Result], flops: float) -> Iterator[Callable[..., Result]]:
-    """Keep BLAS on one thread around the calls of a function, and leave it its threads inside.
+    """Keep BLAS on one thread around calls of a function, with so many operations between them.
 
-    ``flops`` are those around one call. Yields what is to be called instead of ``work``.
+    Yields what is to be called instead of ``work``, and leaves BLAS its threads inside.
     """
     if _ALONE.get() or worth_threads(flops):
         yield work
@@ -104,10 +92,7 @@ def in_threads(
     flops: float,
     take: Callable[[Result], Any],
 ) -> None:
-    """Work on every item, in as many threads as ``flops`` are worth, while BLAS has one.
-
-    ``take`` gets the results in the order of the items, in the calling thread.
-    """
+    """Work on every item in as many threads as pay; ``take`` gets the results in order."""
     if _ALONE.get():  # BLAS is calm already
         for item in items:
             take(work(item))
@@ -143,10 +128,7 @@ def _pool(process: int, n_threads: int, libraries: tuple[Any, ...]) -> ThreadPoo
 
 
 class _Blas:
-    """The one owner of BLAS's threads in this process: the first in limits, the last out restores.
-
-    Holders are known by their object, not counted: to give back twice does no harm.
-    """
+    """The owner: the first in limits, the last out restores; to give back twice does no harm."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a collected generator may give back in our own thread
@@ -198,11 +180,8 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def _calm(*, openmp: bool = False) -> Iterator[int]:
-    """One thread for BLAS, and for OpenMP if asked; returns how many BLAS would have used.
-
-    OpenMP's setting belongs to the calling thread. An OpenBLAS built with it goes by it; elsewhere
-    it is left alone unless asked, as other array libraries use it.
-    """
+    """One thread for BLAS, and for OpenMP if asked; returns how many BLAS would have used."""
+    # OpenMP's setting belongs to the calling thread, and an OpenBLAS built with it goes by it.
     holder, before = object(), _counts("openmp") if openmp or _blas_has_openmp() else []
     try:
         available = _BLAS.take(holder)
@@ -247,11 +226,12 @@ def _counts(user_api: str) -> list[tuple[Any, int]]:
 
 
 def _set(library: Any, count: int) -> None:
-    """Let a library use so many threads, whatever thread asks.
-
-    threadpoolctl 3.8 lets only the thread that limited an OpenBLAS first change it again.
-    """
-    getattr(library, "_real_set_num_threads", library.set_num_threads)(count)
+    """Let a library use so many threads, whatever thread asks."""
+    # From 3.8 on, threadpoolctl lets only one thread change an OpenBLAS, until it is released.
+    release = getattr(library, "clear_controlling_thread", lambda force: None)
+    release(force=True)
+    library.set_num_threads(count)
+    release(force=True)
 
 
 def _blas_has_openmp() -> bool:

@@ -22,10 +22,7 @@ def _is_inside(module: str) -> bool:
 
 
 def deprecated(got: str, instead: str, *, stacklevel: int = 2) -> None:
-    """Warn that something is going away: what was got, and what to write ``instead``.
-
-    ``stacklevel`` is 1 where the user's line calls this function itself, 2 one call further up.
-    """
+    """Warn that something is going away, and what to write ``instead``; see ``warnings.warn``."""
     warnings.warn(
         f"{got}: try {instead}. The next minor version will not know the old form.",
         DeprecationWarning,

@@ -1,16 +1,13 @@
 """Weights of rows: the one door through which they come, and what they mean inside.
 
-A weight is importance: a row's part of an objective counts in proportion to it, whatever the
-number is. Nothing asks whether weights are whole, or equal, and nothing rescales them; so where an
-objective is a sum over rows, whole weights are repeated rows, and a result changes little where
-weights do. A row of weight zero is left out. Only weights that are all one are no weights. They do
-not change who is a neighbour of whom: a row that is a neighbour counts its weight there. Weights
-of classes change how much each row's own part of an objective counts, and nothing else.
+A weight is importance: a row's part of an objective counts in proportion to it. Nothing rescales
+weights; a row of weight zero is left out, and weights that are all one are no weights. They do not
+change who is a neighbour of whom. Weights of classes change only what a row's own part counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,11 +24,7 @@ _MOST = 1e100  # sums of products of weights stay in range
 
 
 class Weights(NamedTuple):
-    """Weights of rows, all positive.
-
-    ``counts`` are those of the rows, ``shares`` those of their own parts of an objective, with the
-    weights of classes; both have the same sum.
-    """
+    """Positive weights: of rows, and of their own parts of an objective; both have one sum."""
 
     counts: np.ndarray
     shares: np.ndarray
@@ -66,10 +59,7 @@ class Weights(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """Labels, or none, of rows that have weights: what ``bind`` and ``_learn`` get in their place.
-
-    Kernels and spaces hand y on as it is; who looks at it calls :func:`unweighed`.
-    """
+    """Labels, or none, of rows that have weights: what ``bind`` and ``_learn`` get as y."""
 
     labels: Any
     weights: Weights
@@ -104,11 +94,7 @@ def refuse_streams(X: Any) -> None:
 def with_classes(
     weights: Weights | None, class_weight: Any, y: Any, rows: np.ndarray | None = None
 ) -> Weights | None:
-    """Weights of rows times those of their classes; refused where a class is left without any.
-
-    ``y`` are labels of all rows, ``rows`` those with weight. Only the ratios of class weights
-    matter.
-    """
+    """Weights of rows times those of their classes; refused where a class is left without any."""
     labels = np.asarray(to_numpy(y) if is_array_api_obj(y) else y).reshape(-1)
     if class_weight is None and rows is None:
         return weights
@@ -141,11 +127,9 @@ def rows_of(X: Any, rows: np.ndarray | None) -> Any:
 
 
 def weighted_quantiles(values: np.ndarray, counts: np.ndarray, shares: Any) -> np.ndarray:
-    """Quantiles of values that count more or less than once.
+    """Quantiles of values that count more or less than once, continuous in the counts.
 
-    Of counted values in a row, each as wide as it counts, the mean over a stretch as wide as one of
-    them: for whole counts what :func:`numpy.quantile` gives of repeated values, and continuous in
-    the counts. Where these are less than one on average, the stretch is as wide as their mean.
+    For whole counts they are those that :func:`numpy.quantile` gives of repeated values.
     """
     order = np.argsort(values, kind="stable")
     values, counts = values[order], counts[order]
@@ -172,20 +156,15 @@ def check_class_weight(class_weight: Any) -> None:
             f"Got class_weight={class_weight!r}, but expected None, 'balanced' or a dict from "
             "classes to weights."
         )
-    for value in _values(class_weight):
-        if not 0 < value < _MOST:
-            raise ValueError(
-                f"Got class_weight={class_weight!r}, but expected a finite weight above zero for "
-                "each class: leave the rows of a class out if it should not count."
-            )
-
-
-def _values(class_weight: Mapping) -> Iterator[float]:
-    for value in class_weight.values():
-        try:
-            yield float(value)
-        except (TypeError, ValueError):
-            yield np.nan
+    try:
+        values = np.array(list(class_weight.values()), dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.array([np.nan])
+    if values.ndim != 1 or not np.all((values > 0) & (values < _MOST)):
+        raise ValueError(
+            f"Got class_weight={class_weight!r}, but expected a finite weight above zero for "
+            "each class: leave the rows of a class out if it should not count."
+        )
 
 
 def _of_classes(class_weight: Any, classes: np.ndarray, sizes: np.ndarray) -> np.ndarray:

@@ -7,13 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelmetric.compute import (
-    Weights,
-    class_neighbors,
-    label_column,
-    nearest_neighbors,
-    warn,
-)
+from kernelmetric.compute import Weights, label_column, nearest_neighbors, warn
+from kernelmetric.compute.reductions import class_neighbors
 from kernelmetric.graphs._neighbors import adjacency, union_graph
 
 

@@ -14,12 +14,8 @@ import numpy as np
 from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import column_or_1d
 
-from kernelmetric.compute import (
-    class_neighbors,
-    classes_of,
-    refuse_masked,
-    require_memory,
-)
+from kernelmetric.compute import classes_of, refuse_masked, require_memory
+from kernelmetric.compute.reductions import class_neighbors
 from kernelmetric.graphs._labels import warn_unlabelled
 from kernelmetric.graphs._row_tuples import components_of, unique_pairs
 

@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import class_neighbors, require_memory
+from kernelmetric.compute import require_memory
+from kernelmetric.compute.reductions import class_neighbors
 from kernelmetric.graphs._pair_sources import class_codes, members_of, read_row_numbers
 from kernelmetric.graphs._row_tuples import (
     RowTuples,

@@ -8,7 +8,6 @@ import numpy as np
 from scipy import sparse
 
 from kernelmetric.compute import (
-    class_neighbors,
     map_rows,
     median_squared_distance,
     require_memory,
@@ -16,6 +15,7 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
 )
+from kernelmetric.compute.reductions import class_neighbors
 from kernelmetric.graphs._pairs import Pairs
 
 _ASYMMETRY = 1e-8  # relative: beyond, it is no round-off

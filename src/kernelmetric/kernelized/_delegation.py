@@ -11,14 +11,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric.compute import (
-    anywhere,
     check_points,
-    home,
     like,
     map_rows,
     namespace,
+    on_clusters,
+    on_devices,
     there,
-    there_and_back,
+    to_host,
     to_numpy,
 )
 from kernelmetric.graphs import are_tuples, points_of_tuples
@@ -91,7 +91,7 @@ def _delegated(name: str, summary: str, shape: str = "(n_samples,)") -> Any:
         return self._through(name, X)
 
     method = _of_points(method, name, summary, shape)
-    return available_if(inner_has(name))(anywhere(there_and_back(method)))
+    return available_if(inner_has(name))(on_clusters(on_devices(method)))
 
 
 class Predictions:
@@ -183,7 +183,7 @@ class NewPoints(Predictions, Metric):
         return super().get_mahalanobis_matrix()
 
     @available_if(inner_has("score"))
-    @anywhere
+    @on_clusters
     def score(self, X: Any, y: Any = None) -> float:
         """Score of the wrapped estimator.
 
@@ -229,7 +229,7 @@ class NewPoints(Predictions, Metric):
 
         def work(rows: slice) -> Any:
             Z = coordinates(self.space_, X[rows, :])
-            return function(Z if isinstance(self.learner_, Metric) else home(Z))
+            return function(Z if isinstance(self.learner_, Metric) else to_host(Z))
 
         return map_rows(work, X.shape[0], 4 * 8 * width)
 

@@ -13,11 +13,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric.compute import (
-    anywhere,
     checked_weights,
-    home,
+    on_clusters,
     require_memory,
     streamed,
+    to_host,
     unchanged_on_failure,
     warn,
 )
@@ -194,7 +194,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, BaseEstimator):
         return self
 
     @available_if(inner_has("fit_predict"))
-    @anywhere
+    @on_clusters
     def fit_predict(self, X: Any, y: Any = None, **fit_params) -> Any:
         """Fit, and return what the learner says of the training points: clusters, or outliers.
 
@@ -325,7 +325,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, BaseEstimator):
             Z = fit_coordinates(space, X, supervision.for_space(space))
             arguments = learner_arguments(self, space, X, supervision.given)
             if not isinstance(self.learner, Metric):
-                Z = home(Z)
+                Z = to_host(Z)
             y = supervision.y
             data: list[Any] = [Z, y]
             if supervision.tuples is not None:

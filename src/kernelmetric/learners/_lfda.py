@@ -9,7 +9,6 @@ from scipy import linalg
 
 from kernelmetric.compute import (
     Weights,
-    class_neighbors,
     in_library_of,
     like,
     map_rows,
@@ -19,6 +18,7 @@ from kernelmetric.compute import (
     tile_bytes,
     to_numpy,
 )
+from kernelmetric.compute.reductions import class_neighbors
 from kernelmetric.learners._base import BLOCK_BYTES
 from kernelmetric.learners._spectral import LocalLearner, about_centres, shrinkage_of, shrunk
 from kernelmetric.spaces import Gram, orthonormal

@@ -10,15 +10,15 @@ from scipy import linalg
 from sklearn.utils.validation import _num_samples
 
 from kernelmetric.compute import (
-    Triplets,
     available_threads,
-    kept,
     namespace,
+    read_only,
     take_rows,
     to_numpy,
     warn,
     widened,
 )
+from kernelmetric.compute.reductions import Triplets
 from kernelmetric.graphs import IndexTuples, neighbor_parts, target_neighbors
 from kernelmetric.learners._base import BLOCK_BYTES
 from kernelmetric.learners._checks import COUNT, PRICE, as_matrix, check_elsewhere
@@ -126,7 +126,7 @@ class LargeMargin(TakesTuples, GradientLearner):
         else:
             order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
             targets, weighed = self._sorted_targets(training, neighbors, order)
-            points = kept(take_rows(basis.Z, order))
+            points = read_only(take_rows(basis.Z, order))
             exact = MarginProblem(points, targets, codes[order], self.c, reg, weighed)
         if self.solver == "projected":
             problem = exact.on(widened(exact.points))

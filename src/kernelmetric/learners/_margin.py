@@ -10,20 +10,22 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import (
-    Triplets,
     backend_of,
-    class_neighbors,
     in_library_of,
-    kept,
     like,
+    namespace,
+    product,
+    read_only,
+    take_rows,
+    to_numpy,
+)
+from kernelmetric.compute.reductions import (
+    Triplets,
+    class_neighbors,
     lmnn_at_lengths,
     lmnn_hinge,
     lmnn_step_on,
     mine_impostors,
-    namespace,
-    product,
-    take_rows,
-    to_numpy,
 )
 from kernelmetric.learners._base import frobenius
 from kernelmetric.learners._factors import factor
@@ -91,7 +93,7 @@ class MarginProblem:
         if points is self.points:
             return self
         how = self.targets, self.codes, self.c, self.reg, self.weighed
-        return MarginProblem(kept(points), *how)
+        return MarginProblem(read_only(points), *how)
 
     def thinned(self) -> MarginProblem:
         """The problem of some of the points, their targets among them."""
@@ -338,7 +340,7 @@ def _lifted(L: np.ndarray) -> np.ndarray:
 def _union(pairs: np.ndarray, others: np.ndarray, n: int) -> np.ndarray:
     """All pairs of both lists, once each, sorted."""
     keys = np.concatenate([p[:, 0].astype(np.int64) * n + p[:, 1] for p in (pairs, others)])
-    return kept(np.stack(np.divmod(np.unique(keys), n), axis=1).astype(np.int32))
+    return read_only(np.stack(np.divmod(np.unique(keys), n), axis=1).astype(np.int32))
 
 
 def descend_convex(

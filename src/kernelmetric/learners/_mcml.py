@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import Weights, like, namespace, product, softmax_reduction, to_numpy
+from kernelmetric.compute import Weights, like, namespace, product, to_numpy
+from kernelmetric.compute.reductions import softmax_reduction
 from kernelmetric.learners._descent import Descent, Found, GradientLearner, Training
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._nca import softmax_start

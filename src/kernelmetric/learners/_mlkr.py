@@ -14,9 +14,9 @@ from kernelmetric.compute import (
     product,
     refuse_text,
     refuse_unsaid,
-    softmax_reduction,
     to_numpy,
 )
+from kernelmetric.compute.reductions import softmax_reduction
 from kernelmetric.learners._base import centered, frobenius
 from kernelmetric.learners._descent import Descent, Found, GradientLearner, Training
 from kernelmetric.learners._nca import REG, shrinking, softmax_start

@@ -14,13 +14,13 @@ from kernelmetric.compute import (
     like,
     namespace,
     product,
-    softmax_bytes,
     squared_distances,
     streamed,
     take_rows,
     to_numpy,
     widened,
 )
+from kernelmetric.compute.reductions import softmax_bytes
 from kernelmetric.learners._base import centered
 from kernelmetric.learners._checks import LARGEST, Numbers
 from kernelmetric.learners._descent import (

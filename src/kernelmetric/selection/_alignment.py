@@ -14,18 +14,16 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from kernelmetric.compute import (
-    GramProducts,
     check_labels,
-    gram_products,
     is_single,
     label_column,
     like,
-    row_products,
     streamed,
     take_rows,
     to_numpy,
     unweighed,
 )
+from kernelmetric.compute.reductions import GramProducts, gram_products, row_products
 from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
 from kernelmetric.kernels._points import overflow_error
 from kernelmetric.learners._checks import check_flags

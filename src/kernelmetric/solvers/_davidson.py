@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import BlockProduct, in_library_of, namespace, there, to_numpy
+from kernelmetric.compute import in_library_of, namespace, there, to_numpy
+from kernelmetric.compute.reductions import BlockProduct
 
 BLOCK = 16  # vectors filtered together: narrow enough for the cache
 GUARD = 10  # Ritz vectors kept beyond those wanted: the filter's edge lies behind them

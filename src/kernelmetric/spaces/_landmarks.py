@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import centres_there, is_single, streamed, take_rows, to_numpy
+from kernelmetric.compute import is_single, streamed, take_rows, to_numpy
+from kernelmetric.compute.reductions import centres_there
 from kernelmetric.kernels import Kernel
 
 _POOL = 20_000  # rows that k-means and RPCholesky look at

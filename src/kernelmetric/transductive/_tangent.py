@@ -8,14 +8,8 @@ import numpy as np
 from scipy import sparse
 from scipy.ndimage import gaussian_filter
 
-from kernelmetric.compute import (
-    device_like,
-    nearest_neighbors,
-    over_rows,
-    subspace_distances,
-    there,
-    to_numpy,
-)
+from kernelmetric.compute import device_like, nearest_neighbors, over_rows, there, to_numpy
+from kernelmetric.compute.reductions import subspace_distances
 
 TANGENTS = (
     "shift in x",

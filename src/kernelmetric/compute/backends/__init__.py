@@ -1,14 +1,13 @@
 """What each library of arrays does in its own way.
 
-The library is known by the arrays that came in. A backend is imported when the first of its arrays
-comes, and touches nothing but these: no library is imported for it. A new one is a class like
-:class:`ArrayAPI`, and one line here::
+A backend is imported when the first of its arrays comes, and imports no library. A new one is a
+class like :class:`ArrayAPI`, and one line here::
 
     _array_api.py   any library that follows the array API standard
-    _torch.py       torch, on the CPU or on a device
+    _torch.py       torch, on the CPU or on a device (cuda/)
     _numpy.py       NumPy, whose tiles our own threads share
-    dask/           arrays and data frames of Dask: fits on a cluster
     _native.py      passes over a tile, compiled from _native.c or in NumPy
+    dask/           arrays and data frames of Dask: fits on a cluster
 """
 
 from __future__ import annotations
@@ -21,16 +20,15 @@ from kernelmetric.compute.backends._array_api import ArrayAPI
 from kernelmetric.compute.backends._numpy import NumPy
 
 # The package in which a type of arrays is defined; the module of its backend here, and the class.
-_REGISTRY = {
-    "torch": ("_torch", "Torch"),
-}
+_REGISTRY = {"torch": ("_torch", "Torch")}
 _NUMPY, _ANY = NumPy(), ArrayAPI()
 _OURS = {"numpy", "scipy"}  # sparse matrices are made of NumPy arrays
 
 
 def backend_of(X: Any) -> ArrayAPI:
     """The backend of an array; that of the array API standard where its library has none."""
-    return _backend_of(type(X))
+    kind: Any = type(X)
+    return _backend_of(kind)
 
 
 @lru_cache(maxsize=64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,21 +33,15 @@ class PositiveSolver:
 class ArrayAPI:
     """What reductions ask of an array library; here by the means of the standard alone.
 
-    ``host``: arrays are NumPy's, so our threads share tiles that fit the cache. Other libraries
-    have threads or a device of their own, and want few large steps.
+    ``host``: arrays are NumPy's, and our threads share tiles that fit the cache.
     """
 
     host = False
     _tile_bytes = 2**30
-    _chunk_bytes = 2**28
 
     def tile_bytes(self, cache_bytes: int, X: Any = None) -> int:
         """Bytes of a tile where X lives, if one in the cache has ``cache_bytes``."""
         return self._tile_bytes
-
-    def chunk_bytes(self, cache_bytes: int) -> int:
-        """Bytes of gathered rows, where those in the cache have ``cache_bytes``."""
-        return self._chunk_bytes
 
     def to_numpy(self, X: Any) -> np.ndarray:
         """NumPy copy or view."""
@@ -84,8 +79,7 @@ class ArrayAPI:
     ) -> None:
         """Put a value from column ``start[i]`` up to ``stop[i]`` of every row i, in place.
 
-        With ``own``: outside of that range, and at column ``own[i]``. Only the columns
-        of the slice are looked at.
+        With ``own``: outside of that range, and at column ``own[i]``; only in ``columns``.
         """
         xp, part = array_namespace(A), A[:, columns]
         numbers = xp.arange(columns.start, columns.stop, device=device(A))[None, :]
@@ -165,22 +159,8 @@ class ArrayAPI:
         """Whether products in float64 are as fast as in float32."""
         return False
 
-    def softmax_sums(self, E: Any, codes: Any) -> tuple[Any, Any] | None:
-        """What NCA sums over all pairs; None leaves it to the reduction."""
-        return None
-
-    def hinge_sums(
-        self, E: Any, thresholds: Any, codes: Any, smoothing: float, *, gradient: bool
-    ) -> tuple[Any, Any, Any] | None:
-        """What LMNN sums over all impostors; None leaves it to the reduction."""
-        return None
-
-    def bounds_from(self, points: Any) -> Any:
-        """A faster product of a search with these points; None leaves it to the reduction."""
-        return None
-
-    def ranked(self, low: Any, base: np.ndarray, Q: Any, points: Any, k: int) -> Any:
-        """The k nearest by differences, out of some that lower bounds tell; None leaves it."""
+    def fused(self, reduction: str, X: Any) -> Callable[..., Any] | None:
+        """The library's own function for a reduction of X, by its name; None leaves it to ours."""
         return None
 
     def k_smallest(self, D2: Any, k: int) -> tuple[np.ndarray, np.ndarray] | None:

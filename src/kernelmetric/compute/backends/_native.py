@@ -1,10 +1,7 @@
 """Passes over memory that are compiled where there is a compiler, and in NumPy elsewhere.
 
-Two are over a tile of the NCA softmax. NumPy has vector code for the exponential of float32 on some
-processors and not on others, and takes clipping, exponentials, sums and weights in passes of their
-own. Two are over listed pairs of points, which NumPy would copy. ``_native.c`` is compiled when the
-package is built (``hatch_build.py``); without it, or where the environment has
-``KERNELMETRIC_PURE=1``, all runs in NumPy, with the same results but for rounding.
+``_native.c`` is compiled when the package is built (``hatch_build.py``). Without it, or where the
+environment has ``KERNELMETRIC_PURE=1``, all runs in NumPy, with the same results but for rounding.
 """
 
 from __future__ import annotations
@@ -25,12 +22,7 @@ _SUFFIXES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 
 @lru_cache(maxsize=1)
 def native() -> Any | None:
-    """The compiled library; None where there is none for this version and machine.
-
-    >>> from kernelmetric.compute.backends._native import native
-    >>> native() is None or native().kernelmetric_version() > 0
-    True
-    """
+    """The compiled library; None where there is none for this version and machine."""
     if os.environ.get("KERNELMETRIC_PURE", "0") not in ("", "0"):
         return None
     try:
@@ -39,23 +31,20 @@ def native() -> Any | None:
             return None
     except (OSError, AttributeError):
         return None
-    size, number, flag, floats = ctypes.c_int64, ctypes.c_float, ctypes.c_int, ctypes.c_void_p
-    library.kernelmetric_exponentials.argtypes = [
-        floats, size, size, number, number, flag, floats, floats,
-    ]  # fmt: skip
-    library.kernelmetric_weigh.argtypes = [floats, size, size, floats, floats]
-    library.kernelmetric_exponentials.restype = library.kernelmetric_weigh.restype = None
+    size, number, floats = ctypes.c_int64, ctypes.c_float, ctypes.c_void_p
+    square = [floats, size, size, floats, floats]
+    hinge = [floats, size, size, floats, size, floats, size, floats, floats, ctypes.c_double]
+    takes = {
+        "exponentials": [floats, size, size, number, number, ctypes.c_int, floats, floats],
+        "weigh": square,
+    }
     for suffix in _SUFFIXES.values():
-        squares = getattr(library, f"kernelmetric_pair_squares_{suffix}")
-        squares.argtypes = [floats, size, size, floats, floats, size, floats]
-        hinge = getattr(library, f"kernelmetric_listed_hinge_{suffix}")
-        hinge.argtypes = [
-            floats, size, size, floats, size, floats, size, floats, floats, ctypes.c_double,
-            floats, floats, floats,
-        ]  # fmt: skip
-        pulled = getattr(library, f"kernelmetric_pulled_{suffix}")
-        pulled.argtypes = [floats, size, size, floats, floats, size, floats]
-        squares.restype = hinge.restype = pulled.restype = size
+        takes[f"pair_squares_{suffix}"] = takes[f"pulled_{suffix}"] = [*square, size, floats]
+        takes[f"listed_hinge_{suffix}"] = [*hinge, floats, floats, floats]
+    for name, arguments in takes.items():
+        function = getattr(library, f"kernelmetric_{name}")
+        function.argtypes, function.restype = arguments, size
+    library.kernelmetric_exponentials.restype = library.kernelmetric_weigh.restype = None
     return library
 
 
@@ -126,12 +115,7 @@ def add_listed_hinge(
     slopes: np.ndarray,
     product: np.ndarray,
 ) -> float:
-    """The hinge over listed pairs; adds its slopes, and the Laplacian of their weights times E.
-
-    ``pairs`` (point, impostor) are sorted by point. An impostor nearer than an entry of
-    ``thresholds`` (n, k) violates that target. Thresholds and ``slopes`` are float64; ``counted``
-    has weights of targets and impostors.
-    """
+    """The hinge over listed pairs; adds its slopes, and the Laplacian of their weights times E."""
     value = np.zeros(1)
     weights: list[Any] = [np.ascontiguousarray(w, np.float64) for w in counted or ()]
     places = [w.ctypes.data for w in weights] or [None, None]

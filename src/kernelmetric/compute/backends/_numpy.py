@@ -20,10 +20,6 @@ class NumPy(ArrayAPI):
         """What stays in the cache: elementwise steps read a tile again."""
         return cache_bytes
 
-    def chunk_bytes(self, cache_bytes: int) -> int:
-        """What stays in the cache."""
-        return cache_bytes
-
     def take_rows(self, X: Any, rows: np.ndarray) -> Any:
         """Rows of X, which may be sparse."""
         if (
@@ -38,28 +34,6 @@ class NumPy(ArrayAPI):
         """Put a value, or one of each row, at ``A[i, columns[i]]``."""
         A[np.arange(len(columns)), columns] = value
         return A
-
-    def set_pairs(self, A: Any, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Any:
-        """Put ``values[p]`` at ``A[rows[p], columns[p]]``."""
-        A[rows, columns] = values
-        return A
-
-    def fill(
-        self,
-        A: Any,
-        columns: slice,
-        start: np.ndarray,
-        stop: np.ndarray,
-        value: float,
-        own: np.ndarray | None = None,
-    ) -> None:
-        """In place, by a mask."""
-        numbers = np.arange(columns.start, columns.stop)
-        mask = (numbers >= start[:, None]) & (numbers < stop[:, None])
-        if own is not None:
-            mask = ~mask
-            mask[np.arange(len(mask)), own] = True
-        np.copyto(A[:, columns], value, where=mask)
 
     def squared_lengths(self, X: Any) -> Any:
         """Squared lengths of the rows, summed in float64 and in the dtype of X again."""
@@ -102,11 +76,6 @@ class NumPy(ArrayAPI):
     def on_device(self, values: np.ndarray, X: Any) -> Any:
         """As they are."""
         return values
-
-    def add_rows(self, A: Any, rows: Any, values: Any) -> Any:
-        """In place, one after the other."""
-        np.add.at(A, rows, np.array(values))  # a copy: they may be rows of A
-        return A
 
     def fewer_rows(self, A: Any) -> Any:
         """A itself."""

@@ -1,10 +1,9 @@
-"""torch, on the CPU or on a device: methods of tensors alone, so torch is not imported here.
-
-On a CUDA device, with Triton, reductions over all pairs are fused kernels (``cuda/``).
-"""
+"""torch, on the CPU or on a device: methods of tensors alone, so torch is not imported here."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,18 @@ from array_api_compat import array_namespace
 from kernelmetric.compute.backends import cuda
 from kernelmetric.compute.backends._array_api import ArrayAPI
 
+# The file in cuda/ of each fused reduction, and which points it takes.
+_FUSED = {
+    "softmax_sums": ("_softmax", lambda E: cuda.suits(E)),
+    "hinge_sums": ("_hinge", lambda E: cuda.suits(E)),
+    "bounds_from": ("_bounds", cuda.single_there),
+    "ranked": ("_nearest", lambda Q: cuda.suits(Q[:, :1])),  # any number of coordinates
+}
+
+
+def _dense() -> Any:
+    return import_module(f"{cuda.__name__}._dense")
+
 
 class Torch(ArrayAPI):
     """Tensors stay on their device."""
@@ -20,9 +31,8 @@ class Torch(ArrayAPI):
     def tile_bytes(self, cache_bytes: int, X: Any = None) -> int:
         """A gigabyte, or an eighth of what is free on the device."""
         room = None if X is None else cuda.room(X.device)
-        return (
-            self._tile_bytes if room is None else min(self._tile_bytes, max(room.free // 8, 2**24))
-        )
+        free = self._tile_bytes if room is None else max(room.free // 8, 2**24)
+        return min(self._tile_bytes, free)
 
     def to_numpy(self, X: Any) -> np.ndarray:
         """NumPy copy or view, off the graph and the device."""
@@ -48,63 +58,23 @@ class Torch(ArrayAPI):
 
     def positive_solver(self, A: Any) -> Any:
         """Where the tensor is."""
-        if not A.is_cuda:
-            return super().positive_solver(A)
-        from kernelmetric.compute.backends.cuda._dense import PositiveSolver
-
-        return PositiveSolver(A)
+        return _dense().PositiveSolver(A) if A.is_cuda else super().positive_solver(A)
 
     def orthonormal_columns(self, B: Any) -> Any:
         """By Cholesky's factor on a CUDA device, whose Householder reflections are slow."""
-        if B.is_cuda:
-            from kernelmetric.compute.backends.cuda._dense import orthonormal_columns
-
-            Q = orthonormal_columns(B)
-            if Q is not None:
-                return Q
-        return super().orthonormal_columns(B)
+        Q = _dense().orthonormal_columns(B) if B.is_cuda else None
+        return super().orthonormal_columns(B) if Q is None else Q
 
     def column_products(self, F: Any) -> Any:
         """On a CUDA device, half of it by symmetry."""
-        if not F.is_cuda:
-            return super().column_products(F)
-        from kernelmetric.compute.backends.cuda._dense import column_products
+        return _dense().column_products(F) if F.is_cuda else super().column_products(F)
 
-        return column_products(F)
-
-    def softmax_sums(self, E: Any, codes: Any) -> tuple[Any, Any] | None:
-        """Fused, where Triton is."""
-        if not cuda.suits(E):
+    def fused(self, reduction: str, X: Any) -> Callable[..., Any] | None:
+        """By tensor cores or Triton, for float32 on a CUDA device; None elsewhere."""
+        module, suits = _FUSED[reduction]
+        if not suits(X):
             return None
-        from kernelmetric.compute.backends.cuda._softmax import softmax_sums
-
-        return softmax_sums(E, codes)
-
-    def hinge_sums(
-        self, E: Any, thresholds: Any, codes: Any, smoothing: float, *, gradient: bool
-    ) -> tuple[Any, Any, Any] | None:
-        """Fused, where Triton is."""
-        if not cuda.suits(E):
-            return None
-        from kernelmetric.compute.backends.cuda._hinge import hinge_sums
-
-        return hinge_sums(E, thresholds, codes, smoothing, gradient=gradient)
-
-    def bounds_from(self, points: Any) -> Any:
-        """By tensor cores, where rows are of a like size."""
-        if not cuda.single_there(points):
-            return None
-        from kernelmetric.compute.backends.cuda._bounds import bounds_from
-
-        return bounds_from(points)
-
-    def ranked(self, low: Any, base: np.ndarray, Q: Any, points: Any, k: int) -> Any:
-        """All of it on the device, where names are in the order of the rows."""
-        if not cuda.suits(Q[:, :1]):
-            return None
-        from kernelmetric.compute.backends.cuda._nearest import ranked
-
-        return ranked(low, base, Q, points, k)
+        return getattr(import_module(f"{cuda.__name__}.{module}"), reduction)
 
     def squares_between(self, a: Any, b: Any, *, wide: bool) -> np.ndarray:
         """Squared lengths of the rows of ``a - b``, in float64 where ``wide``."""

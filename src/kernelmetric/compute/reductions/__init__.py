@@ -1,23 +1,52 @@
 """Sums over pairs of points, tile by tile.
 
 A reduction is a *tile function*, a combination of what the tiles give, and what a tile costs. The
-tile function stands at the top level of its file, takes all that it looks at as arguments, and
-writes into nothing that it did not make; ``kernelmetric.compute._execute`` runs it and puts the
-results together in the order of the tiles, whoever finished first::
+tile function takes all that it looks at as arguments and writes into nothing that it did not make;
+``kernelmetric.compute._execute`` runs it, and puts results together in the order of the tiles::
 
     _distances.py   squared distances, each right by itself, and the median distance
-    _neighbors.py   exact k nearest neighbours, also within and between classes
-    _table.py       the search, which knows what rounding may have done
-    _pruned.py      the same, most points ruled out in few coordinates
+    _neighbors.py   exact k nearest neighbours: _table.py the search, _pruned.py in few coordinates
     _selection.py   the k smallest entries of rows
-    _softmax.py     a softmax over all other points: NCA's loss, and any loss row by row
-    _symmetric.py   half of it, which is all of it
-    _truncated.py   the same over near points alone, with a certificate
-    _triplets.py    what the LMNN hinge looks at, by blocks
-    _impostors.py   that hinge, over all impostors
-    _listed.py      the same, over those of a list
-    _mining.py      which ones to list, and the objective alone
+    _softmax.py     softmax over other points: _symmetric.py half of it, _truncated.py near ones
+    _impostors.py   the LMNN hinge: _triplets.py its blocks, _listed.py and _mining.py by lists
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
     _products.py    points times a map, a sparse matrix times a block of vectors
     _subspaces.py   distances between points that may move along directions of their own
+    _centres.py     centres of clusters, on a device
 """
+
+from kernelmetric.compute.reductions._centres import centres_there
+from kernelmetric.compute.reductions._distances import sampled_squared_distances
+from kernelmetric.compute.reductions._gram_products import GramProducts, gram_products, row_products
+from kernelmetric.compute.reductions._impostors import lmnn_hinge
+from kernelmetric.compute.reductions._listed import lmnn_step_on
+from kernelmetric.compute.reductions._mining import lmnn_at_lengths, mine_impostors
+from kernelmetric.compute.reductions._neighbors import class_neighbors
+from kernelmetric.compute.reductions._products import BlockProduct
+from kernelmetric.compute.reductions._softmax import nca_loss, softmax_reduction
+from kernelmetric.compute.reductions._subspaces import subspace_distances
+from kernelmetric.compute.reductions._symmetric import softmax_bytes
+from kernelmetric.compute.reductions._triplets import Triplets
+from kernelmetric.compute.reductions._truncated import Listed, mine_softmax, nca_loss_on
+
+__all__ = [
+    "BlockProduct",
+    "GramProducts",
+    "Listed",
+    "Triplets",
+    "centres_there",
+    "class_neighbors",
+    "gram_products",
+    "lmnn_at_lengths",
+    "lmnn_hinge",
+    "lmnn_step_on",
+    "mine_impostors",
+    "mine_softmax",
+    "nca_loss",
+    "nca_loss_on",
+    "row_products",
+    "sampled_squared_distances",
+    "softmax_bytes",
+    "softmax_reduction",
+    "subspace_distances",
+]

@@ -1,7 +1,4 @@
-"""Centres of clusters on a device, where the seeds of k-means++ would take longer than all else.
-
-These are drawn one after the other, thousands of times for thousands of centres. Here, as in [1]_,
-some are drawn at once, by their squared distances to those that are there.
+"""Centres of clusters on a device, where some seeds are drawn at once, as in [1]_.
 
 .. [1] Bahmani et al., "Scalable k-means++", PVLDB 5 (2012).
 """
@@ -21,10 +18,7 @@ _ROUNDS = 16  # in which most seeds are drawn
 
 
 def centres_there(X: Any, m: int, rng: np.random.RandomState, iterations: int) -> np.ndarray | None:
-    """Centres of m clusters of points on a device, by Lloyd's iterations; None for the host's.
-
-    Fewer rows where fewer points are different.
-    """
+    """Centres of m clusters of points on a device, by Lloyd's iterations; None for the host's."""
     if backend_of(X).lists_help(X):
         return None
     return _centres(X, m, rng, iterations)

@@ -15,13 +15,7 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from kernelmetric.compute._arrays import (
-    is_sparse,
-    namespace,
-    streamed,
-    take_rows,
-    to_numpy,
-)
+from kernelmetric.compute._arrays import is_sparse, namespace, streamed, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of
 from kernelmetric.compute._weights import Weights, weighted_quantiles
 from kernelmetric.compute.backends import backend_of
@@ -33,7 +27,8 @@ from kernelmetric.compute.reductions._selection import true_entries
 _NEAR = {4: 1e-2, 8: 1e-5}
 _TILE_BYTES = 2**20
 _CENTER_ROWS = 64  # a median of so many does not follow outliers, and costs little
-_CHUNK_BYTES = 2**19  # differences that stay in the cache
+_CHUNK_BYTES = 2**19  # differences that stay in the cache,
+_LARGE_CHUNK_BYTES = 2**28  # and those of other libraries
 _SPARSE_CHUNK_BYTES = 2**24
 GATHER_COST = 5  # a difference of listed rows takes so many times one of a whole row
 
@@ -41,9 +36,8 @@ GATHER_COST = 5  # a difference of listed rows takes so many times one of a whol
 def squared_distances(A: Any, B: Any | None = None) -> Any:
     """Squared Euclidean distances (n, m) between the rows of A and of B, refused if they overflow.
 
-    One GEMM about a centre that outliers do not move; pairs too near for that are computed again
-    from their differences. Never negative, zero for equal rows, the diagonal exactly zero where B
-    is None. The relative error is below 1e-8 in float64 and 1e-3 in float32 for a few hundred
+    One GEMM, and pairs too near for that again from their differences. Never negative, zero for
+    equal rows; relative errors are below 1e-8 in float64, 1e-3 in float32, for a few hundred
     features.
     """
     same = B is None
@@ -68,11 +62,7 @@ def squared_distances(A: Any, B: Any | None = None) -> Any:
 def median_squared_distance(
     X: Any, *, n_pairs: int = 20_000, random_state: Any = 0, weights: Weights | None = None
 ) -> float:
-    """Median of the squared distances between different points, from random pairs of rows.
-
-    All pairs are used while there are few of them. Zero distances (duplicates) are left out,
-    so the result is positive unless all points coincide, in which case it is 1.
-    """
+    """Median of the squared distances of different points, of random pairs; 1 if none differ."""
     values, counts = sampled_squared_distances(X, weights, n_pairs, random_state)
     if not len(values):
         return 1.0
@@ -82,10 +72,7 @@ def median_squared_distance(
 def sampled_squared_distances(
     X: Any, weights: Weights | None = None, n_pairs: int = 20_000, random_state: Any = 0
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Squared distances between different points, and what each counts, the product of its points.
-
-    All while they are few, else random ones; counts are None without weights.
-    """
+    """Squared distances of different points, all or random ones; counts, None without weights."""
     i, j = _sampled_pairs(X.shape[0], n_pairs, random_state)
     counts = None if weights is None else weights.counts[i] * weights.counts[j]
     if streamed(X):
@@ -130,7 +117,11 @@ def _repaired(
         counts = np.bincount(i, minlength=len(tile))
         crowded = np.flatnonzero(GATHER_COST * counts > tile.shape[1])
         if len(crowded) and not (is_sparse(A) or is_sparse(B)):
-            tile[crowded] = _exact_rows(A[rows[crowded]], B, tile.dtype)
+            some = A[rows[crowded]]
+            if tile.dtype == np.float32:
+                tile[crowded] = squared_distances(some.astype(np.float64), B.astype(np.float64))
+            else:
+                tile[crowded] = cdist(some, B, "sqeuclidean")
             others = GATHER_COST * counts[i] <= tile.shape[1]
             i, j = i[others], j[others]
         tile[i, j] = pair_squares(A, B, rows[i], j)
@@ -150,13 +141,6 @@ def _near_pairs(
         i, j = true_entries(tile < near * (a2[:, None] + b2))
     chosen = tile[i, j] < near * (a2[i] + b2[j])
     return i[chosen], j[chosen]
-
-
-def _exact_rows(A: np.ndarray, B: np.ndarray, dtype: Any) -> np.ndarray:
-    """All distances of some rows: in float64 arithmetic for float32, else from differences."""
-    if dtype == np.float32:
-        return squared_distances(A.astype(np.float64), B.astype(np.float64))
-    return cdist(A, B, "sqeuclidean")
 
 
 def _repaired_elsewhere(D2: Any, A: Any, B: Any, a2: Any, b2: Any) -> Any:
@@ -201,10 +185,7 @@ def squared_lengths(X: Any) -> Any:
 
 
 def rounding(X: Any) -> float:
-    """How far ``|a|² + |b|² - 2ab`` may be off, in units of ``|a|² + |b|²``.
-
-    The worst case for up to 64 terms; beyond, eight standard deviations of the sum of errors.
-    """
+    """How far ``|a|² + |b|² - 2ab`` may be off, in units of ``|a|² + |b|²``."""
     n_terms = X.shape[1]
     return (0.5 * min(n_terms, 8.0 * n_terms**0.5) + 8) * float(namespace(X).finfo(X.dtype).eps)
 
@@ -229,28 +210,26 @@ def overflow_error(dtype: Any) -> ValueError:
 
 
 def pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Squared distances of the pairs ``A[i], B[j]``, from their differences, in float64.
-
-    To a few units in the last place for NumPy arrays of either dtype, sparse CSR too; refused where
-    the dtype of A cannot hold them. A bounded number of differences is in memory.
-    """
+    """Squared distances of the pairs ``A[i], B[j]``, dense or sparse, from float64 differences."""
     if is_sparse(A) or is_sparse(B):
         squares = _sparse_pair_squares(sparse.csr_array(A), sparse.csr_array(B), i, j)
     else:
-        squares = _dense_pair_squares(A, B, i, j)
+        squares = dense_pair_squares(A, B, i, j, wide=True)
     if np.any(squares > float(namespace(A).finfo(A.dtype).max)):
         raise overflow_error(A.dtype)
     return squares
 
 
-def _dense_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+def dense_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray, *, wide: bool) -> np.ndarray:
+    """The same of dense points, summed in float64 where ``wide``."""
     out, backend = np.empty(len(i)), backend_of(A)
-    step = max(1, backend.chunk_bytes(_CHUNK_BYTES) // (itemsize_of(A) * max(A.shape[1], 1)))
+    most = _CHUNK_BYTES if backend.host else _LARGE_CHUNK_BYTES
+    step = max(1, most // (itemsize_of(A) * max(A.shape[1], 1)))
     with np.errstate(over="ignore"):
         for start in range(0, len(i), step):
             part = slice(start, start + step)
             a, b = take_rows(A, i[part]), take_rows(B, j[part])
-            out[part] = backend.squares_between(a, b, wide=True)
+            out[part] = backend.squares_between(a, b, wide=wide)
     return out
 
 

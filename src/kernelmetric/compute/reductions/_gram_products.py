@@ -1,11 +1,8 @@
 """Frobenius products between Gram matrices, none of which is ever whole.
 
-The products of m Gram matrices are an m × m matrix, sums over all pairs of points. Tile by tile,
-the values of all kernels at the same pairs are brought together and multiplied with one GEMM::
+Tile by tile, the values of all kernels at the same pairs are multiplied with one GEMM::
 
     pairs (rows × columns) ──evaluate──▶ F (m, pairs) ──▶ products += F Fᵀ, row sums += F 1
-
-Tiles below the diagonal are those above it once more, so only the latter are computed.
 """
 
 from __future__ import annotations
@@ -32,8 +29,7 @@ Evaluate = Callable[[slice, slice], Iterable[Any]]
 class GramProducts(NamedTuple):
     """Sums over N points for m Gram matrices, from :func:`gram_products`.
 
-    ``plain`` ⟨K, L⟩ and ``centred`` ⟨HKH, HLH⟩ with H = I - 11ᵀ/N for all pairs, ``traces`` tr K,
-    ``totals`` 1ᵀK1, and ``row_means`` K1 / n (m, n) of the n points that were looked at.
+    ``plain`` ⟨K, L⟩, ``centred`` ⟨HKH, HLH⟩ with H = I - 11ᵀ/N, tr K, 1ᵀK1, and means of the rows.
     """
 
     plain: np.ndarray
@@ -50,10 +46,7 @@ def gram_products(
 
     ``⟨HKH, HLH⟩ = ⟨K, L⟩ - 2/n ⟨K1, L1⟩ + (1ᵀK1)(1ᵀL1) / n²``. ``evaluate(rows, columns)`` yields m
     blocks, one per matrix, for two slices of ``range(n)``, from several threads. With
-    ``population`` N the n points are a random sample, and the results estimates for all N: plain
-    products, traces and totals are unbiased. O(m² n²) operations; some tiles and m × n row sums are
-    in memory. A kernel loses one of its values as a constant first, so that centring a nearly
-    constant one leaves digits.
+    ``population`` N the n points are a random sample, and the results estimates for all N.
     """
     values = list(evaluate(slice(0, 1), slice(n - 1, n)))  # says how many, and of which library
     m = len(values)
@@ -85,8 +78,7 @@ def row_products(
 ) -> np.ndarray:
     """Sums over j of k_ij l_ij, then k_ii l_ii, for every point i: an array (2, n, m, m).
 
-    With ``means``, the row means, matrices are centred; with weights, products are times those of
-    both points.
+    With ``means``, of the rows, matrices are centred; weights are those of both points.
     """
     parts = []
     everything = slice(0, n)
@@ -152,10 +144,7 @@ def _scaled(
     weights: np.ndarray,
     N: int,
 ) -> GramProducts:
-    """What sums over n points say of N: every kind of tuple counts as often as there are.
-
-    Of sampled triples that are pairs, the third weight is taken for the mean one.
-    """
+    """What sums over n points say of N: every kind of tuple counts as often as there are."""
     n = len(weights)
     every = N / n  # for how many single points, pairs and triples of N each of n stands
     two = every * (N - 1) / max(n - 1, 1)

@@ -142,12 +142,14 @@ def _on_device(
     missing = xp.full_like(squares[:1, :1], -xp.inf)
     thresholds = xp.where(there, 1.0 + squares, missing)
     wanted = V.shape[1] > 0
-    sums = None
+    fused = backend.fused("hinge_sums", E)
     if weighed is not None:
         weighed = type(weighed)(*(like(part, E) for part in weighed))
-    elif itself or not wanted:
-        sums = backend.hinge_sums(E, thresholds, codes, smoothing, gradient=wanted)
-    loss, per_target, product = sums or _all_impostors(E, V, thresholds, codes, smoothing, weighed)
+    if fused and weighed is None and (itself or not wanted):
+        sums = fused(E, thresholds, codes, smoothing, gradient=wanted)
+    else:
+        sums = _all_impostors(E, V, thresholds, codes, smoothing, weighed)
+    loss, per_target, product = sums
     parts = xp.ones_like(squares) if weighed is None else weighed.parts
     value = float(xp.sum(parts * squares, dtype=xp.float64) + c * loss)
     product = -c * product

@@ -1,8 +1,4 @@
-"""The LMNN hinge over a list of impostors, which ``mine_impostors`` makes.
-
-It is a lower bound of the objective over all of them, exact when the list holds every active pair,
-and far cheaper: most steps of a descent ask for it.
-"""
+"""The LMNN hinge over a list of impostors, which ``mine_impostors`` makes: a lower bound."""
 
 from __future__ import annotations
 
@@ -41,9 +37,7 @@ def lmnn_step_on(
 ) -> tuple[float, np.ndarray]:
     """The LMNN objective of a map over listed impostors alone, and its float64 gradient.
 
-    ``pairs`` (point, impostor) are sorted by point; the other arguments are those of
-    :func:`lmnn_hinge`. At most the objective over all impostors. O(n_pairs r + n r d) time. Workers
-    of a cluster share long lists: only the map and gradients travel.
+    ``pairs`` (point, impostor) are sorted by point. Workers of a cluster share long lists.
     """
     L = like(L, X)
     if not hinge_compiled(X, pairs):
@@ -110,10 +104,7 @@ def lmnn_hinge_on(
     smoothing: float = 0.0,
     weighed: Triplets | None = None,
 ) -> tuple[float, Any]:
-    """The LMNN objective over listed impostors alone, and ``Lap(ω) V``; see :func:`lmnn_hinge`.
-
-    ``pairs`` (point, impostor) are sorted by point. O(n_pairs (r + p)) time and memory.
-    """
+    """The LMNN objective over listed impostors alone, and ``Lap(ω) V``; see :func:`lmnn_hinge`."""
     value, thresholds, pull = targets_part(E, targets, weighed)
     i, impostor = pairs[:, 0], pairs[:, 1]
     d = pair_distances(E, i, impostor)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute._arrays import kept, to_numpy
+from kernelmetric.compute._arrays import read_only, to_numpy
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._selection import smallest_of_rows, upper_bounds
@@ -38,7 +38,7 @@ def mine_impostors(
     """The exact LMNN objective, and the pairs (point, impostor) that a descent should watch.
 
     A pair is listed when its squared distance is below (1 + slack) times the row's margin, the
-    ``most`` nearest of a row; int32, sorted by point, read-only. O(n² r) time.
+    ``most`` nearest of a row; int32, sorted by point, read-only.
     """
     value, thresholds, _ = targets_part(E, targets, weighed)
     reach = (1.0 + slack) * thresholds.max(axis=1)
@@ -49,7 +49,7 @@ def mine_impostors(
         host=backend_of(E).host,
     )
     value += c * sum(loss for loss, _ in found)
-    return value, kept(np.concatenate([pairs for _, pairs in found]))
+    return value, read_only(np.concatenate([pairs for _, pairs in found]))
 
 
 def lmnn_at_lengths(
@@ -64,8 +64,7 @@ def lmnn_at_lengths(
 ) -> np.ndarray:
     """The LMNN objective with squared distances times each of ``squares``, in one look at them.
 
-    ``[1 + s d_ij - s d_il]_+ = s [1/s + d_ij - d_il]_+``: only the margin differs. ``every``: look
-    at one block of rows in so many, for an estimate.
+    ``[1 + s d_ij - s d_il]_+ = s [1/s + d_ij - d_il]_+``. ``every``: one block of rows in so many.
     """
     pulled, thresholds, _ = targets_part(E, targets, weighed)
     blocks = impostor_blocks(codes, E, strips=True, most=_SAMPLED_ROWS if every > 1 else None)
@@ -79,11 +78,7 @@ def lmnn_at_lengths(
 
 
 def _hinges(
-    points: Points,
-    near: np.ndarray,
-    margins: np.ndarray,
-    weighed: Triplets | None,
-    block: Block,
+    points: Points, near: np.ndarray, margins: np.ndarray, weighed: Triplets | None, block: Block
 ) -> np.ndarray:
     """The tile: the plain hinges of some rows, for every margin beyond the target distances."""
     rows, sums = block.rows, np.zeros(len(margins))

@@ -42,9 +42,7 @@ def nearest_neighbors(
     """Exact k nearest neighbours among the rows of X, nearest first, and squared distances.
 
     Without queries, those of every point, itself left out. Rows are -1 and squares inf where there
-    are too few. Exact means: as if computed in float64 from differences; ties go to the earlier
-    row. O(m n d) time, one block of rows × n in memory; O(m n 128) for 10,000 points or more with
-    256 features or more, whose variance lies in few directions.
+    are too few. Exact: as if computed in float64 from differences; ties go to the earlier row.
     """
     Q = X if queries is None else queries
     if backend_of(X).host and backend_of(Q).host and 1 <= k < X.shape[0]:
@@ -59,10 +57,7 @@ def nearest_neighbors(
 def class_neighbors(
     X: Any, codes: np.ndarray, k: int, *, same: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Exact k nearest neighbours inside the class of every point (``same``), or outside it.
-
-    Rows are -1 and squared distances inf where there are too few.
-    """
+    """Exact k nearest neighbours inside the class of every point (``same``), or outside it."""
     order = np.argsort(codes, kind="stable")
     sizes = np.unique(codes, return_counts=True)[1]
     stops = np.cumsum(sizes)

@@ -51,7 +51,6 @@ def product(A: Any, B: Any) -> Any:
 class BlockProduct:
     """The product ``A @ V`` in a chosen precision, rows of a sparse A shared among threads.
 
-    Dense arrays are left to BLAS; a linear operator is asked in float64 and its answer rounded.
     ``far``: matrix and vectors are on the device in use.
     """
 

@@ -1,13 +1,8 @@
 r"""Exact nearest neighbours in many dimensions, most of them ruled out in few.
 
 In orthonormal coordinates whose first r carry most of the variance, with :math:`t` the length of
-what is left,
-
-.. math:: \|a - b\|^2 \ge \|a_{1..r} - b_{1..r}\|^2 + (t_a - t_b)^2,
-
-the squared distance of points with r + 1 coordinates. What is near in those gives, by its true
-distances, a bound of the k-th smallest; only points whose lower distance is within that bound have
-to be looked at. The result does not depend on how well the coordinates were chosen, the work does.
+the rest, :math:`\|a - b\|^2 \ge \|a_{1..r} - b_{1..r}\|^2 + (t_a - t_b)^2`. Points near in these
+bound the k-th smallest distance; only those whose lower distance is within are looked at.
 """
 
 from __future__ import annotations
@@ -20,6 +15,7 @@ import numpy as np
 from kernelmetric.compute._budget import row_blocks, tile_rows
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute.reductions._distances import (
+    dense_pair_squares,
     pair_squares,
     require_squares,
     robust_center,
@@ -36,16 +32,11 @@ _TRIALS = 64  # queries on which it is tried whether it is worth it
 _WORTH = 0.01  # share of points left to look at: each costs many times its part of a GEMM
 _HOPELESS = 0.1  # that share among the sample, beyond which the others are not even asked
 _TILE_BYTES = 8 * 2**20  # a block of distances beyond this leaves the shared cache
-_GATHER_BYTES = 4 * 2**20
 _SHORTENED_ROWS = 1024
 
 
 class LowerBounds(NamedTuple):
-    """Points and queries in few coordinates, whose distances are never above the true ones.
-
-    With s the error of rounding: points p are (-2p, (1 - s) |p|²), queries q are (q, 1), and their
-    product plus ``squares``, (1 - s) |q|², is never above |p - q|².
-    """
+    """Points and queries in few coordinates: their product plus ``squares`` is at most |p - q|²."""
 
     points: np.ndarray
     queries: np.ndarray
@@ -96,10 +87,7 @@ def _share_left(P: np.ndarray, Q: np.ndarray, k: int, bounds: LowerBounds, same:
 def pruned_search(
     P: np.ndarray, Q: np.ndarray, k: int, bounds: LowerBounds, same: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The k nearest neighbours of Q among P, nearest first, and squared distances in float64.
-
-    ``same``: Q is P, and no point is its own neighbour.
-    """
+    """The k nearest of Q among P, and squared distances; ``same``: none is its own neighbour."""
     per_row = 3 * len(P) * P.itemsize
     tiles = over_tiles(
         partial(_nearest, P, Q, k, bounds, same),
@@ -116,7 +104,7 @@ def _nearest(
     """The tile: some of the queries, all points."""
     rows = np.arange(block.start, block.stop)
     left, columns = _left_to_look_at(P, Q, rows, k, bounds, same)
-    values = _short_squares(P, Q, rows[left], columns)
+    values = dense_pair_squares(Q, P, rows[left], columns, wide=False)  # there are many
     chosen = first_of_rows(left, values, columns, len(rows), k)
     if P.itemsize < 8:  # what may be among the nearest once more, in float64
         nearest = values[chosen[:, -1]] * (1 + 2 * rounding(P))
@@ -141,20 +129,6 @@ def _left_to_look_at(
     bound -= bounds.squares[rows]
     left, columns = true_entries(lower <= bound[:, None])
     return left, columns
-
-
-def _short_squares(
-    P: np.ndarray, Q: np.ndarray, rows: np.ndarray, columns: np.ndarray
-) -> np.ndarray:
-    """Squared distances from differences, in the dtype of the points: there are many."""
-    values = np.empty(len(rows), dtype=P.dtype)
-    step = max(1, _GATHER_BYTES // (P.shape[1] * P.itemsize))
-    for start in range(0, len(rows), step):
-        part = slice(start, start + step)
-        difference = P[columns[part]]
-        difference -= Q[rows[part]]
-        values[part] = np.einsum("ij,ij->i", difference, difference)
-    return values
 
 
 def _shortened(X: np.ndarray, center: np.ndarray, U: np.ndarray) -> np.ndarray:

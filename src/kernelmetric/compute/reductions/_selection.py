@@ -21,7 +21,7 @@ def k_smallest(D2: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         return there
     D2 = to_numpy(D2)
     if _GROUPS_FOR_EACH * k * _GROUP_ROWS < D2.shape[1]:
-        return _k_smallest_wide(D2, k)
+        return _up_to(D2, upper_bounds(D2, k)[:, None], k)  # two passes, and no partition
     if k < D2.shape[1]:
         found = np.argpartition(D2, k - 1, axis=1)[:, :k]
     else:
@@ -37,16 +37,8 @@ def k_smallest(D2: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     return found, values
 
 
-def _k_smallest_wide(D2: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same for many columns: two passes over memory instead of a partition."""
-    return _up_to(D2, upper_bounds(D2, k)[:, None], k)
-
-
 def upper_bounds(D2: np.ndarray, k: int) -> np.ndarray:
-    """For each row a number that k or more entries do not exceed; infinite where columns are few.
-
-    It is the k-th smallest of the minima of groups: k groups have an entry up to it.
-    """
+    """For each row a number that k or more entries do not exceed; infinite for few columns."""
     n_rows, n_columns = D2.shape
     size = min(_GROUP_ROWS, int(n_columns / (_GROUPS_FOR_EACH * k)))
     if size < _FEWEST_ROWS:
@@ -73,10 +65,7 @@ def true_entries(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def first_of_rows(
     rows: np.ndarray, values: np.ndarray, columns: np.ndarray, n_rows: int, k: int
 ) -> np.ndarray:
-    """Positions (n_rows, k) of the k smallest of each row in a list of entries sorted by row.
-
-    Every row has k entries or more; ties go to the earlier column.
-    """
+    """Positions (n_rows, k) of the k smallest of each row in a list of entries sorted by row."""
     order = np.lexsort((columns, values, rows))
     first = np.searchsorted(rows, np.arange(n_rows))
     return order[first[:, None] + np.arange(k)]

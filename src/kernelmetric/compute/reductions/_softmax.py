@@ -86,7 +86,8 @@ def _softmax(E: Any, codes: Any) -> tuple[Any, Any]:
     backend = backend_of(E)
     if not backend.host:
         codes = in_library_of(codes, E)
-        return backend.softmax_sums(E, codes) or _by_rows(E, codes, slice(0, E.shape[0]))
+        fused = backend.fused("softmax_sums", E)
+        return fused(E, codes) if fused else _by_rows(E, codes, slice(0, E.shape[0]))
     total, sums, near = by_symmetry(E, codes)
     if near.all():
         return total, sums

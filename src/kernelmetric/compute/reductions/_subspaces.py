@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute._arrays import namespace, to_numpy
-from kernelmetric.compute._budget import row_blocks, tile_rows
+from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._device import there
 from kernelmetric.compute._execute import over_tiles
+from kernelmetric.compute.backends import backend_of
 
 _GATHER_BYTES = 2**20  # subspaces gathered for one product: they should stay in the second cache
 _PAIRS = 8192  # small systems solved side by side
@@ -24,45 +25,30 @@ def subspace_distances(
 
     ``min |(a + Q_aᵀα) - (b + Q_bᵀβ)|² = |δ|² - |u|² - wᵀ (I - MᵀM)⁻¹ w`` with δ = a - b, u = Q_a δ,
     M = Q_a Q_bᵀ and w = Q_b δ - Mᵀu. S and T (n, r + 1, d) have the point, then r rows, orthonormal
-    or zero. Equal rows in ``first`` should stand together. Directions that two subspaces share up
-    to rounding count once.
+    or zero. Equal rows in ``first`` should stand together.
     """
     if len(first) == 0:
         return np.empty(0, dtype=S.dtype)
-    if (S_there := there(S)) is not S:
-        return _on_device(S_there, S_there if T is S else there(T), there(first), there(second))
-    per_pair = 4 * S.shape[1] ** 2 * S.itemsize
+    same, S, first, second = T is S, there(S), there(first), there(second)
+    T, host = S if same else there(T), backend_of(S).host
+    most = _PAIRS if host else tile_rows(S, 3 * S.shape[1] * S.shape[2], 0)
+    per_pair = 4 * S.shape[1] ** 2 * itemsize_of(S)
     tiles = over_tiles(
         partial(_distances, S, T, _inner_products(S), _inner_products(T), first, second),
-        list(row_blocks(len(first), per_pair, most=_PAIRS)),
+        list(row_blocks(len(first), per_pair, most=most)),
         flops=2.0 * len(first) * S.shape[1] ** 2 * S.shape[2],
+        host=host,
     )
     return np.concatenate(tiles)
 
 
 def _distances(
-    S: np.ndarray,
-    T: np.ndarray,
-    own_s: np.ndarray,
-    own_t: np.ndarray,
-    first: np.ndarray,
-    second: np.ndarray,
-    block: slice,
+    S: Any, T: Any, own_s: Any, own_t: Any, first: Any, second: Any, block: slice
 ) -> np.ndarray:
-    """The tile: some of the pairs."""
+    """The tile: some of the pairs, whose subspaces a device gathers all at once."""
     i, j = first[block], second[block]
-    return _from_products(_cross_products(S, T, i, j), own_s[i], own_t[j])
-
-
-def _on_device(S: Any, T: Any, first: Any, second: Any) -> np.ndarray:
-    """The same with arrays of a device: the subspaces of many pairs are gathered at once."""
-    own_s, own_t = _inner_products(S), _inner_products(T)
-    most = tile_rows(S, 3 * S.shape[1] * S.shape[2], 0)
-    squared = []
-    for block in row_blocks(first.shape[0], 1, most=most):
-        i, j = first[block], second[block]
-        squared.append(to_numpy(_from_products(S[i] @ T[j].mT, own_s[i], own_t[j])))
-    return np.concatenate(squared)
+    cross = _cross_products(S, T, i, j) if isinstance(S, np.ndarray) else S[i] @ T[j].mT
+    return to_numpy(_from_products(cross, own_s[i], own_t[j]))
 
 
 def _inner_products(S: Any) -> Any:

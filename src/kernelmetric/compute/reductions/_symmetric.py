@@ -1,8 +1,7 @@
 """Half of a symmetric softmax, in tiles that stay in the cache.
 
-Unnormalised, ``K_ij = exp(-d_ij)`` is symmetric: half of the products and of the exponentials give
-all of it. That takes two passes, one for the sums of the rows and one for the weights, and one
-shift of the exponents for all rows. As many tiles as there is room for are held between the two.
+``K_ij = exp(-d_ij)`` is symmetric. Its sums take one pass, the weights another; as many tiles as
+there is room for are held between the two.
 """
 
 from __future__ import annotations
@@ -58,11 +57,10 @@ _RANGES = {4: _Range(60.0, -70.0, 1e-7, 1e6), 8: _Range(300.0, -300.0, 1e-15, 1e
 
 
 def by_symmetry(E: np.ndarray, codes: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """``Σ_i p_i``, and ``(W + Wᵀ) [E, 1]``, from the upper half of the softmax.
+    """``Σ_i p_i``, ``(W + Wᵀ) [E, 1]``, and which rows are near enough to be in these sums.
 
     With ``s_i`` the sum of row i of K, ``W_ij + W_ji = K_ij (a_i + a_j)``, where ``a`` is
-    ``(1 - p) / s`` within a class and ``-p / s`` between classes. Rows of the centred points E are
-    sorted by class. ``near`` is False for rows too far for a common shift: not in the sums.
+    ``(1 - p) / s`` within a class and ``-p / s`` between classes.
     """
     limits = _RANGES[itemsize_of(E)]
     tiles = _Tiles(E, codes, limits)
@@ -74,8 +72,8 @@ def by_symmetry(E: np.ndarray, codes: np.ndarray) -> tuple[float, np.ndarray, np
     near = s > len(E) * limits.safe * np.exp(limits.lowest)
     s[~near] = 1.0
     p = inside / s
-    weights = np.stack([_without_specks(a, near, limits.least) / s for a in (1.0 - p, -p)])
-    weights = weights.astype(E.dtype)
+    weights = np.stack([1.0 - p, -p])  # specks would make denormal numbers
+    weights = (np.where(near & (np.abs(weights) > limits.least), weights, 0.0) / s).astype(E.dtype)
     (product,) = run(partial(_products, tiles, held, weights), entries=E.size)
     return float(np.sum(p[near])), product[:, : E.shape[1] + 1], near
 
@@ -163,11 +161,7 @@ class _Tiles:
 
 
 class _Held:
-    """Tiles kept from the first pass for the second, within 1 / ``share`` of the memory budget.
-
-    Each process has its own. A tile that is missing is evaluated again; the second pass takes tiles
-    out, as it writes into them.
-    """
+    """Tiles kept from the first pass for the second, in each process, within its memory budget."""
 
     def __init__(self, largest: int, points: np.ndarray, share: int = _SHARE):
         self._largest, self._points = largest, points
@@ -238,7 +232,3 @@ def _cut(E: np.ndarray, codes: np.ndarray) -> list[Tile]:
 def _alike(codes: np.ndarray, tile: Tile) -> np.ndarray:
     """Where row and column are of one class."""
     return codes[tile.rows, None] == codes[tile.columns]
-
-
-def _without_specks(a: np.ndarray, near: np.ndarray, least: float) -> np.ndarray:
-    return np.where(near & (np.abs(a) > least), a, 0.0)

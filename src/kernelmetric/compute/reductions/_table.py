@@ -40,10 +40,7 @@ Found = tuple[np.ndarray, np.ndarray]  # columns, or rows of X; squared distance
 
 @dataclass(frozen=True)
 class Ranges:
-    """For each query, which points it may not find: positions from ``start`` up to ``stop``.
-
-    With ``own``, those *outside* the range are forbidden, and this one.
-    """
+    """For each query, positions that it may not find; with ``own``, those outside, and this one."""
 
     start: np.ndarray
     stop: np.ndarray
@@ -96,7 +93,8 @@ class Table:
             squares = squared_lengths(centred)
             require_squares(squares)
         self.squares = to_numpy(squares).astype(np.float64)
-        self.bounds = backend_of(points).bounds_from(centred) or Bounds(centred)
+        fused = backend_of(points).fused("bounds_from", centred)
+        self.bounds = (fused(centred) if fused else None) or Bounds(centred)
         self.error = self.bounds.slack * rounding(points)
         self.bounds.add(squares * (1.0 - self.error))
 
@@ -111,8 +109,9 @@ class Table:
         low, base = self._lower(Q)
         if apart is not None:
             low = apart.forbid(low)
-        there = backend_of(Q).ranked(low, base, Q, self.points, k) if self.ordered else None
-        found, squares, left = there or self._ranked(Q, k, low, base)
+        fused = backend_of(Q).fused("ranked", Q) if self.ordered else None
+        ranked = fused(low, base, Q, self.points, k) if fused else self._ranked(Q, k, low, base)
+        found, squares, left = ranked
         names = self.names[found]
         if len(left):
             names[left], squares[left] = self._settled(

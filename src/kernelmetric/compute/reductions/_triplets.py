@@ -121,10 +121,7 @@ def huber_hinge(margin: Any, smoothing: float, xp: Any) -> tuple[Any, Any]:
 def impostor_blocks(
     codes: np.ndarray, E: Any, *, strips: bool = False, most: int | None = None
 ) -> list[Block]:
-    """Blocks of rows, each with the slice of rows that are not looked at: those of its class.
-
-    Small classes share blocks, which look at all rows. ``strips``: more rows, for `strips_of`.
-    """
+    """Blocks of rows, large classes by themselves; with ``strips`` more rows, for `strips_of`."""
     n = len(codes)
     width = _strip_columns(E) if strips else n
     fitting = tile_rows(E, width, _STRIP_BYTES if strips else _TILE_BYTES)

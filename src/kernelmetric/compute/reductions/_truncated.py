@@ -2,7 +2,6 @@
 
 A point at squared distance ``m_i + log(n / eps)`` from x_i, with ``m_i`` that of its nearest
 neighbour, has at most a share ``eps / n`` of its softmax: all such points together, at most eps.
-:func:`mine_softmax` lists the nearer ones, and :func:`nca_loss_on` looks at such a list alone.
 """
 
 from __future__ import annotations
@@ -36,9 +35,8 @@ def mine_softmax(
 ) -> tuple[float, Listed | None]:
     """NCA objective within ``eps n``, and the pairs that a descent should watch.
 
-    Points farther by ``slack`` in squared distance are listed too, for when the map moves. NaN and
-    None where lists would be longer than ``most`` on average, and for other libraries' arrays.
-    O(n² r) time for the distances, exponentials for the listed pairs alone.
+    Points farther by ``slack`` are listed too. NaN and None where lists would be longer than
+    ``most`` on average, and for other libraries' arrays.
     """
     if not isinstance(E, np.ndarray):
         return np.nan, None
@@ -81,10 +79,7 @@ def _listed(
 def nca_loss_on(
     L: np.ndarray, X: np.ndarray, codes: np.ndarray, listed: Listed
 ) -> tuple[float, np.ndarray]:
-    """NCA objective and gradient with the softmax of every point over its list alone.
-
-    O(pairs · r + n r d) time, a bounded number of pairs in memory besides the list.
-    """
+    """NCA objective and gradient with the softmax of every point over its list alone."""
     E = product(X, L.T)
     n, r = E.shape
     n_pairs = len(listed.indices)

@@ -1,13 +1,8 @@
-"""Reductions of torch tensors on a CUDA device, fused by Triton: no block of pairs in memory.
+"""Reductions of torch tensors on a CUDA device, fused by Triton where it is installed.
 
-Every file has one reduction. Its twin in plain torch, which serves every other device and dtype,
-is the reduction itself (``compute/reductions``). Triton is optional: without it the twins run.
-
-float32 is split into two halves of float16, and three products of halves, added up in float32, are
-as good as one in float32: what is lost is some 2⁻²² of the product of two lengths. Where the user
-allowed less by ``torch.set_float32_matmul_precision("high")``, one product of halves is taken.
-
-The order of every sum follows from the shapes alone, so results repeat bit for bit.
+float32 is split into two halves of float16, and three products of halves are as good as one in
+float32; after ``torch.set_float32_matmul_precision("high")`` one is taken. The order of every sum
+follows from the shapes alone, so results repeat bit for bit.
 """
 
 from __future__ import annotations

@@ -14,10 +14,7 @@ from kernelmetric.compute.backends.cuda._halves import accumulate, halves, inner
 def hinge_sums(
     E: Any, thresholds: Any, codes: Any, smoothing: float, *, gradient: bool
 ) -> tuple[Any, Any, Any]:
-    """Hinge of all impostors, slopes (n, k) by target pair, and the impostors' Laplacian times E.
-
-    ``thresholds`` (n, k) are -inf where there is no target. O(n² r) time, O(n r) memory.
-    """
+    """Hinge of all impostors, slopes (n, k) by target pair, and their Laplacian times E."""
     (n, r), k = E.shape, thresholds.shape[1]
     points = halves(E, codes)
     rows, width = points.high.shape

@@ -18,10 +18,9 @@ _WORTH_GROUPS = 4  # times as many groups as are looked into
 def ranked(
     low: Any, base: np.ndarray, Q: Any, points: Any, k: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The k nearest points of every query, their squares, and the queries that are not yet certain.
+    """The k nearest points of every query, their squares, and the queries not yet certain.
 
-    ``low`` (m, n) are lower bounds of the squared distances less ``base`` (m,). Squares are summed
-    in float64; they are infinite where a point is forbidden.
+    ``low`` (m, n) are lower bounds of the squared distances less ``base`` (m,).
     """
     n_candidates = min(k + _SPARE, points.shape[0])
     least, found = smallest(low, n_candidates)
@@ -40,10 +39,7 @@ def ranked(
 
 
 def smallest(low: Any, k: int) -> tuple[Any, Any]:
-    """The k smallest entries of each row, ascending, and their columns.
-
-    They lie in the k groups of columns whose minima are smallest: a long row is read once.
-    """
+    """The k smallest entries of each row, which lie in the k groups with the smallest minima."""
     n = low.shape[1]
     n_groups = n // _GROUP
     if n_groups < _WORTH_GROUPS * k:

@@ -19,10 +19,7 @@ _LOG2_E = 1.4426950408889634
 
 
 def softmax_sums(E: Any, codes: Any) -> tuple[Any, Any]:
-    """``Σ_i p_i`` and ``(W + Wᵀ) [E, 1]``, as in :func:`kernelmetric.compute.nca_loss`.
-
-    O(n² r) time, O(n r) memory.
-    """
+    """``Σ_i p_i`` and ``(W + Wᵀ) [E, 1]``, as in ``nca_loss``, in O(n r) memory."""
     n, r = E.shape
     points = halves(E, codes, _LOG2_E**0.5)  # exponents of two are cheaper than those of e
     rows, width = points.high.shape

@@ -1,18 +1,14 @@
 """Dask arrays and data frames: fits that run on a cluster, and maps that wait to be computed.
 
-Imported when the first of them comes. The client never holds the data::
+A fit is one pure task on a worker, which gets the chunks and calls the ordinary ``fit`` of a copy
+of the estimator. Its tiles are shared among all workers, and put together in their order, so the
+numbers are those of a fit on one machine. The tasks of a worker that dies are run again::
 
     _chunks.py    collections as pieces of rows, each checked where it lies
     _driver.py    a fit as one task on a worker, its result put into the user's estimator
-    _tiles.py     tiles of that fit shared among all workers
-    _pickles.py   functions on their way there, without their large arrays
+    _tiles.py     tiles of that fit shared among all workers, by way of _pickles.py
     _rows.py      rows that no worker has room for, gone through chunk by chunk
     _lazy.py      transform, predict and distances, chunk by chunk, when somebody asks
-
-A fit is one pure task: it gets the chunks, and calls the ordinary ``fit`` of a copy of the
-estimator. What that does over tiles, and is worth the way, other workers do. Their results are put
-together in the order of the tiles, as threads' results are, so the numbers are those of a fit on
-one machine. A worker that dies loses nothing: its tasks, that of the fit too, are run again.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import dask
 import dask.array as da
 import numpy as np
+from distributed import get_worker
 from scipy import sparse
 
 from kernelmetric.compute._budget import block_budget
@@ -23,10 +24,7 @@ _SHARE = 0.25  # of the memory of a worker, for the blocks of its threads
 
 
 class Pieces(NamedTuple):
-    """A collection as a list of delayed pieces, in the order of its rows; nothing is computed.
-
-    ``shape`` is that of the whole, NaN where Dask does not know it.
-    """
+    """A collection as delayed pieces in the order of its rows; NaN where Dask knows no shape."""
 
     delayed: list[Any]
     shape: tuple[Any, ...]
@@ -133,8 +131,6 @@ def together(parts: list[Any]) -> Any:
 @contextmanager
 def share_of_worker() -> Iterator[None]:
     """Blocks within the memory limit of this worker, divided by its threads, inside the block."""
-    from distributed import get_worker
-
     try:
         worker = get_worker()
     except ValueError:

@@ -8,13 +8,15 @@ import pickle
 import warnings
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import cloudpickle
 import dask
 import numpy as np
 from dask.utils import format_bytes
+from distributed import Future, KilledWorker, default_client, get_worker, wait, worker_client
+from distributed.comm import CommClosedError
 
 from kernelmetric.compute._arrays import is_collection
 from kernelmetric.compute._device import device_in_use
@@ -59,7 +61,7 @@ def run_there(estimator: Any, method: str, args: tuple[Any, ...], options: dict[
     delayed = {i: parts.delayed for i, parts in pieces.items() if not (streams and i == _X)}
     plain = [None if i in pieces else value for i, value in enumerate(values)]
     if streams:  # pickled, so that the task gets the graph and not what it stands for
-        plain[_X] = _Graph(cloudpickle.dumps(_as_array(values[_X])))
+        plain[_X] = cloudpickle.dumps(_as_array(values[_X]))
     names = list(options)
     if client is None:
         (found,) = dask.compute(delayed)
@@ -75,10 +77,6 @@ def run_there(estimator: Any, method: str, args: tuple[Any, ...], options: dict[
 def current_client() -> Any:
     """The client of the cluster in use; None where there is none."""
     try:
-        from distributed import default_client
-    except ImportError:
-        return None
-    try:
         return default_client()
     except ValueError:
         return None
@@ -86,9 +84,6 @@ def current_client() -> Any:
 
 def _awaited(client: Any, task: Any, what: str, given: list[Any]) -> Any:
     """The result of a task on collections; if it is given up here, it is given up there."""
-    from distributed import KilledWorker
-    from distributed.comm import CommClosedError
-
     future = client.compute(task)
     try:
         return _watched(client, future, what)
@@ -123,8 +118,6 @@ def _awaited(client: Any, task: Any, what: str, given: list[Any]) -> Any:
 
 def _other_client(client: Any, collections: list[Any]) -> Any:
     """The client of a cluster that holds parts of collections, if it is another one than this."""
-    from distributed import Future
-
     for collection in collections:
         for value in dict(collection.__dask_graph__()).values():
             if isinstance(value, Future) and value.client is not client:
@@ -134,8 +127,6 @@ def _other_client(client: Any, collections: list[Any]) -> Any:
 
 def _watched(client: Any, future: Any, what: str) -> Any:
     """The result, and a warning where nothing goes on for want of memory: Dask waits in silence."""
-    from distributed import wait
-
     looks = 0
     while True:
         try:
@@ -176,8 +167,6 @@ def _drive(
     key: str,
 ) -> tuple[Any, ...]:
     """The task: the method on all points together, its tiles shared with the other workers."""
-    from distributed import get_worker, worker_client
-
     worker = get_worker()
 
     def wanted() -> bool:
@@ -188,8 +177,8 @@ def _drive(
     with worker_client() as client:
         cluster = Cluster(client, wanted, key)
         try:
-            if plain and isinstance(plain[_X], _Graph):
-                plain = [cluster.rows(*pickle.loads(plain[_X].pickled)), *plain[1:]]
+            if plain and isinstance(plain[_X], bytes):
+                plain = [cluster.rows(*pickle.loads(plain[_X])), *plain[1:]]
             with run_elsewhere(cluster), share_of_worker():
                 return _called(estimator, method, plain, pieces, names)
         finally:
@@ -207,17 +196,15 @@ def _called(
         warnings.simplefilter("always")
         result = getattr(estimator, method)(*values[:first], **options)
     said = [(str(warning.message), warning.category) for warning in caught]
-    if result is estimator:
-        return vars(estimator), None, True, said
-    return None, result, False, said
+    return (vars(estimator), None, said) if result is estimator else (None, result, said)
 
 
 def _finished(estimator: Any, outcome: tuple[Any, ...]) -> Any:
     """Let the user's estimator hold what was learned, and say what was to be said."""
-    state, result, itself, said = outcome
+    state, result, said = outcome
     for message, category in said:
         warnings.warn(message, category, stacklevel=5)
-    if not itself:
+    if state is None:
         return result
     parameters = estimator.get_params(deep=False)
     held = vars(estimator)
@@ -226,12 +213,6 @@ def _finished(estimator: Any, outcome: tuple[Any, ...]) -> Any:
         del held[name]
     held.update(learned)
     return estimator
-
-
-class _Graph(NamedTuple):
-    """Points that are not computed for the task as a whole, and the names of their columns."""
-
-    pickled: bytes
 
 
 def _as_array(X: Any) -> tuple[Any, Any]:
@@ -243,10 +224,7 @@ def _as_array(X: Any) -> tuple[Any, Any]:
 
 
 def _streams(client: Any, estimator: Any, pieces: dict[int, Pieces]) -> bool:
-    """Whether a fit reads the rows chunk by chunk; if not, one worker must have room for all.
-
-    Few points are faster in one place, even where an estimator says "always".
-    """
+    """Whether a fit reads the rows chunk by chunk; if not, one worker must have room for all."""
     parts = pieces.get(_X)
     if parts is None or len(parts.shape) != 2:
         return False
@@ -258,20 +236,19 @@ def _streams(client: Any, estimator: Any, pieces: dict[int, Pieces]) -> bool:
     with suppress(Exception):  # parameters that fit will refuse in a sentence
         needed = 2.0 * n_bytes + estimator.estimate_memory(*map(int, parts.shape))
     least = least_memory(client)
-    room = needed <= _USABLE * least
     if when == "always" and n_bytes > _FEW_BYTES:
         return True
-    if when is not None and not room:
+    if needed <= _USABLE * least:
+        return False
+    if when is not None:
         return True
-    if not room:
-        raise MemoryError(
-            f"{type(estimator).__name__} on {parts.shape[0]} points with {parts.shape[1]} features "
-            f"would take about {format_bytes(int(needed))} on a worker, but the smallest one has "
-            f"{format_bytes(int(least))}: expected points that fit one worker. Try larger workers, "
-            "float32, NCA(solver='minibatch'), or a space that goes through the rows: "
-            "Nystroem(500) or RandomFeatures(1000)."
-        )
-    return False
+    raise MemoryError(
+        f"{type(estimator).__name__} on {parts.shape[0]} points with {parts.shape[1]} features "
+        f"would take about {format_bytes(int(needed))} on a worker, but the smallest one has "
+        f"{format_bytes(int(least))}: expected points that fit one worker. Try larger workers, "
+        "float32, NCA(solver='minibatch'), or a space that goes through the rows: "
+        "Nystroem(500) or RandomFeatures(1000)."
+    )
 
 
 def _counted(client: Any, parts: Pieces) -> Pieces:

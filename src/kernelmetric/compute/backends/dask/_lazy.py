@@ -74,7 +74,7 @@ def _of_rows(
 ) -> Any:
     example = _example(estimator, method, _sample(X), *rest, **options)
     shape, dtype = example.shape[1:], example.dtype
-    given = {"method": method, "shape": shape, "dtype": dtype, "rest": rest, "options": options}
+    how = method, rest, options, shape, dtype
     if isinstance(X, da.Array):
         require_rows(X, "X")
         wide, wider = 1 + len(shape), X.ndim
@@ -82,14 +82,15 @@ def _of_rows(
         return da.map_blocks(
             _rows_of_block,
             X,
-            **{"estimator": fitted, "check": check, "given": given},
+            **{"estimator": fitted, "check": check, "how": how},
             dtype=dtype,
             meta=np.empty((0,) * wide, dtype=dtype),
             chunks=(X.chunks[0], *((size,) for size in shape)),
             drop_axis=list(range(wide, wider)),
             new_axis=list(range(wider, wide)) or None,
         )
-    parts = [_rows_of_partition(fitted, part, given) for part in pieces_of(X, "X").delayed]
+    rows_of = dask.delayed(_rows_of, pure=False)
+    parts = [rows_of(fitted, part, how) for part in pieces_of(X, "X").delayed]
     meta = np.empty((0,) * (1 + len(shape)), dtype=dtype)
     arrays = [
         da.from_delayed(part, shape=(math.nan, *shape), dtype=dtype, meta=meta) for part in parts
@@ -98,29 +99,16 @@ def _of_rows(
 
 
 def _rows_of_block(
-    block: Any, *, estimator: Any, check: tuple[Any, ...], given: dict[str, Any], block_id: Any
+    block: Any, *, estimator: Any, check: tuple[Any, ...], how: tuple[Any, ...], block_id: Any
 ) -> np.ndarray:
     name, starts, *like = check
     block = checked_chunk(block, block_id[0], name, starts[block_id[0]], *like)
-    return _rows_of(estimator, block, **given)
+    return _rows_of(estimator, block, how)
 
 
-@dask.delayed(pure=False)
-def _rows_of_partition(estimator: Any, part: Any, given: dict[str, Any]) -> np.ndarray:
-    return _rows_of(estimator, part, **given)
-
-
-def _rows_of(
-    estimator: Any,
-    block: Any,
-    *,
-    method: str,
-    shape: tuple[int, ...],
-    dtype: Any,
-    rest: tuple[Any, ...],
-    options: dict[str, Any],
-) -> np.ndarray:
+def _rows_of(estimator: Any, block: Any, how: tuple[Any, ...]) -> np.ndarray:
     """What a method gives for some rows, also for none."""
+    method, rest, options, shape, dtype = how
     if block.shape[0] == 0:
         return np.empty((0, *shape), dtype=dtype)
     with share_of_worker():

@@ -1,9 +1,4 @@
-"""Functions pickled for other workers, their large arrays apart.
-
-Each large array is replaced by its place in a list, since Dask brings it to a worker once, however
-many functions look at it; a view travels as the array that it is a view of. Rows that lie elsewhere
-are replaced by a place too, which a chunk of them takes.
-"""
+"""Functions pickled for other workers: large arrays, and rows that lie elsewhere, travel apart."""
 
 from __future__ import annotations
 

@@ -1,16 +1,13 @@
 """Rows that no machine holds together: gone through chunk by chunk, where the chunks lie.
 
-:class:`Rows` stands for the points in a fit that needs only sums over them, and a few of them at a
-time. A function of blocks of rows (``sum_rows``) is sent to the chunks, which stand for the points
-in it there, and the sums are added up in a tree whose shape is that of the chunks. A function that
-gives as many rows (``map_rows``) becomes :class:`MappedRows`, computed when somebody asks for some.
+:class:`Rows` are the points of a fit that needs only sums over them (``sum_rows``, added up in a
+tree) and a few at a time. What ``map_rows`` makes of them is :class:`MappedRows`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from operator import add
 from typing import Any
 
 import array_api_compat.numpy
@@ -18,6 +15,7 @@ import dask
 import numpy as np
 
 from kernelmetric.compute._budget import row_blocks
+from kernelmetric.compute._execute import added
 from kernelmetric.compute.backends._numpy import NumPy
 from kernelmetric.compute.backends.dask._chunks import on_worker
 from kernelmetric.compute.backends.dask._pickles import Carried, aligned, loads
@@ -98,15 +96,13 @@ class Rows(_ManyRows):
             for part, start in zip(self.parts, self.edges, strict=False)
         ]
         while len(sums) > 1:
-            sums = [_sum_of(sums[i : i + _BRANCHES]) for i in range(0, len(sums), _BRANCHES)]
+            branches = [sums[i : i + _BRANCHES] for i in range(0, len(sums), _BRANCHES)]
+            sums = [dask.delayed(reduce, pure=False)(added, some, None) for some in branches]
         return self._run(sums)[0]
 
 
 class MappedRows(_ManyRows):
-    """What a function gives for rows, computed when some are asked for.
-
-    ``bound``: the rows that it reads, the function pickled, and its large arrays.
-    """
+    """What a function gives for rows, computed when some are asked for."""
 
     streamed = True
     names = None
@@ -176,18 +172,6 @@ def _sum_of_chunk(
     def sums(_: Any) -> Any:
         blocks = row_blocks(len(chunk), bytes_per_row, most=most)
         parts = (work(slice(start + rows.start, start + rows.stop)) for rows in blocks)
-        return reduce(_added, parts, None)
+        return reduce(added, parts, None)
 
     return on_worker(sums, [None])[0]
-
-
-@dask.delayed(pure=False)
-def _sum_of(parts: list[Any]) -> Any:
-    return reduce(_added, parts, None)
-
-
-def _added(a: Any, b: Any) -> Any:
-    """The sum of two sums, of which a chunk without rows has none."""
-    if a is None or b is None:
-        return b if a is None else a
-    return tuple(map(add, a, b)) if isinstance(a, tuple) else a + b

@@ -1,8 +1,6 @@
-"""The cluster as a fit sees it that runs on one of its workers.
+"""The cluster as a fit sees it that runs on one of its workers: tiles shared among all of them.
 
-Tiles are shared among all workers. What a tile function is bound to is pickled, but for its large
-arrays: these stay on the worker of the fit as data of Dask, which brings each one to a worker once,
-from whoever has it. Tasks are pure, and their results are taken in the order of the tiles.
+A tile function travels without its large arrays, which Dask brings to each worker once.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ import dask
 import numpy as np
 from distributed import get_worker, wait
 
-from kernelmetric.compute._arrays import is_kept
+from kernelmetric.compute._arrays import is_read_only
 from kernelmetric.compute.backends.dask._chunks import on_worker, pieces_of
 from kernelmetric.compute.backends.dask._pickles import Carried, Parts, dumps, loads
 from kernelmetric.compute.backends.dask._rows import MappedRows, Rows
@@ -45,10 +43,7 @@ class AbandonedError(Exception):
 
 
 class Cluster:
-    """All workers, for a fit that runs on one of them.
-
-    ``wanted`` says whether somebody still waits for it; ``name`` is the key of its task.
-    """
+    """All workers, for the fit of the task ``name``; ``wanted`` says whether it is awaited."""
 
     def __init__(self, client: Any, wanted: Callable[[], bool], name: str):
         self._client, self._wanted = client, wanted
@@ -77,8 +72,8 @@ class Cluster:
         except _NOT_PICKLED:
             return False  # what holds a lock or an open file stays where it is
         new = self._new(parts.arrays)
-        seconds = sum(array.nbytes / (_AGAIN if is_kept(array) else 1) for array in new) / _BYTES
-        if parts.rows or saved <= _SECONDS + seconds:
+        n_bytes = sum(array.nbytes / (_AGAIN if is_read_only(array) else 1) for array in new)
+        if parts.rows or saved <= _SECONDS + n_bytes / _BYTES:
             return False
         arrays = self._futures(parts.arrays, new)
         key = f"{self._name}-{uuid4().hex}"
@@ -224,7 +219,7 @@ class _Sent:
 
 def _checksum(array: np.ndarray) -> int | None:
     """What changes with an array; None for one that nobody writes into."""
-    if is_kept(array):
+    if is_read_only(array):
         return None
     flat: Any = array if array.flags.c_contiguous else array.T
     return zlib.crc32(flat.reshape(-1).view(np.uint8))
