@@ -497,10 +497,13 @@ def test_labels_must_be_there(problem):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_components": 0}, "Got n_components=0, but RidgeKPCA expected an integer >= 1"),
+        (
+            {"n_components": 0},
+            "Got n_components=0, but RidgeKPCA expected 'auto' or an integer >= 1",
+        ),
         ({"n_components": 0.5}, r"Got n_components=0\.5"),
         ({"n_landmarks": True}, "Got n_landmarks=True"),
-        ({"ridge": 0.0}, r"Got ridge=0\.0, but RidgeKPCA expected a number > 0"),
+        ({"ridge": 0.0}, r"Got ridge=0\.0, but RidgeKPCA expected 'auto' or a number > 0"),
         ({"ridge": "none"}, "Got ridge='none'"),
         ({"rows": "some"}, "Got rows='some', but expected 'auto', 'all' or 'boundary'"),
     ],

@@ -122,7 +122,8 @@ def local_scatters(
     within, between = np.zeros((Z.shape[1], Z.shape[1])), to_numpy(Z.T @ (shares * Z))
     for code in np.unique(codes):
         members = np.flatnonzero(codes == code)
-        points, share, size = take_rows(Z, members), take_rows(shares, members), each[members].sum()
+        points, share = take_rows(Z, members), take_rows(shares, members)
+        size = float(np.sum(each[members]))
         counted = None if weights is None else share
         local = _local_scatter(points, take_rows(where, members), scales[members], counted)
         about = points - namespace(points).sum(share * points, axis=0, keepdims=True) / size
