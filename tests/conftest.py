@@ -13,7 +13,7 @@ import re
 import signal
 import sys
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -234,8 +234,14 @@ def pytest_collection_modifyitems(items):
     with each other estimator; slow runs make all.
     """
     kinds = {id(variant): kind for kind, variants in VARIANTS.items() for variant in variants}
-    groups = defaultdict(list)
+    groups, cases = defaultdict(list), Counter()
     for item in items:
+        every = item.get_closest_marker("every")
+        if every is not None:  # its cases are much alike, and take long
+            name = item.nodeid.partition("[")[0]
+            if cases[name] % every.args[0]:
+                item.add_marker(pytest.mark.slow)
+            cases[name] += 1
         params = getattr(getattr(item, "callspec", None), "params", {})
         if "check" in params and item.get_closest_marker("xfail"):
             item.add_marker(pytest.mark.slow)
@@ -253,7 +259,7 @@ def pytest_collection_modifyitems(items):
     passed = {key[2:] for key in groups if key[1] == "Kernelized"}
     for key, members in groups.items():
         first = zlib.crc32(" ".join(key).encode())
-        if key[1] != "Kernelized" and key[2:] in passed and first % 5 > 1:
+        if key[1] != "Kernelized" and key[2:] in passed and first % 5 > 0:
             for item in members:
                 item.add_marker(pytest.mark.slow)
             continue

@@ -131,6 +131,7 @@ def test_parts_are_worked_on_here_without_a_cluster():
     assert found == [(0, 9), (1, 16)]
 
 
+@pytest.mark.slow
 def test_a_long_fit_tells_how_many_tasks_are_done(address):
     told = []
     with Client(address, set_as_default=False) as client, watched(client, told.append):

@@ -77,6 +77,7 @@ def test_a_triplet_is_a_quadruplet_and_a_tuple_of_points(learner, told):
 
 
 @pytest.mark.parametrize("learner", [LEARNERS[0], *LEARNERS[2:]], ids=repr)
+@pytest.mark.every(2)
 def test_comparisons_go_through_a_kernel(learner, told):
     X, triplets = told
     D = clone(learner).fit(X, triplets=triplets).pairwise_distances(X)
@@ -140,6 +141,7 @@ def test_all_triplets_of_the_targets_are_what_labels_say():
     assert by_triplets.loss_ > by_labels.loss_ * (1 - (twice + 1) / 24)
 
 
+@pytest.mark.slow
 def test_both_ways_down_end_at_the_same_optimum(told):
     X, triplets = told
     down, across = (

@@ -148,6 +148,7 @@ def test_both_tricks_bring_nca_to_the_same_objective(learner, separated):
 
 
 @pytest.mark.parametrize("gamma", [pytest.param(1.5, marks=pytest.mark.slow), 10.0])
+@pytest.mark.slow
 def test_both_tricks_bring_lmnn_to_the_same_objective(gamma, separated):
     X, y, _ = separated
     learner = LMNN(reg=0.5, tol=1e-5, max_iter=2000)
@@ -340,6 +341,7 @@ def test_moving_all_points_moves_no_distance(learner, labelled):
     np.testing.assert_allclose(moved, D, atol=1e-4 * D.max())
 
 
+@pytest.mark.every(2)
 def test_the_names_of_the_classes_do_not_matter(learner, labelled):
     if isinstance(learner, MLKR):
         pytest.skip("its targets are numbers, not names")
@@ -375,6 +377,7 @@ def test_kernelized_keeps_float32(space, labelled):
     np.testing.assert_allclose(metric.pairwise_distances(X), D, atol=2e-2 * D.max())
 
 
+@pytest.mark.every(2)
 def test_a_small_memory_budget_changes_nothing(learner, labelled):
     X, y = labelled
     expected = clone(learner).fit(X, y)

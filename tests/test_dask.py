@@ -194,6 +194,7 @@ def workers(client, fits):
 
 
 @pytest.mark.parametrize("name", FITS)
+@pytest.mark.every(3)
 def test_a_fit_on_one_or_three_workers_has_the_numbers_of_a_fit_here(fits, name):
     here = quietly(clone(FITS[name]).fit, X, labels_for(name))
     for n_workers in (1, 3):
@@ -278,6 +279,7 @@ def test_a_fitted_metric_is_plain_and_nothing_is_left_on_the_cluster(workers):
 
 
 @pytest.mark.parametrize("moment", [0.4])
+@pytest.mark.slow
 def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(workers, moment):
     estimator = NCA(4, max_iter=25, tol=0)
     here = quietly(clone(estimator).fit, X, Y)
@@ -375,6 +377,7 @@ def test_workers_stand_still_where_all_are_paused(states, still):
     assert all_paused(SimpleNamespace(workers=known)) is still
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_goes_away_is_told_of_in_a_sentence():
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
@@ -589,6 +592,7 @@ def no_room(monkeypatch):
     ],
     ids=repr,
 )
+@pytest.mark.every(2)
 def test_scatter_is_added_up_where_the_rows_are(workers, no_room, learner):
     moved, labels = X @ np.diag(np.arange(1, 9)) + 50, Y + 3
     for units in (np.ones(8), 10.0 ** np.arange(-1, 3, 0.5)):
@@ -610,6 +614,7 @@ def test_scatter_is_added_up_where_the_rows_are(workers, no_room, learner):
         "features",
     ],
 )
+@pytest.mark.every(3)
 def test_a_space_goes_through_the_rows_and_ends_as_one_that_has_them(workers, no_room, landmarks):
     space = Nystroem(25, landmarks=landmarks, random_state=0)
     if landmarks == "features":
@@ -629,6 +634,7 @@ def test_a_kernel_metric_adds_up_in_its_coordinates_where_the_rows_are(workers, 
 @pytest.mark.parametrize(
     "kernel", [*(pytest.param(k, marks=pytest.mark.slow) for k in ("rbf", "aligned")), "auto"]
 )
+@pytest.mark.slow
 def test_batches_are_drawn_where_no_worker_has_room(workers, no_room, kernel):
     learner = NCA(2, solver="minibatch", max_iter=1, batch_size=250, random_state=0)
     metric = Kernelized(learner, kernel, Nystroem(25, random_state=0))

@@ -190,11 +190,13 @@ def is_as_good_or_refused(name, damage):
 @pytest.mark.parametrize(
     ("name", "damage"), half_of(["Kernelized(LDA)", "LeaveOneOutRidge"], [*DAMAGES])
 )
+@pytest.mark.every(2)
 def test_a_dirty_table_is_as_good_as_a_clean_one_or_refused_by_column(name, damage):
     is_as_good_or_refused(name, damage)
 
 
 @pytest.mark.parametrize("name", [name for name in CLASSIFIERS if name != "TransductiveDistance"])
+@pytest.mark.every(2)
 def test_a_sentinel_in_a_hundredth_of_the_cells_costs_no_default_a_point(name):
     is_as_good_or_refused(name, "-9999 in a hundredth of the cells")
 

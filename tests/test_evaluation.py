@@ -357,6 +357,7 @@ def test_a_precomputed_kernel_is_cut_in_rows_and_columns(stretched):
     np.testing.assert_allclose(gram["test_score"], direct["test_score"], atol=1e-8)
 
 
+@pytest.mark.slow
 def test_processes_change_nothing(stretched):
     X, y = stretched
     pairs = Pairs.from_labels(y, per_point=5, random_state=0)

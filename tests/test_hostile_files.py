@@ -630,6 +630,7 @@ def assert_refused_or_right(case, times, tmp_path):
 
 
 @pytest.mark.parametrize("case", ALTERED)
+@pytest.mark.every(2)
 def test_an_altered_file_is_refused_or_its_model_answers(case, tmp_path, silent_canary):
     assert_refused_or_right(case, 12, tmp_path)
 

@@ -73,6 +73,7 @@ def test_the_conditions_of_proposition_2_hold(name, C, kernel, psd):
 
 @pytest.mark.parametrize(("psd", "nu"), half_of(["none", "solve"], [0.05, 0.3, 0.8, 1.0]))
 @pytest.mark.parametrize("name", DATA)
+@pytest.mark.every(2)
 def test_nu_bounds_the_fractions_of_proposition_3(name, psd, nu):
     X, y = points(name)
     metric = IdealizedKernel(C=1e7, psd=psd, nu=nu).fit(X, y)
@@ -169,6 +170,7 @@ class Barrier:
         [("toy", 1e1), ("toy", 1e3), ("wine", 1e3), ("wine", 1e5), ("wine", 1e7)], [False, True]
     ),
 )
+@pytest.mark.every(2)
 def test_the_objective_is_that_of_an_independent_solver(case, psd):
     name, C = case
     problem = small_problem(name, 40, C, psd)

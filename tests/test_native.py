@@ -140,6 +140,7 @@ def test_the_hinge_over_a_list_is_what_its_definition_says(passes, dtype, r, p, 
 @pytest.mark.parametrize(("d", "r"), [(1, 1), (5, 3), (17, 40)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("in_parts", [False, True])
+@pytest.mark.every(2)
 def test_a_step_over_a_list_is_what_its_definition_says(
     passes, dtype, d, r, corner, weighed, in_parts, monkeypatch
 ):

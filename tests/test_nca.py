@@ -58,6 +58,7 @@ def test_the_truncated_softmax_watches_lists_where_they_are_short(blobs, monkeyp
     assert min(listed) < 0.5 * len(X) ** 2
 
 
+@pytest.mark.slow
 def test_batches_go_a_good_part_of_the_way(blobs):
     X, y = blobs
     before = first_iteration(NCA(2), X, y).loss_

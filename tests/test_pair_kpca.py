@@ -93,6 +93,7 @@ def test_the_default_learns_from_pairs_in_few_coordinates_and_says_so(circles):
     np.testing.assert_allclose(np.linalg.norm(own.transform(X), axis=1), expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_space_that_is_given_and_few_points_stay_exact(circles):
     X, _, pairs = circles
     given = Kernelized(IdealizedKernel(C=10.0, tol=0.5), space=KPCA()).fit(X, pairs=pairs)

@@ -182,6 +182,7 @@ def targets_of(problem, kind):
 @pytest.mark.parametrize(
     "ridge", [1e-6, *(pytest.param(ridge, marks=pytest.mark.slow) for ridge in (1e-3, 1.0)), 0.1]
 )
+@pytest.mark.every(2)
 def test_a_training_row_is_where_a_fit_without_it_places_it(problem, kind, weighted, ridge):
     X, _, X_new, _ = problem
     y = targets_of(problem, kind)

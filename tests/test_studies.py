@@ -53,6 +53,7 @@ def test_a_study_goes_on_where_it_stopped(tmp_path):
     assert list(run_table(table, tmp_path)) == []
 
 
+@pytest.mark.slow
 def test_every_choice_of_kernel_separates_two_clouds_and_is_timed(tmp_path):
     cells = list(run_table(part("aligned", DNES, CLOUDS), tmp_path))
     assert [cell.method for cell in cells] == DNES

@@ -188,6 +188,7 @@ def test_zero_is_an_absent_row(case, data):
 
 
 @pytest.mark.parametrize("turn", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.every(2)
 def test_a_little_more_weight_changes_little(case, data, turn):
     whole = (CASES.index(case) + turn) % 2 == 0  # whole numbers and fractions take turns
     rng = np.random.RandomState(1)
@@ -199,6 +200,7 @@ def test_a_little_more_weight_changes_little(case, data, turn):
         np.testing.assert_allclose(found, expected, atol=case.close * size)
 
 
+@pytest.mark.every(2)
 def test_nearly_ones_are_nearly_no_weights(case, data):
     expected = case.compared(unweighted(case), data)
     w = 1.0 + 1e-6 * np.random.RandomState(1).uniform(size=60)
@@ -206,6 +208,7 @@ def test_nearly_ones_are_nearly_no_weights(case, data):
     np.testing.assert_allclose(found, expected, atol=case.close * np.max(np.abs(expected)))
 
 
+@pytest.mark.every(2)
 def test_weights_count(case, data):
     w = np.where(np.random.RandomState(1).uniform(size=60) < 0.5, 1.0, 5.0)
     a, b = case.fit(data, w), unweighted(case)
