@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,20 +76,20 @@ FAULTS = [
     Fault(
         "zero weights x rows of a prediction",
         "prediction/_regressor.py",
-        "X, y = rows_of(X, rows), y if rows is None else y[rows]",
-        "X, y = rows_of(X, rows), y if rows is None else y[: len(rows)]",
+        "y = y.copy() if rows is None else y[rows]",
+        "y = y.copy() if rows is None else y[: len(rows)]",
     ),
     Fault(
         "names of classes x weights of classes",
         "prediction/_classifier.py",
-        "X, self._codes = rows_of(X, rows), codes if rows is None else codes[rows]",
-        "X, self._codes = rows_of(X, rows), codes",
+        "self._codes = codes = codes if rows is None else codes[rows]",
+        "self._codes = codes",
     ),
     Fault(
         "frame x order of its columns",
         "tables/_schema.py",
-        "columns = read_columns(X, [known[j] for j in used])",
-        "columns = read_columns(X, [known[j] for j in used[::-1]])",
+        "columns = read_columns(X, [known[j] for j in self._used])",
+        "columns = read_columns(X, [known[j] for j in self._used[::-1]])",
     ),
     Fault(
         "weights x space",
@@ -201,8 +202,8 @@ FAULTS = [
     Fault(
         "caller's array x targets",
         "prediction/_regressor.py",
-        "self.targets_ = y.copy()",
-        "self.targets_ = y",
+        "y = y.copy() if rows is None else y[rows]",
+        "y = y if rows is None else y[rows]",
     ),
     Fault(
         "zero weights x reasons",
@@ -266,7 +267,7 @@ def planted(fault: Fault, folder: Path) -> str | None:
     return None
 
 
-def noticed(fault: Fault) -> tuple[Fault, bool, str]:
+def noticed(fault: Fault, slow: bool = False) -> tuple[Fault, bool, str]:
     """Whether the tests of meetings fail with the fault in the library, and where."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
@@ -274,9 +275,11 @@ def noticed(fault: Fault) -> tuple[Fault, bool, str]:
         if wrong is not None:
             return fault, False, wrong
         one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        environment = {**os.environ, **one, "PYTHONPATH": str(Path(name) / "src")}
+        paths = [str(Path(name) / "src"), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, **one, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=no"]
         command += ["-p", "no:cacheprovider", "tests/test_meetings.py"]
+        command += ["-m", "slow"] if slow else []
         run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     last = [line for line in run.stdout.splitlines() if line.startswith("FAILED")]
     spent = time.monotonic() - started
@@ -288,11 +291,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--jobs", type=int, default=2, help="faults that are tried at once")
     parser.add_argument("--only", default="", help="a word of the meetings to try")
+    parser.add_argument("--slow", action="store_true", help="with the tests of slow runs alone")
     arguments = parser.parse_args()
     faults = [fault for fault in FAULTS if arguments.only in fault.meeting]
     missed = []
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        for fault, seen, how in pool.map(noticed, faults):
+        for fault, seen, how in pool.map(partial(noticed, slow=arguments.slow), faults):
             print(f"{'noticed' if seen else 'MISSED ':8} {fault.meeting:42} {how}", flush=True)
             missed += [] if seen else [fault]
     print(f"{len(faults) - len(missed)} of {len(faults)} faults were noticed.")
