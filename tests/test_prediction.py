@@ -373,6 +373,15 @@ def test_a_gram_matrix_is_cut_in_rows_and_columns():
     assert gram.score_samples(K).shape == (30,)
 
 
+def test_a_gram_matrix_may_be_a_list_or_a_frame():
+    X, y, _ = uncertain(60, 0)
+    K = RBF(gamma=0.3)(X, X)
+    expected = MetricClassifier(Kernelized(LDA(), "precomputed"), cv=3).fit(K, y).predict_proba(K)
+    for same in (K.tolist(), pd.DataFrame(K)):
+        model = MetricClassifier(Kernelized(LDA(), "precomputed"), cv=3).fit(same, y)
+        np.testing.assert_allclose(model.predict_proba(same), expected, atol=1e-12)
+
+
 def test_sparse_points_and_frames_are_taken():
     X, y, _ = uncertain(80, 0)
     X[np.abs(X) < 1] = 0

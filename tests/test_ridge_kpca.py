@@ -905,3 +905,13 @@ def test_training_rows_of_a_model_of_version_0_1_keep_offsets_of_their_own(probl
     old.kernel_ = smooth  # as compress sees it
     plain = at_landmarks[: len(X)] - old.offset_
     np.testing.assert_allclose(old.transform(X), plain, atol=1e-10)
+
+
+def test_copies_of_a_point_share_their_weighted_mean():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6, 3))[[0, 1, 2, 1, 4, 1]]
+    F, counts = rng.normal(size=(6, 2)), np.array([1.0, 3.0, 2.0, 1.0, 1.0, 0.5])
+    found, copies = mean_of_copies(F, X, counts), [1, 3, 5]
+    shared = np.average(F[copies], axis=0, weights=counts[copies])
+    np.testing.assert_allclose(found[copies], np.tile(shared, (3, 1)))
+    np.testing.assert_allclose(found[[0, 2, 4]], F[[0, 2, 4]])
