@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.model_selection import PredefinedSplit
 
 from kernelmetric import (
@@ -35,6 +36,7 @@ from kernelmetric import (
     TransductiveDistance,
 )
 from kernelmetric.kernels import PairwiseKernel, TableSchema
+from kernelmetric.learners._spectral import ledoit_wolf
 from kernelmetric.selection import KernelAlignment, LeaveOneOutRidge, RidgeKPCA
 
 TOOLS = Path(__file__).parents[1] / "tools"
@@ -398,3 +400,16 @@ def test_what_speaks_of_rows_must_speak_of_all():
         LPP().fit(X, neighbors=np.ones((2, 2)), sample_weight=w)
     with pytest.raises(ValueError, match="Got y of 3 rows, but expected 6"):
         MLKR().fit(X, "nan", sample_weight=w)
+
+
+def test_a_number_of_folds_in_an_array_is_refused_in_a_sentence(labelled):
+    with pytest.raises(ValueError, match=r"Got cv=array\(2\), an array, but expected an integer"):
+        MetricClassifier(DNE(1), cv=np.array(2)).fit(*labelled)
+
+
+def test_a_scatter_beyond_floats_asks_for_no_shrinkage():
+    assert ledoit_wolf(1e200 * np.eye(3), 1e300, 3.0) == 0.0
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    fourth = float(np.sum(np.sum(X**2, axis=1) ** 2))
+    expected = ledoit_wolf_shrinkage(X, assume_centered=True)
+    assert ledoit_wolf(X.T @ X / 30, fourth, 30.0) == pytest.approx(expected)

@@ -105,9 +105,11 @@ def shrinkage_of(
 
 def ledoit_wolf(S: np.ndarray, fourth: float, n: float) -> float:
     """The shrinkage of a covariance about zero, from the sum of the fourth powers of lengths."""
-    squares = float(np.sum(S * S))
-    noise, spread = (fourth / n - squares) / n, squares - float(np.trace(S)) ** 2 / len(S)
-    return min(noise / spread, 1.0) if spread > 0 and noise > 0 else 0.0
+    with np.errstate(all="ignore"):  # what overflows asks for no shrinkage
+        squares = np.sum(S * S)
+        noise, spread = (fourth / n - squares) / n, squares - np.square(np.trace(S)) / len(S)
+        share = float(noise / spread)
+    return min(share, 1.0) if spread > 0 and share > 0 else 0.0
 
 
 class LeftOut:

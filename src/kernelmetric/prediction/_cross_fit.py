@@ -170,6 +170,8 @@ def splits_of(
     ``kept``: the rows that X and y hold, and of how many. A point that is alone in its class is
     never held out.
     """
+    if np.ndim(cv) == 0 and isinstance(cv, np.ndarray):
+        raise ValueError(f"Got cv={cv!r}, an array, but expected an integer: try cv={cv.item()!r}.")
     if not isinstance(cv, Integral) or isinstance(cv, bool):
         given = check_cv(cv, y, classifier=classes)
         by_rows = isinstance(given, PredefinedSplit | _CVIterableWrapper)
