@@ -170,7 +170,7 @@ def splits_of(
     ``kept``: the rows that X and y hold, and of how many. A point that is alone in its class is
     never held out.
     """
-    if np.ndim(cv) == 0 and isinstance(cv, np.ndarray):
+    if isinstance(cv, np.ndarray) and cv.ndim == 0:
         raise ValueError(f"Got cv={cv!r}, an array, but expected an integer: try cv={cv.item()!r}.")
     if not isinstance(cv, Integral) or isinstance(cv, bool):
         given = check_cv(cv, y, classifier=classes)
