@@ -112,8 +112,7 @@ class Kernel(BaseEstimator):
         X : array of shape (n, d)
             Training points.
         y : array of shape (n,), default=None
-            Labels or numbers, for kernels that look at them;
-            :class:`~kernelmetric.compute.Weighed` where rows have weights.
+            Labels or numbers, for kernels that look at them.
 
         Returns
         -------
