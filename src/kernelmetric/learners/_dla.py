@@ -44,7 +44,8 @@ class DLA(SignedEmbedding):
     components_ : array of shape (n_components, n_features)
         The learned map L.
     eigenvalues_ : ndarray
-        All eigenvalues of the problem, ascending.
+        All eigenvalues of the problem, ascending; last, zeros for directions along which no two
+        points differ.
     loss_ : float
         The objective: the sum of the eigenvalues kept.
     n_features_in_ : int

@@ -100,7 +100,8 @@ class DNE(SignedEmbedding):
     components_ : array of shape (n_components, n_features)
         The learned map L.
     eigenvalues_ : ndarray
-        All eigenvalues of the problem, ascending, the shift included.
+        All eigenvalues of the problem, ascending, the shift included; last, those of directions
+        along which no two points differ.
     loss_ : float
         The objective: the sum of the eigenvalues kept.
     n_features_in_ : int
