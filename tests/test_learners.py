@@ -385,9 +385,9 @@ def test_progress_goes_to_standard_error(learner, labelled, capsys):
     assert out == ""
     assert err.endswith("\n")
     fitted = getattr(learner, "learner_", learner)
-    last = err.strip().rsplit("\r", 1)[-1]
+    last = [line for line in err.splitlines() if "loss" in line][-1]
+    assert f"{type(fitted).__name__} [" in last
     assert f"{fitted.n_iter_}/{fitted.max_iter}" in last
-    assert type(fitted).__name__ in last
     learner.set_params(**{name: False}).fit(*labelled)
     assert capsys.readouterr() == ("", "")
 

@@ -100,9 +100,11 @@ def test_the_tolerance_of_a_learner_goes_by_its_penalty(curved):
 )
 def test_a_verbose_learner_tells_of_the_choice_of_its_kernel(curved, capfd, kernel, begins, ends):
     verbose = Kernelized(NCA(2, verbose=True), kernel).fit(*curved)
-    first, second, bar = capfd.readouterr().err.replace("\r", "").splitlines()[:3]
-    assert first == begins and re.search(ends + r"  \d+\.\d s$", second)
-    assert bar.startswith("NCA [")
+    lines = capfd.readouterr().err.splitlines()
+    second = next(line for line in lines if re.search(ends + r"  \d+\.\d s$", line))
+    assert f"Kernelized(NCA): {begins}" in second
+    assert lines[-2].startswith("Kernelized(NCA): NCA [")
+    assert re.fullmatch(r"Kernelized\(NCA\)  \d+\.\d s", lines[-1])
     silent = Kernelized(NCA(2), kernel).fit(*curved)
     assert capfd.readouterr().err == ""
     np.testing.assert_array_equal(verbose.components_, silent.components_)

@@ -673,23 +673,24 @@ def test_iterations_keep_a_curve_and_the_last_state():
     record = Iterations(Watched(), 5, lambda state: {"components_": state}, None, None)
     record.start(np.zeros(2))
     state = np.ones(2)
-    assert record(state, 3) is False
+    with record.running():
+        assert record(state, 3) is False
     state[:] = 7.0
     assert record.loss_curve == [3.0]
     assert record.state.tolist() == [1.0, 1.0]
 
 
 def test_a_progress_bar_is_shown_where_it_is_asked_for(capsys, monkeypatch):
-    clock = iter(np.arange(0.0, 100.0, 0.5))
-    monkeypatch.setattr("kernelmetric.learners._progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("kernelmetric.compute._watch._LOG_EVERY", 0.0)
     watched = Watched()
     watched.verbose = True
     record = Iterations(watched, 4, lambda state: {}, None, None)
     record.start(None)
-    for loss in (4.0, 2.0):
-        record(np.zeros(1), loss)
+    with record.running():
+        for loss in (4.0, 2.0):
+            record(np.zeros(1), loss)
     record.finish()
     said = capsys.readouterr().err
     assert "Watched [#####...............] 1/4  loss 4 " in said
     assert "Watched [##########..........] 2/4  loss 2 " in said
-    assert said.endswith("s\n")
+    assert said.endswith("s left\n")

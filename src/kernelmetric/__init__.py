@@ -19,7 +19,13 @@ What most tasks take is imported from here. What only specialists need lives in 
 """
 
 from kernelmetric import datasets
-from kernelmetric.compute import memory_budget, use_device
+from kernelmetric.compute import (
+    TimeLimitWarning,
+    memory_budget,
+    progress,
+    time_limit,
+    use_device,
+)
 from kernelmetric.compute import moved as _moved
 from kernelmetric.evaluation import (
     PairVerifier,
@@ -71,6 +77,7 @@ __all__ = [
     "Polynomial",
     "Quadruplets",
     "RandomFeatures",
+    "TimeLimitWarning",
     "TransductiveDistance",
     "Triplets",
     "__version__",
@@ -81,8 +88,10 @@ __all__ = [
     "load",
     "map_at_r",
     "memory_budget",
+    "progress",
     "recall_at_k",
     "save",
+    "time_limit",
     "to_faiss",
     "to_onnx",
     "use_device",

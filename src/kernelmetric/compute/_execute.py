@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from kernelmetric.compute._arrays import device_of, namespace
 from kernelmetric.compute._budget import current_budget, row_blocks
 from kernelmetric.compute._threads import alone, available_threads, in_threads, worth_threads
+from kernelmetric.compute._watch import rows_done
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -62,11 +63,14 @@ def map_rows(
     xp = namespace(first)
     whole = xp.empty((n_rows, *first.shape[1:]), dtype=first.dtype, device=device_of(first))
     whole[: first.shape[0], ...] = first  # filled, as a list of all blocks would be as large again
-    for rows in blocks:
-        part = work(rows)
-        if part.dtype != whole.dtype:  # a longer text, or numbers beside whole ones
-            whole = xp.astype(whole, xp.result_type(whole.dtype, part.dtype))
-        whole[rows, ...] = part
+    with rows_done(n_rows) as done:
+        done.step(by=first.shape[0])
+        for rows in blocks:
+            part = work(rows)
+            if part.dtype != whole.dtype:  # a longer text, or numbers beside whole ones
+                whole = xp.astype(whole, xp.result_type(whole.dtype, part.dtype))
+            whole[rows, ...] = part
+            done.step(by=rows.stop - rows.start)
     return whole
 
 
@@ -92,12 +96,14 @@ def sum_rows(
 
     def take(part: Any) -> None:
         total[0] = added(total[0], part)
+        done.step(by=blocks[0].stop)
 
-    if n_threads > 1 and worth_keeping(n_threads * blocks[0].stop * bytes_per_row):
-        in_threads(work, blocks, flops, take)
-    else:
-        for rows in blocks:
-            take(work(rows))
+    with rows_done(n_rows) as done:
+        if n_threads > 1 and worth_keeping(n_threads * blocks[0].stop * bytes_per_row):
+            in_threads(work, blocks, flops, take)
+        else:
+            for rows in blocks:
+                take(work(rows))
     return total[0]
 
 

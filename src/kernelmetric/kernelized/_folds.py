@@ -23,11 +23,14 @@ from sklearn.utils.validation import has_fit_parameter
 
 from kernelmetric.compute import (
     FarCellWarning,
+    TimeLimitWarning,
     Weighed,
     block_budget,
     silent_about_far_cells,
     take_rows,
+    time_left,
     to_numpy,
+    warn,
     within_budget,
 )
 from kernelmetric.kernelized._arguments import weighed_fit
@@ -182,15 +185,32 @@ def all_outcomes(
     n_jobs: int | None,
     report: Iterations,
 ) -> list[dict[str, Any]]:
-    """The outcomes of the first candidate in all folds, then those of the next."""
+    """The outcomes of the first candidate in all folds, then those of the next.
+
+    A time limit leaves out folds that are not finished; in the first, candidates have NaN.
+    """
     report.start(None)
-    found: list[list[Any]] = [[None] * len(fold.candidates) for fold in folds]
-    best = -np.inf
+    untried = Outcome(np.nan, 0.0, 0.0)
+    n_ranks = len(trial.ranks)
+    found: list[list[Any]] = [[[untried] * n_ranks] * len(fold.candidates) for fold in folds]
+    done, best = 0, -np.inf
     for fold, kernel, outcomes in _stream(trial, folds, X, y, n_jobs):
         found[fold][kernel] = outcomes
+        done += 1
         best = max(best, np.nanmax([-np.inf, *(outcome.test_scores for outcome in outcomes)]))
-        report(None, -best)
+        if report(None, -best) and time_left() <= 0:
+            break
     report.finish()
+    n_kernels = len(folds[0].candidates)
+    if done < n_kernels * len(folds):
+        whole = max(1, done // n_kernels)
+        warn(
+            f"The time limit ended the search after {done} of {n_kernels * len(folds)} fits: "
+            f"candidates are compared in {whole} of {len(folds)} folds. A longer time_limit makes "
+            "more of them.",
+            TimeLimitWarning,
+        )
+        found = found[:whole]
     by_candidate = zip(*(chain(*of_fold) for of_fold in found), strict=True)
     return [outcome._asdict() for outcome in chain(*by_candidate)]
 

@@ -16,6 +16,7 @@ from kernelmetric.compute import (
     checked_weights,
     on_clusters,
     require_memory,
+    stage,
     streamed,
     to_host,
     unchanged_on_failure,
@@ -310,15 +311,16 @@ class Kernelized(CallbackSupportMixin, NewPoints, BaseEstimator):
         compared = is_compared(X, given.get("tuples"), given)
         kernel = check_parts(self, y, compared=compared)
         check_recipe(self.recipe)
-        interrupted = None
-        with unchanged_on_failure(self):
+        interrupted, name = None, f"Kernelized({type(self.learner).__name__})"
+        verbose = getattr(self.learner, "verbose", False) is True
+        with unchanged_on_failure(self), stage(name, shown=verbose):
             X, supervision = Supervision.of(self.learner, kernel, X, y, given)
             X, schema = fit_points(self, X, kernel)
             supervision = supervision.for_learner(self.learner, X.shape[0])
             recipe = choose(self, X.shape[0], supervision)
             require_memory(
                 0 if streamed(X) else fit_bytes(recipe, *X.shape),
-                f"Kernelized({type(self.learner).__name__}) on {X.shape[0]} points",
+                f"{name} on {X.shape[0]} points",
                 "try a space of lower rank, such as KPCA(50) or Nystroem(500, n_components=50).",
             )
             space = clone(recipe.space).set_params(kernel=with_columns(recipe.kernel, schema))

@@ -235,17 +235,19 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         by_metric = self.estimator is None
         trial = Trial(self.learner, judge, scorer, self.error_score, ranks, by_metric)
         report = Iterations(self, len(folds) * len(kernels), lambda _: {}, X, y)
-        outcomes = all_outcomes(trial, folds, points, labels, self.n_jobs, report)
+        with report.running():
+            outcomes = all_outcomes(trial, folds, points, labels, self.n_jobs, report)
         _warn_or_raise_about_fit_failures(outcomes, self.error_score)
         candidates = [{"kernel": k, "n_components": r} for k in kernels for r in ranks]
-        results = GridSearchCV(None, {})._format_results(candidates, len(folds), outcomes)
+        n_folds = len(outcomes) // len(candidates)  # a time limit may have left some out
+        results = GridSearchCV(None, {})._format_results(candidates, n_folds, outcomes)
         best = int(results["rank_test_score"].argmin())
         fitted = {
             "cv_results_": results,
             "best_index_": best,
             "best_params_": candidates[best],
             "best_score_": results["mean_test_score"][best],
-            "n_splits_": len(folds),
+            "n_splits_": n_folds,
             "scorer_": scorer,
         }
         E = None

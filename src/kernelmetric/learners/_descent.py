@@ -13,12 +13,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
+    TimeLimitWarning,
     Weights,
     backend_of,
     calm_if_small,
     is_single,
     like,
     namespace,
+    time_left,
     to_numpy,
     warn,
     widened,
@@ -70,13 +72,21 @@ class IterativeLearner(CallbackSupportMixin, Learner):
         """The record of iterations while they run; ``attributes`` makes fitted ones of a state."""
         report = Iterations(self, self.max_iter, attributes, X, y)
         report.start(start)
-        with report.kept():
+        with report.running():
             yield report
         self.loss_curve_ = report.loss_curve
         report.finish()
 
     def _warn_unless_converged(self, advice: str, where: str = "before reaching") -> None:
-        if not self.converged_:
+        if self.converged_:
+            return
+        if time_left() <= 0:
+            warn(
+                f"The time limit ended {type(self).__name__} after {self.n_iter_} iterations: the "
+                "last map is kept. A longer time_limit makes more of them.",
+                TimeLimitWarning,
+            )
+        else:
             warn(
                 f"{type(self).__name__} stopped after {self.n_iter_} iterations {where} "
                 f"tol={self._resolved().get('tol', self.tol)}: raise max_iter, or {advice}.",
@@ -132,7 +142,7 @@ class GradientLearner(IterativeLearner):
             L, self.loss_, converged = minimise(report)
             self._store(leave(L), X)
         self.n_iter_ = len(report.loss_curve)
-        self.converged_ = converged or report.stopped
+        self.converged_ = converged or (report.stopped and time_left() > 0)
         self._warn_unless_converged("tol if the metric is good enough")
         return self
 

@@ -1,17 +1,14 @@
-"""Iterations that can be watched: scikit-learn's callbacks, and a progress bar of our own."""
+"""Iterations that can be watched: scikit-learn's callbacks, a progress bar, a time limit."""
 
 from __future__ import annotations
 
-import logging
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-logger = logging.getLogger("kernelmetric")
+from kernelmetric.compute import stage, time_left
 
 try:  # scikit-learn >= 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -42,7 +39,7 @@ class Iterations:
             # one more than max_iter: the last iteration opened is never run
             self._root = estimator._init_callback_context(max_subtasks=max(max_iter, 1) + 1)
             self._root.call_on_fit_task_begin(estimator=estimator, **self._data)
-        self._bar = _Bar(type(estimator).__name__, max_iter) if estimator.verbose else None
+        self._stage = stage(type(estimator).__name__, max_iter, shown=estimator.verbose)
 
     def __call__(self, state: Any, loss: float) -> bool:
         """Record the end of an iteration; True asks the optimiser to stop."""
@@ -50,8 +47,7 @@ class Iterations:
             return True
         self.loss_curve.append(float(loss))
         self.state = state = np.array(state)  # a copy: the optimiser goes on in its own array
-        if self._bar is not None:
-            self._bar.show(len(self.loss_curve), loss)
+        self._stage.step(f"loss {loss:.6g}")
         if self._open is not None:
             self.stopped = bool(
                 self._open.call_on_fit_task_end(
@@ -61,15 +57,16 @@ class Iterations:
                 )
             )
             self.start(state)
-        if self.held_out is not None and self.held_out(state):
+        if (self.held_out is not None and self.held_out(state)) or time_left() <= 0:
             self.stopped = True
         return self.stopped
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Leave the attributes of the last iteration on the estimator when Ctrl-C ends the fit."""
+    def running(self) -> Iterator[None]:
+        """Show iterations; what Ctrl-C ends leaves attributes of the last one on the estimator."""
         try:
-            yield
+            with self._stage:
+                yield
         except KeyboardInterrupt:
             if self.state is not None:
                 vars(self.estimator).update(
@@ -87,8 +84,6 @@ class Iterations:
             self._root.call_on_fit_task_end(
                 estimator=self.estimator, reconstruction_attributes={}, **self._data
             )
-        if self._bar is not None:
-            self._bar.close()
 
     def start(self, state: Any) -> None:
         """Begin an iteration from a state."""
@@ -99,47 +94,6 @@ class Iterations:
                 reconstruction_attributes=lambda: self.attributes(state),
                 **self._data,
             )
-
-
-class _Bar:
-    """One line on standard error, rewritten at most ten times a second."""
-
-    def __init__(self, name: str, total: int):
-        self.name, self.total = name, total
-        self.started = self.shown = time.monotonic()
-        self.line = ""
-
-    def show(self, done: int, loss: float) -> None:
-        elapsed = time.monotonic() - self.started
-        full = int(20 * min(1.0, done / max(self.total, 1)))
-        self.line = (
-            f"{self.name} [{'#' * full}{'.' * (20 - full)}] "
-            f"{done}/{self.total}  loss {loss:.6g}  {elapsed:.1f} s"
-        )
-        logger.debug(self.line)
-        if time.monotonic() - self.shown > 0.1:
-            self.shown = time.monotonic()
-            self._write(self.line)
-
-    def close(self) -> None:
-        self._write(self.line + "\n" if self.line else "")
-
-    @staticmethod
-    def _write(line: str) -> None:
-        sys.stderr.write("\r" + line)
-        sys.stderr.flush()
-
-
-@contextmanager
-def told(name: str, what: str, verbose: Any) -> Iterator[list[str]]:
-    """A line when work begins, and one when it ends, with what was put into the list."""
-    found: list[str] = []
-    if verbose:
-        sys.stderr.write(f"{name}: {what}\n")
-    started = time.monotonic()
-    yield found
-    if verbose:
-        sys.stderr.write(f"{name}: {', '.join(found)}  {time.monotonic() - started:.1f} s\n")
 
 
 @contextmanager

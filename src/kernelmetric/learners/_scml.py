@@ -11,7 +11,11 @@ from scipy import linalg
 from scipy.optimize import minimize
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import require_memory, warn
+from kernelmetric.compute import (
+    require_memory,
+    time_left,
+    warn,
+)
 from kernelmetric.graphs import IndexTuples, Triplets, rows_by_place
 from kernelmetric.learners._checks import COUNT_OR_NONE, LARGEST, Numbers
 from kernelmetric.learners._factors import factor
@@ -161,7 +165,7 @@ class SCML(ComparisonLearner):
         with self._following(start, leave, points) as report:
             found = problem.minimise(start, self.tol, self.max_iter, report)
         w, self.loss_, self.duality_gap_, self.n_iter_ = found
-        self.converged_ = self.duality_gap_ <= self.tol or report.stopped
+        self.converged_ = self.duality_gap_ <= self.tol or (report.stopped and time_left() > 0)
         self._warn_of_gap()
         if not w.any():
             warn(

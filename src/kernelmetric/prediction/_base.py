@@ -18,6 +18,7 @@ from kernelmetric.compute import (
     checked_weights,
     map_rows,
     rows_of,
+    stage,
     unchanged_on_failure,
     weigh,
 )
@@ -106,7 +107,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None: "
                 f"expected a {self._target} for every row."
             )
-        with unchanged_on_failure(self):
+        with unchanged_on_failure(self), stage(type(self).__name__):
             self._fit(X, y, sample_weight)
         return self
 

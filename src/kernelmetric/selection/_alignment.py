@@ -18,6 +18,7 @@ from kernelmetric.compute import (
     is_single,
     label_column,
     like,
+    stage,
     streamed,
     take_rows,
     to_numpy,
@@ -27,7 +28,6 @@ from kernelmetric.compute.reductions import GramProducts, gram_products, row_pro
 from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
 from kernelmetric.kernels._points import overflow_error
 from kernelmetric.learners._checks import check_flags
-from kernelmetric.learners._progress import told
 from kernelmetric.solvers import nonnegative_qp
 
 Block = Callable[[slice, slice], np.ndarray]
@@ -174,11 +174,12 @@ class KernelAlignment(Kernel):
 
     def _bound(self, X: Any, y: Any) -> AlignedSum:
         check_flags(self)
-        with told(type(self).__name__, "aligning kernels with labels", self.verbose) as found:
+        what = f"{type(self).__name__}: aligning kernels with labels"
+        with stage(what, shown=self.verbose) as working:
             aligned = self._aligned(X, y)
             known = vars(aligned)
-            found.append(f"{len(aligned.kernels)} of {len(known['base_kernels_'])} kernels")
-            found.append(f"alignment {known['alignment_']:.3g}")
+            taken = f"{len(aligned.kernels)} of {len(known['base_kernels_'])} kernels"
+            working.note = f"{taken}, alignment {known['alignment_']:.3g}"
         return aligned
 
     def _aligned(self, X: Any, y: Any) -> AlignedSum:

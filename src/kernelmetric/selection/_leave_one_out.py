@@ -16,15 +16,16 @@ from kernelmetric.compute import (
     one_thread,
     refuse_tiny_columns,
     squared_distances,
+    stage,
     streamed,
     take_rows,
+    time_left,
     to_numpy,
     unweighed,
 )
 from kernelmetric.graphs import coded_targets, spread_rows
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Rescaled
 from kernelmetric.learners._checks import check_flags
-from kernelmetric.learners._progress import told
 from kernelmetric.selection._far_columns import refuse_overflow, units_of, without_gaps
 from kernelmetric.selection._learned_map import learned_map
 from kernelmetric.selection._relevance import Sample, checked_groups, relevances
@@ -172,17 +173,19 @@ class LeaveOneOutRidge(Kernel):
             return median
         # One thread, whatever there are: another number of them rounds differently, and those of
         # a BLAS cost more than they give on so few rows. Far points may underflow.
-        what = f"comparing kernels on {len(rows):,} rows"
-        progress = told(type(self).__name__, what, self.verbose)
-        with np.errstate(all="ignore"), one_thread(), progress as found:
+        what = f"{type(self).__name__}: comparing kernels on {len(rows):,} rows"
+        working = stage(what, shown=self.verbose)
+        with np.errstate(all="ignore"), one_thread(), working:
             groups = checked_groups(self.groups, X.shape[1])
             choice, mistakes = choose(sample, targets.key[rows], groups), np.nan
-            if (more := self._rows_again(len(targets.key))) > len(rows):
+            more = self._rows_again(len(targets.key))
+            if more > len(rows) and time_left() > 0:
                 rows = targets.sample(more, self.random_state)
                 choice = choose_again(choice, sample_of(rows))
                 mistakes = choice.grid.mistakes()
             how = {1: ", rescaled", 2: ", mapped"}.get(np.ndim(getattr(choice.kernel, "scales", 0)))
-            found += [f"{choice.grid.name}{how or ''}", f"left-out error {choice.grid.error:.3g}"]
+            named = f"{choice.grid.name}{how or ''}"
+            working.note = f"{named}, left-out error {choice.grid.error:.3g}"
         bound = choice.kernel.bind(X, some)
         bound.__dict__.update(
             ridge_=choice.ridge,
@@ -236,7 +239,7 @@ def choose(sample: Sample, key: np.ndarray, groups: np.ndarray) -> Choice:
     candidates = {grid.name: grid.error for grid in grids}
     scales = learned = None
     grouped = groups.max() + 1 < d
-    if not is_sparse(sample.X) and n >= _LEAST_ROWS and d > 1:
+    if not is_sparse(sample.X) and n >= _LEAST_ROWS and d > 1 and time_left() > 0:
         learned = _learned_scales(sample, coarse[0].starts(d), common, groups)
         errors = common.error * learned.gains
         candidates |= {f"{g.name}, rescaled": float(e) for g, e in zip(grids, errors, strict=True)}
@@ -251,7 +254,7 @@ def choose(sample: Sample, key: np.ndarray, groups: np.ndarray) -> Choice:
     grid, racing = _best(grids)
     if scales is None:
         candidates |= {grid.name: grid.error for grid in racing}
-    if learned is not None and not grouped:
+    if learned is not None and not grouped and time_left() > 0:
         used: list[np.ndarray | None] = [None] * 2
         error = grid.error
         if scales is not None:  # those of the first third serve the second, where it was not asked

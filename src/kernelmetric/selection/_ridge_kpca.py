@@ -17,6 +17,7 @@ from kernelmetric.compute import (
     is_single,
     is_sparse,
     like,
+    stage,
     take_rows,
     to_numpy,
     unweighed,
@@ -299,7 +300,8 @@ class RidgeKPCA(Space):
             )
         else:
             landmarks = self._landmarks(self.kernel_)
-            found = solved_by_landmarks(landmarks, *given, rank, self.random_state)
+            with stage(f"ridge regression of {n:,} rows on {self.n_landmarks:,} landmarks"):
+                found = solved_by_landmarks(landmarks, *given, rank, self.random_state)
         counts = np.ones(n) if weights is None else weights.counts
         F = mean_of_copies(found.left_out, self._seen(X), counts)
         T = self._axes(F, found.components, counts, found.variance)

@@ -25,6 +25,7 @@ from kernelmetric.compute import (
     is_sparse,
     map_rows,
     namespace,
+    stage,
     sum_rows,
     take_rows,
     to_numpy,
@@ -89,7 +90,8 @@ def solved_exactly(
     X = widened(X)
     counts = np.ones(len(Y)) if weights is None else weights.counts
     norms = counts * to_numpy(kernel.diag(X))
-    with calm_if_small(_FEW_THREADS * len(Y) ** 3):
+    working = stage(f"ridge regression of {len(Y):,} rows")
+    with calm_if_small(_FEW_THREADS * len(Y) ** 3), working:
         gram = CentredGram(
             kernel,
             X,

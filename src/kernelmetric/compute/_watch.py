@@ -1,0 +1,221 @@
+"""How far long work is, shown while it runs; and until when it may run.
+
+A stage is a piece of work with a name. While one is open and progress is asked for, a line on
+standard error tells its name, how much of it is done, and how long it took and will take. It moves
+once a second, also while a single call of LAPACK runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from numbers import Real
+from typing import Any
+
+logger = logging.getLogger("kernelmetric")
+
+_QUIET = 2.0  # seconds after which work without ``verbose`` begins to be shown
+_EVERY = 1.0  # seconds between two looks at the clock
+_LOG_EVERY = 10.0  # seconds between two lines where none can be rewritten, as in a file
+_BAR = 20  # characters
+_STAGE: ContextVar[Stage | None] = ContextVar("kernelmetric_stage", default=None)
+_DEADLINE: ContextVar[float | None] = ContextVar("kernelmetric_deadline", default=None)
+_shown: list[bool] = [False]  # what progress() has said, for the whole process
+
+
+class TimeLimitWarning(UserWarning):
+    """A time limit ended work early; what was best until then is what there is."""
+
+
+class progress:  # noqa: N801  (it is called as a function)
+    """Show how far fits are: stages, iterations, time that went by and time that is left.
+
+    Every fit that takes longer than two seconds then writes a line to standard error, in a terminal
+    and in a notebook. ``kernelmetric.progress()`` switches that on for the whole process, and
+    ``progress(False)`` off again. In a ``with`` statement it ends with the block. ``verbose=True``
+    of an estimator does the same for its own fits, from the first moment on.
+
+    Parameters
+    ----------
+    shown : bool, default=True
+        Whether progress is shown.
+
+    Examples
+    --------
+    >>> import kernelmetric
+    >>> from sklearn.datasets import load_iris
+    >>> with kernelmetric.progress():  # says nothing of work that ends in a moment
+    ...     metric = kernelmetric.NCA().fit(*load_iris(return_X_y=True))
+    """
+
+    def __init__(self, shown: bool = True):
+        self._before, _shown[0] = _shown[0], bool(shown)
+
+    def __enter__(self) -> progress:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _shown[0] = self._before
+
+
+@contextmanager
+def time_limit(seconds: float | None) -> Iterator[None]:
+    """End choices, searches and iterations inside of it after so many seconds.
+
+    What was best until then is kept, and a :class:`TimeLimitWarning` says so. A step that has begun
+    is finished, so that a fit may take a little longer; what a fit needs at the least is done in
+    any case. Of limits inside of each other the earliest counts.
+
+    Parameters
+    ----------
+    seconds : float or None
+        Seconds from now on; None is no limit.
+
+    Examples
+    --------
+    >>> import kernelmetric
+    >>> from sklearn.datasets import load_iris
+    >>> with kernelmetric.time_limit(30):
+    ...     metric = kernelmetric.NCA().fit(*load_iris(return_X_y=True))
+    """
+    if seconds is None:
+        yield
+        return
+    if isinstance(seconds, bool) or not isinstance(seconds, Real) or not seconds > 0:
+        raise ValueError(
+            f"Got a time limit of {seconds!r}, but expected None or a number of seconds above 0."
+        )
+    end, before = time.monotonic() + float(seconds), _DEADLINE.get()
+    token = _DEADLINE.set(end if before is None else min(end, before))
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(token)
+
+
+def time_left() -> float:
+    """Seconds until the time limit; infinite where there is none."""
+    end = _DEADLINE.get()
+    return float("inf") if end is None else end - time.monotonic()
+
+
+class Stage:
+    """A piece of work with a name, entered while it runs."""
+
+    def __init__(self, name: str, total: int | None = None, *, shown: Any = False, told=True):
+        self.name, self.total, self.done, self.note = name, total, 0, ""
+        self.told = told  # whether its end is worth a line
+        self.above = _STAGE.get()
+        self._at_once = bool(shown) or (self.above is not None and self.above._at_once)
+
+    def __enter__(self) -> Stage:
+        self.started = time.monotonic()
+        self._token = _STAGE.set(self)
+        self._screen = _Screen() if self.above is None else self.above._screen
+        self._screen.show(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _STAGE.reset(self._token)
+        self._screen.leave(self)
+
+    def step(self, note: str = "", by: int = 1) -> None:
+        """Some more is done."""
+        self.done += by
+        self.note = note
+        self._screen.show(self)
+
+    def is_shown(self) -> bool:
+        """Whether it is time to say something."""
+        return self._at_once or (_shown[0] and time.monotonic() - self._screen.started > _QUIET)
+
+    def line(self) -> str:
+        """What there is to say."""
+        names, stage = [], self
+        while stage is not None:
+            names.append(stage.name)
+            stage = stage.above  # type: ignore[assignment]
+        words = [": ".join(reversed(names))]
+        elapsed = time.monotonic() - self.started
+        if self.total:
+            done = min(self.done, self.total)
+            full = _BAR * done // self.total
+            words[0] += f" [{'#' * full}{'.' * (_BAR - full)}] {done}/{self.total}"
+        words += [self.note] if self.note else []
+        words.append(f"{elapsed:.1f} s")
+        if self.total and 0 < self.done < self.total:
+            words.append(f"at most {elapsed * (self.total - self.done) / self.done:.0f} s left")
+        return "  ".join(words)
+
+
+def stage(name: str, total: int | None = None, *, shown: Any = False) -> Stage:
+    """A stage of work, shown where ``shown`` or :class:`progress` asks for it."""
+    return Stage(name, total, shown=shown)
+
+
+def rows_done(n_rows: int) -> Stage:
+    """Rows of a pass over all of them; its end is no news."""
+    return Stage("rows", n_rows, told=False)
+
+
+class _Screen:
+    """The line on standard error that all stages of one fit write to."""
+
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+        self._written, self._width = 0.0, 0
+        self._current: Stage | None = None
+        self._lock = threading.RLock()
+        self._ended = threading.Event()
+        self._clock: threading.Thread | None = None
+
+    def show(self, stage: Stage) -> None:
+        """Write a stage's line, at most ten times a second."""
+        with self._lock:
+            self._current = stage
+            if not stage._at_once and not _shown[0]:
+                return
+            if self._clock is None:
+                self._clock = threading.Thread(target=self._watch, daemon=True)
+                self._clock.start()
+            self._write(0.1 if sys.stderr.isatty() else _LOG_EVERY)
+
+    def leave(self, stage: Stage) -> None:
+        """Write a stage's last line, and go on with the one above."""
+        with self._lock:
+            self._current = stage.above
+            if stage.told and stage.is_shown():
+                line = stage.line()
+                logger.debug(line)
+                sys.stderr.write(self._over(line) + "\n")
+                sys.stderr.flush()
+                self._width, self._written = 0, time.monotonic()
+        if stage.above is None:
+            self._ended.set()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(_EVERY):
+            with self._lock:
+                self._write(_EVERY if sys.stderr.isatty() else _LOG_EVERY)
+
+    def _write(self, pause: float) -> None:
+        stage = self._current
+        if stage is None or not stage.is_shown() or time.monotonic() - self._written < pause:
+            return
+        line, self._written = stage.line(), time.monotonic()
+        logger.debug(line)
+        if sys.stderr.isatty():
+            sys.stderr.write(self._over(line))
+        else:
+            sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+        self._width = len(line)
+
+    def _over(self, line: str) -> str:
+        """The line, over what was written before."""
+        return f"\r{line.ljust(self._width)}" if sys.stderr.isatty() else line
