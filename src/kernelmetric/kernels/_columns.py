@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import in_library_of, is_sparse, namespace
-from kernelmetric.kernels._base import Kernel
-from kernelmetric.kernels._names import as_kernel
+from kernelmetric.kernels._rescaled import MappedKernel
 from kernelmetric.tables import TableSchema
 from kernelmetric.tables._columns import places_of
 
 
-class Columns(Kernel):
+class Columns(MappedKernel):
     r"""A kernel of some columns of a table, which may hold numbers, names, dates and gaps.
 
     .. math:: k(x, y) = k_0(\phi(x), \phi(y))
@@ -53,36 +52,17 @@ class Columns(Kernel):
     @property
     def accepts_sparse(self) -> bool:
         """Whether the kernel inside accepts sparse points, where there is no table."""
-        return self.schema is None and self._kernel().accepts_sparse
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether the kernel inside can be evaluated."""
-        return isinstance(self.kernel, Kernel) and self._kernel().is_bound
-
-    def _kernel(self) -> Kernel:
-        kernel = as_kernel(self.kernel)
-        if kernel.pairwise:
-            raise ValueError(
-                f"Got {kernel!r} on columns, but expected a kernel of points: try RBF()."
-            )
-        return kernel
+        return self.schema is None and super().accepts_sparse
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
-        kernel = self._kernel()
+        kernel = self._inside()
         # scales are learned of the features of these columns alone
         if self.schema is not None and "groups" in kernel.get_params(deep=False):
             groups = self.schema.groups_[self._features(X)]
             kernel = kernel.set_params(groups=np.unique(groups, return_inverse=True)[1])
-        return {"kernel": kernel.bind(self._chosen(X), y)}
+        return {"kernel": kernel.bind(self._mapped(X), y)}
 
-    def _evaluate(self, A: Any, B: Any) -> Any:
-        return self.kernel._evaluate(self._chosen(A), None if B is None else self._chosen(B))
-
-    def _diagonal(self, A: Any) -> Any:
-        return self.kernel._diagonal(self._chosen(A))
-
-    def _chosen(self, A: Any) -> Any:
+    def _mapped(self, A: Any) -> Any:
         features = self._features(A)
         if len(features) == A.shape[1]:
             return A

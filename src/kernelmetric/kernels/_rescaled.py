@@ -8,9 +8,44 @@ import numpy as np
 
 from kernelmetric.compute import is_sparse, like, map_points, map_rows, streamed
 from kernelmetric.kernels._base import Kernel
+from kernelmetric.kernels._names import as_kernel
 
 
-class Rescaled(Kernel):
+class MappedKernel(Kernel):
+    """Base class of kernels of points that are mapped first, by ``_mapped(A)``."""
+
+    kernel: Any
+
+    @property
+    def accepts_sparse(self) -> bool:
+        """Whether the kernel inside accepts sparse points."""
+        return self._inside().accepts_sparse
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the kernel inside can be evaluated."""
+        return isinstance(self.kernel, Kernel) and self._inside().is_bound
+
+    def _inside(self) -> Kernel:
+        kernel = as_kernel(self.kernel)
+        if kernel.pairwise:
+            raise ValueError(
+                f"Got {kernel!r} in {type(self).__name__}, but expected a kernel of points: try "
+                "RBF()."
+            )
+        return kernel
+
+    def _mapped(self, A: Any) -> Any:
+        raise NotImplementedError
+
+    def _evaluate(self, A: Any, B: Any) -> Any:
+        return self.kernel._evaluate(self._mapped(A), None if B is None else self._mapped(B))
+
+    def _diagonal(self, A: Any) -> Any:
+        return self.kernel._diagonal(self._mapped(A))
+
+
+class Rescaled(MappedKernel):
     r"""A kernel of points whose features were multiplied by scales first.
 
     .. math:: k(x, y) = k_0(s \circ x, s \circ y)
@@ -35,35 +70,10 @@ class Rescaled(Kernel):
         self.kernel = kernel
         self.scales = scales
 
-    @property
-    def accepts_sparse(self) -> bool:
-        """Whether the kernel inside accepts sparse points."""
-        self._check_kernel()
-        return self.kernel.accepts_sparse
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether the kernel inside can be evaluated."""
-        self._check_kernel()
-        return self.kernel.is_bound
-
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
-        self._check_kernel()
         # A copy of the scales: these may be an array of the caller's.
-        kernel = self.kernel.bind(self._rescale(X), y)
+        kernel = self._inside().bind(self._mapped(X), y)
         return {"kernel": kernel, "scales": self._scales(X).copy()}
-
-    def _evaluate(self, A: Any, B: Any) -> Any:
-        return self.kernel._evaluate(self._rescale(A), None if B is None else self._rescale(B))
-
-    def _diagonal(self, A: Any) -> Any:
-        return self.kernel._diagonal(self._rescale(A))
-
-    def _check_kernel(self) -> None:
-        if not isinstance(self.kernel, Kernel) or self.kernel.pairwise:
-            raise ValueError(
-                f"Got {self.kernel!r} to rescale, but expected a kernel of points: try RBF()."
-            )
 
     def _scales(self, A: Any) -> np.ndarray:
         try:
@@ -78,7 +88,7 @@ class Rescaled(Kernel):
             )
         return scales
 
-    def _rescale(self, A: Any) -> Any:
+    def _mapped(self, A: Any) -> Any:
         scales = self._scales(A)
         if scales.ndim == 2:
             return A @ scales.T if is_sparse(A) else map_points(A, like(scales, A))
