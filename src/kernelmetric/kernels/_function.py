@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from kernelmetric.compute import in_library_of, is_sparse, like, namespace, take_rows
@@ -192,7 +191,7 @@ def _shape(result: Any) -> tuple[int, ...] | None:
     if isinstance(result, Exception) or result is None or is_sparse(result):
         return None
     try:
-        return tuple(result.shape) if is_array_api_obj(result) else np.shape(result)
+        return tuple(np.shape(result))
     except ValueError:
         return None
 
