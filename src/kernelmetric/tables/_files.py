@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelmetric.tables._cells import MISSING, are_plain_numbers, is_code
+from kernelmetric.tables._cells import MISSING, is_code, is_plain_number
 from kernelmetric.tables._text import TableError, read_records
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ def _typed(column: Any) -> Any:
         return column
     there = column.notna()  # what is missing may be NaN, None or NA
     texts = column[there].tolist()
-    plain = all(isinstance(text, str) for text in texts) and are_plain_numbers(texts)
+    plain = all(isinstance(text, str) and is_plain_number(text) for text in texts)
     if not plain or any(map(is_code, texts)):
         return column
     if len(texts) == len(column) and all(map(_WHOLE.fullmatch, texts)):

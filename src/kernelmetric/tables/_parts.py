@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,27 +78,26 @@ def counting_columns(parts: Iterable[Part]) -> list[str]:
     """Columns of whole numbers that run over as many numbers as there are rows, as counters do."""
     import pyarrow.parquet as pq
 
-    ranges: dict[str, tuple[int, int, int]] = {}  # least, greatest, rows
-    wrong: set[str] = set()
+    found = defaultdict(list)
+    n_rows = 0
     for path in dict.fromkeys(part.path for part in parts):
         metadata = pq.read_metadata(path)
+        n_rows += metadata.num_rows
         for g in range(metadata.num_row_groups):
-            group = metadata.row_group(g)
-            for j in range(group.num_columns):
-                column = group.column(j)
-                name, found = column.path_in_schema, column.statistics
-                whole = column.physical_type in ("INT32", "INT64") and found is not None
-                if not (whole and found.has_min_max and not found.null_count):
-                    wrong.add(name)
-                elif type(found.min) is int and name not in wrong:
-                    least, most, rows = ranges.get(name, (found.min, found.max, 0))
-                    ends = min(least, found.min), max(most, found.max)
-                    ranges[name] = (*ends, rows + group.num_rows)
-    return [
-        name
-        for name, (least, most, rows) in ranges.items()
-        if name not in wrong and most - least + 1 == rows > 2
-    ]
+            for j in range(metadata.num_columns):
+                column = metadata.row_group(g).column(j)
+                found[column.path_in_schema].append(column.statistics)
+    return [name for name, groups in found.items() if _is_counter(groups, n_rows)]
+
+
+def _is_counter(groups: list[Any], n_rows: int) -> bool:
+    """Whether the statistics of all groups of rows are those of a column that counts them."""
+    for group in groups:
+        known = group is not None and group.has_min_max and not group.null_count
+        if not known or type(group.min) is not int:
+            return False
+    least, most = min(group.min for group in groups), max(group.max for group in groups)
+    return most - least + 1 == n_rows > 2
 
 
 def _files(paths: Iterable[str | Path]) -> list[str]:
