@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from numbers import Real
 from typing import Any
@@ -75,13 +75,7 @@ class Kernel(BaseEstimator):
         array of shape (n, m)
             Kernel values, in the array library and dtype of A.
         """
-        self._require_bound()
-        A, B = self._check_blocks(A, None if B is A else B)
-        with np.errstate(all="ignore"):  # what overflows is reported below, in a sentence
-            K = self._evaluate(A, B)
-        if not all_finite(K):
-            raise overflow_error(self, A, B)
-        return K
+        return self._finite(self._evaluate, A, None if B is A else B)
 
     def diag(self, A: Any) -> Any:
         """Kernel values k(x, x) of the rows of A, without the values between them.
@@ -96,13 +90,7 @@ class Kernel(BaseEstimator):
         array of shape (n,)
             The diagonal of ``kernel(A)``.
         """
-        self._require_bound()
-        A, _ = self._check_blocks(A, None)
-        with np.errstate(all="ignore"):
-            d = self._diagonal(A)
-        if not all_finite(d):
-            raise overflow_error(self, A)
-        return d
+        return self._finite(lambda points, _: self._diagonal(points), A, None)
 
     def bind(self, X: Any, y: Any = None) -> Kernel:
         """Return a concrete kernel, with what was left to the data now a number.
@@ -217,6 +205,16 @@ class Kernel(BaseEstimator):
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         """Parameters that ``bind`` sets; the others are copied."""
         return {}
+
+    def _finite(self, formula: Callable[..., Any], A: Any, B: Any) -> Any:
+        """What a formula makes of blocks of points, once these are checked."""
+        self._require_bound()
+        A, B = self._check_blocks(A, B)
+        with np.errstate(all="ignore"):  # what overflows is reported below, in a sentence
+            values = formula(A, B)
+        if not all_finite(values):
+            raise overflow_error(self, A, B)
+        return values
 
     def _require_bound(self) -> None:
         if not self.is_bound:

@@ -11,7 +11,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from kernelmetric.compute import device_of, is_sparse, namespace
 from kernelmetric.kernels._base import Kernel
-from kernelmetric.kernels._points import check_gamma, check_number, ones
+from kernelmetric.kernels._points import check_gamma, check_number
 
 _HIGHEST_DEGREE = 10_000  # far beyond what floating-point numbers can take
 
@@ -32,9 +32,6 @@ class Linear(Kernel):
 
     def _evaluate(self, A: Any, B: Any) -> Any:
         return inner_products(A, B)
-
-    def _diagonal(self, A: Any) -> Any:
-        return squared_norms(A)
 
 
 class Polynomial(Kernel):
@@ -86,15 +83,9 @@ class Polynomial(Kernel):
         gamma = 1.0 if gamma is None else check_number("gamma", gamma)
         return int(self.degree), gamma, check_number("coef0", self.coef0)
 
-    def _power(self, products: Any) -> Any:
-        degree, gamma, coef0 = self._checked(self.gamma)
-        return (gamma * products + coef0) ** degree
-
     def _evaluate(self, A: Any, B: Any) -> Any:
-        return self._power(inner_products(A, B))
-
-    def _diagonal(self, A: Any) -> Any:
-        return self._power(squared_norms(A))
+        degree, gamma, coef0 = self._checked(self.gamma)
+        return (gamma * inner_products(A, B) + coef0) ** degree
 
 
 def polynomial_degrees() -> list[Polynomial]:
@@ -145,9 +136,6 @@ class Cosine(Kernel):
         A = unit_rows(A)
         return inner_products(A, None if B is None else unit_rows(B))
 
-    def _diagonal(self, A: Any) -> Any:
-        return squared_norms(unit_rows(A))
-
 
 class Jaccard(Kernel):
     r"""What two sets share, as a part of what either has; of numbers, Tanimoto's coefficient.
@@ -185,9 +173,6 @@ class Jaccard(Kernel):
         one = xp.ones((), dtype=shared.dtype, device=device_of(shared))
         # Zero only where both are empty: |c| <= (a + b) / 2.
         return xp.where(either > 0, shared / xp.where(either > 0, either, one), one)
-
-    def _diagonal(self, A: Any) -> Any:
-        return ones(A)
 
 
 def inner_products(A: Any, B: Any) -> Any:
