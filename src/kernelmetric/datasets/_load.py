@@ -30,7 +30,8 @@ def load(
 ) -> Bunch | tuple:
     """Load a data set of the papers by name.
 
-    Three sources are asked, in this order; the first that has the set serves it.
+    Three sources are asked, in this order; the first that has the set serves it. Where none has
+    it, a DataUnavailableError says why; other data than expected are a ChecksumError.
 
     1. The folder ``data_home``, or the one the environment variable ``KERNELMETRIC_DATA`` names.
        A file whose sha256 is not the expected one is refused, never used.
@@ -58,15 +59,6 @@ def load(
         came from; ``n_missing``, the number of NaN in ``data``, left for the caller to fill;
         ``DESCR``. ``m_usps`` adds the splits ``labeled10`` and ``labeled100``, and ``lymphoma``
         the two-class labels ``target2``.
-
-    Raises
-    ------
-    ValueError
-        If no set has that name.
-    ChecksumError
-        If a source serves other data than expected.
-    DataUnavailableError
-        If no source can serve the set.
 
     Examples
     --------

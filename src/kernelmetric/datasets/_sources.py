@@ -143,11 +143,7 @@ def _download(copy: Bunch) -> Bunch:
     parser = "pandas" if find_spec("pandas") else "liac-arff"
     try:
         with warnings.catch_warnings():
-            # Retries are reported, with their cause, by the error in the end.
-            known = (
-                "A network error occurred|Downloaded file could have been corrupted|Invalid cache"
-            )
-            warnings.filterwarnings("ignore", message=known)
+            warnings.simplefilter("ignore")  # of retries: the error in the end tells their cause
             return sklearn.datasets.fetch_openml(
                 data_id=copy.data_id,
                 cache=False,  # it would keep the payload before its content is known to be good
