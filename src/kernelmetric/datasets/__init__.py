@@ -6,7 +6,6 @@ texts. A user's own table is read in ``kernelmetric.tables``.
 """
 
 from kernelmetric.compute import moved
-from kernelmetric.datasets._content import ChecksumError, content_digest
 from kernelmetric.datasets._generators import (
     make_checkerboard,
     make_close_moons,
@@ -16,6 +15,7 @@ from kernelmetric.datasets._generators import (
 )
 from kernelmetric.datasets._load import DataUnavailableError, available, describe, load
 from kernelmetric.datasets._records import make_records
+from kernelmetric.datasets._sources import ChecksumError, content_digest
 from kernelmetric.tables import __all__ as _tables
 
 __all__ = [
