@@ -5,11 +5,10 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
 from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from kernelmetric.compute import device_of, is_sparse, namespace
+from kernelmetric.compute import is_sparse, namespace
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._points import check_gamma, check_number
 
@@ -169,18 +168,14 @@ class Jaccard(Kernel):
         own = squared_norms(A)
         other = own if B is None else squared_norms(B)
         either = own[:, None] + other[None, :] - shared
-        xp = namespace(shared)
-        one = xp.ones((), dtype=shared.dtype, device=device_of(shared))
-        # Zero only where both are empty: |c| <= (a + b) / 2.
-        return xp.where(either > 0, shared / xp.where(either > 0, either, one), one)
+        # Zero only where both are empty: |c| <= (a + b) / 2. Their value is 1.
+        empty = namespace(shared).astype(either == 0, shared.dtype)
+        return (shared + empty) / (either + empty)
 
 
 def inner_products(A: Any, B: Any) -> Any:
     """Return A Bᵀ, dense; B None means A."""
-    B = A if B is None else B
-    if is_sparse(A) or is_sparse(B):
-        return np.asarray(safe_sparse_dot(A, B.T, dense_output=True))
-    return A @ B.T
+    return safe_sparse_dot(A, (A if B is None else B).T, dense_output=True)
 
 
 def squared_norms(A: Any) -> Any:
@@ -196,8 +191,7 @@ def unit_rows(A: Any) -> Any:
     if is_sparse(A):
         return normalize(normalize(A, "max"))
     xp = namespace(A)
-    one = xp.ones((), dtype=A.dtype, device=device_of(A))
     largest = xp.max(xp.abs(A), axis=1, keepdims=True)
-    A = A / xp.where(largest > 0, largest, one)
+    A = A / (largest + xp.astype(largest == 0, A.dtype))
     norms = xp.sqrt(xp.sum(A * A, axis=1, keepdims=True))
-    return A / xp.where(norms > 0, norms, one)
+    return A / (norms + xp.astype(norms == 0, A.dtype))

@@ -113,8 +113,9 @@ class Columns(MappedKernel):
 
     .. math:: k(x, y) = k_0(\phi(x), \phi(y))
 
-    where :math:`\phi` is what :class:`~kernelmetric.kernels.TableSchema` makes of the columns. Sums
-    and products of such kernels are kernels of the whole table.
+    where :math:`\phi` is what :class:`~kernelmetric.kernels.TableSchema` makes of the columns; of an
+    array of numbers they are taken as they are. Sums and products of such kernels are kernels of
+    the whole table.
 
     Parameters
     ----------
@@ -124,11 +125,6 @@ class Columns(MappedKernel):
         The kernel :math:`k_0` of the features; None: the RBF of median width.
     schema : TableSchema, default=None
         What the columns are. ``bind`` on a table learns it.
-
-    Notes
-    -----
-    Frames need narwhals; arrays of objects are tables as well. Of an array of numbers, the columns
-    are taken as they are.
 
     Examples
     --------
