@@ -113,9 +113,9 @@ class Columns(MappedKernel):
 
     .. math:: k(x, y) = k_0(\phi(x), \phi(y))
 
-    where :math:`\phi` is what :class:`~kernelmetric.kernels.TableSchema` makes of the columns; those
-    of an array of numbers are taken as they are. Sums and products of such kernels are kernels of
-    the whole table.
+    where :math:`\phi` is what :class:`~kernelmetric.kernels.TableSchema` makes of the columns;
+    those of an array of numbers are taken as they are. Sums and products of such kernels are
+    kernels of the whole table.
 
     Parameters
     ----------

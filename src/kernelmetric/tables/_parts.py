@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelmetric.tables._columns import few
-from kernelmetric.tables._files import NO_PYARROW, Table
+from kernelmetric.tables._files import Table, readable
 from kernelmetric.tables._text import TableError
 
 _PART_BYTES = 64_000_000  # of a part with all its columns as float64
@@ -29,31 +29,22 @@ class Part:
         import pyarrow.parquet as pq
 
         wanted = None if columns is None else list(columns)
-        try:
-            with pq.ParquetFile(self.path) as file:
-                frame = file.read_row_groups(list(self.groups), columns=wanted).to_pandas()
-        except OSError as error:
-            raise TableError(f"Cannot read {self.path}: {error}") from error
+        with readable(self.path), pq.ParquetFile(self.path) as file:
+            frame = file.read_row_groups(list(self.groups), columns=wanted).to_pandas()
         name = self.path if self.first_row == 0 else f"{self.path} after row {self.first_row}"
         return Table(frame.reset_index(drop=True), name=name)
 
 
 def open_parts(paths: Iterable[str | Path], part_bytes: int = _PART_BYTES) -> list[Part]:
     """Parts of Parquet files of the same columns, none without rows and none much too large."""
-    try:
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise TableError(NO_PYARROW) from error
     parts: list[Part] = []
     first: tuple[str, dict[str, str]] | None = None
     for path in _files(paths):
-        try:
+        with readable(path):
+            import pyarrow.parquet as pq
+
             with pq.ParquetFile(path) as file:
                 schema, metadata = file.schema_arrow, file.metadata
-        except FileNotFoundError:
-            raise TableError(f"There is no file {path}.") from None
-        except (OSError, ValueError) as error:
-            raise TableError(f"Cannot read {path} as Parquet: {error}") from error
         kinds = {field.name: _kind(field.type) for field in schema}
         if len(kinds) < len(schema):
             raise TableError(f"Got {path} with two columns of one name, but expected one each.")
