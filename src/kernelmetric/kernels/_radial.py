@@ -103,7 +103,7 @@ class RBF(RadialKernel):
             return {"gamma": _inverse_square("sigma", sigma, 2.0 * X.shape[1]), "sigma": None}
         weights = unweighed(y)[1]
         words = {
-            "median": lambda: _inverse(median_distance(X, weights)),
+            "median": lambda: _inverse(median_squared_distance(X, weights=weights)),
             "scale": lambda: _inverse(X.shape[1] * _variance(X, weights)),
             "auto": lambda: 1.0 / X.shape[1],
         }
@@ -149,7 +149,8 @@ class Delta(RadialKernel):
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         if self.width is None:
-            return {"width": _DELTA_FRACTION * float(np.sqrt(median_distance(X, unweighed(y)[1])))}
+            median = median_squared_distance(X, weights=unweighed(y)[1])
+            return {"width": _DELTA_FRACTION * _inverse(median) ** -0.5}
         return {"width": check_number("width", self.width, positive=True)}
 
     def _gamma(self) -> float:
@@ -233,14 +234,6 @@ def rbf_widths() -> list[RBF]:
     factors = [(factor, power) for power in (-2, -1, 0, 1, 2) for factor in (1, 2.5, 5, 7.5)]
     widths = [float(f"{factor}e{power}") for factor, power in factors]
     return [RBF(sigma=sigma) for sigma in [*widths, 1000.0]]
-
-
-def median_distance(X: Any, weights: Weights | None = None) -> float:
-    """Median squared distance of X, refused when it overflows."""
-    if X.shape[0] < 2:
-        return 1.0  # no pair of points says anything about a width
-    median = median_squared_distance(X, weights=weights)
-    return median if median > _LEAST_SPREAD else 1.0  # below: for float64 the points coincide
 
 
 def _median_l1(X: Any, weights: Weights | None = None) -> float:
