@@ -30,14 +30,10 @@ def load(
 ) -> Bunch | tuple:
     """Load a data set of the papers by name.
 
-    Three sources are asked, in this order; the first that has the set serves it. Where none has
-    it, a DataUnavailableError says why; other data than expected are a ChecksumError.
-
-    1. The folder ``data_home``, or the one the environment variable ``KERNELMETRIC_DATA`` names.
-       A file whose sha256 is not the expected one is refused, never used.
-    2. scikit-learn's own copies (iris, wine, digits).
-    3. OpenML, by data id. The download is held to a checksum of its values, see
-       :func:`content_digest`; only a verified copy is kept, in scikit-learn's data home.
+    The folder ``data_home``, scikit-learn's own copies and OpenML are asked, in this order. Files
+    are held to their sha256, downloads to a checksum of their values, see :func:`content_digest`;
+    other data than expected are a ChecksumError. A verified download is kept in scikit-learn's
+    data home. Where no source has the set, a DataUnavailableError says why.
 
     Parameters
     ----------
@@ -47,7 +43,7 @@ def load(
     return_X_y : bool, default=False
         Return ``(data, target)`` instead of a Bunch.
     data_home : path-like, default=None
-        Folder with the data files; None means the environment variable.
+        Folder with the data files; None means the environment variable ``KERNELMETRIC_DATA``.
     download_if_missing : bool, default=True
         Whether OpenML may be asked. A copy downloaded earlier is used in any case.
 

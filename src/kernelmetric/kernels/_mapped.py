@@ -164,21 +164,17 @@ class Columns(MappedKernel):
 
     def _features(self, A: Any) -> np.ndarray:
         """Places of the features; those of an array of numbers are its columns."""
-        if self.schema is not None:
-            _check_schema(self.schema, A)
-            return self.schema.features_of(self.columns)
-        n = A.shape[1]
-        return np.arange(n) if self.columns is None else np.unique(places_of(self.columns, n))
-
-
-def _check_schema(schema: Any, A: Any) -> None:
-    if not isinstance(schema, TableSchema):
-        raise ValueError(f"Got schema={schema!r}, but expected a TableSchema: leave it out.")
-    if A.shape[1] != len(schema.groups_):
-        raise ValueError(
-            f"Got points with {A.shape[1]} features, but expected {len(schema.groups_)}, those "
-            "that the schema makes of a table: pass the table itself."
-        )
+        n, schema = A.shape[1], self.schema
+        if schema is None:
+            return np.arange(n) if self.columns is None else np.unique(places_of(self.columns, n))
+        if not isinstance(schema, TableSchema):
+            raise ValueError(f"Got schema={schema!r}, but expected a TableSchema: leave it out.")
+        if n != len(schema.groups_):
+            raise ValueError(
+                f"Got points with {n} features, but expected {len(schema.groups_)}, those that the "
+                "schema makes of a table: pass the table itself."
+            )
+        return schema.features_of(self.columns)
 
 
 def rescaled(points: np.ndarray, scales: Any) -> np.ndarray:
