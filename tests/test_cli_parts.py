@@ -116,7 +116,7 @@ def test_a_column_of_another_type_is_named(tmp_path, files):
 def test_what_is_no_parquet_file_is_refused(tmp_path, files):
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"no")
-    with pytest.raises(TableError, match=r"Cannot read .*broken.parquet as Parquet"):
+    with pytest.raises(TableError, match=r"Cannot read .*broken.parquet: Parquet "):
         open_parts([*files, broken])
     with pytest.raises(TableError, match=r"There is no file .*\*.parquet"):
         open_parts([tmp_path / "*.parquet"])

@@ -12,7 +12,7 @@ pytest.importorskip("rich", reason="rich comes with the extra `cli`")
 import pandas as pd
 
 from kernelmetric import load
-from kernelmetric.datasets import TableEncoder
+from kernelmetric.tables import TableEncoder
 
 pytestmark = pytest.mark.usefixtures("untuned")
 FAST = ("--label", "kind", "--learner", "dne")

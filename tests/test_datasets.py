@@ -7,7 +7,6 @@ import logging
 import os
 import threading
 import urllib.request
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ from urllib.parse import urlparse
 import numpy as np
 import pytest
 import sklearn.datasets
+from sklearn.utils import Bunch
 
 from kernelmetric import datasets
 from kernelmetric.datasets import (
@@ -33,7 +33,7 @@ from kernelmetric.datasets import (
     make_records,
     make_toy004,
 )
-from kernelmetric.datasets._entry import OpenML, aliases, registry
+from kernelmetric.datasets._sources import registry
 
 REGISTRY = registry()
 DATA = os.environ.get("KERNELMETRIC_DATA")
@@ -43,6 +43,10 @@ needs_files = pytest.mark.skipif(
 WITH_FILE = [name for name, entry in REGISTRY.items() if entry.file]
 WITH_OPENML = [name for name, entry in REGISTRY.items() if entry.openml]
 UCI_WINE_CONTENT = "d61dfa3872f977cbd58617669c496aaf3d266d122fb82ca9595f73ebe6443993"
+
+
+def replace(entry, **changed):
+    return Bunch(**(entry | changed))
 
 
 @pytest.fixture
@@ -57,17 +61,17 @@ def no_folder(no_network, monkeypatch):
 @pytest.mark.parametrize("name", REGISTRY)
 def test_the_table_agrees_with_itself(name):
     entry = REGISTRY[name]
-    assert len(entry.feature_names) == entry.n_features
-    assert len(entry.target_names) == len(entry.counts) > 1
+    assert not entry.features or len(entry.features.split()) == entry.n_features
+    assert len(entry.classes) == len(entry.counts) > 1
     assert entry.file is not None or entry.bundled is not None
     assert (len(entry.sha256) == 64) == (entry.file is not None)
     if entry.openml is not None:
-        assert sorted(set(entry.openml.labels.values())) == list(range(len(entry.counts)))
+        assert len(set(entry.openml.classes)) == len(entry.counts)
         assert len(entry.openml.content) == 64
 
 
 def test_names_are_forgiving_and_unknown_ones_get_a_hint(no_folder):
-    assert not set(aliases()) & set(REGISTRY)
+    assert not {alias for entry in REGISTRY.values() for alias in entry.aliases} & set(REGISTRY)
     assert load("Wine").name == "wine"
     assert datasets._load._find("M-USPS").name == "m_usps"
     assert datasets._load._find("ionos").name == "ionosphere"
@@ -112,8 +116,8 @@ def test_content_digest_ignores_row_order_and_round_off_and_sees_everything_else
 @pytest.mark.parametrize("name", ["iris", "wine", "digits"])
 def test_bundled_sets_load_without_files_or_network(no_folder, name):
     entry, bunch = REGISTRY[name], load(name)
-    assert bunch.data.shape == (entry.n_samples, entry.n_features)
-    assert tuple(np.bincount(bunch.target)) == entry.counts
+    assert bunch.data.shape == (sum(entry.counts), entry.n_features)
+    assert np.bincount(bunch.target).tolist() == entry.counts
     assert f"sklearn.datasets.load_{name}" in bunch.source
     assert bunch.source in bunch.DESCR
     X, y = load(name, return_X_y=True)
@@ -297,7 +301,9 @@ def openml(no_folder, monkeypatch):
     monkeypatch.setattr("sklearn.datasets._openml.urlopen", to_loopback)
     no_wait = SimpleNamespace(sleep=lambda delay: None)
     monkeypatch.setattr("sklearn.datasets._openml.time", no_wait)
-    copy = OpenML(99999, {"not so": 0, "yes": 1}, content_digest(X_TOY, Y_TOY), columns=r"f\d+")
+    content = content_digest(X_TOY, Y_TOY)
+    toy = {"data_id": 99999, "classes": ["not so", "yes"], "content": content, "columns": r"f\d+"}
+    copy = replace(REGISTRY["sonar"].openml, **toy)
     entry = replace(REGISTRY["sonar"], n_features=2, counts=(2, 1), openml=copy)
     monkeypatch.setitem(REGISTRY, "sonar", entry)
     yield server
@@ -404,10 +410,10 @@ def test_the_download_is_used_even_if_it_cannot_be_kept(openml, caplog):
 @pytest.mark.parametrize("name", WITH_FILE)
 def test_every_file_is_what_the_table_says(name):
     entry, bunch = REGISTRY[name], load(name)
-    assert bunch.data.shape == (entry.n_samples, entry.n_features)
+    assert bunch.data.shape == (sum(entry.counts), entry.n_features)
     assert bunch.data.dtype == entry.dtype
     assert bunch.target.dtype == np.int64
-    assert tuple(np.bincount(bunch.target)) == entry.counts
+    assert np.bincount(bunch.target).tolist() == entry.counts
     assert np.isnan(bunch.data).sum() == entry.n_missing == bunch.n_missing
     assert "sha256 verified" in bunch.source
     assert {"labeled10", "labeled100", "target2"} & set(bunch) == set(entry.extras)

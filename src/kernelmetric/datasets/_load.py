@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.utils import Bunch
 
 from kernelmetric.datasets import _sources
-from kernelmetric.datasets._entry import Entry, aliases, registry
+from kernelmetric.datasets._sources import registry
 
 
 class DataUnavailableError(OSError):
@@ -30,13 +30,10 @@ def load(
 ) -> Bunch | tuple:
     """Load a data set of the papers by name.
 
-    Three sources are asked, in this order; the first that has the set serves it.
-
-    1. The folder ``data_home``, or the one the environment variable ``KERNELMETRIC_DATA`` names.
-       A file whose sha256 is not the expected one is refused, never used.
-    2. scikit-learn's own copies (iris, wine, digits).
-    3. OpenML, by data id. The download is held to a checksum of its values, see
-       :func:`content_digest`; only a verified copy is kept, in scikit-learn's data home.
+    The folder ``data_home``, scikit-learn's own copies and OpenML are asked, in this order. Files
+    are held to their sha256, downloads to a checksum of their values, see :func:`content_digest`;
+    other data than expected are a ChecksumError. A verified download is kept in scikit-learn's
+    data home. Where no source has the set, a DataUnavailableError says why.
 
     Parameters
     ----------
@@ -46,7 +43,7 @@ def load(
     return_X_y : bool, default=False
         Return ``(data, target)`` instead of a Bunch.
     data_home : path-like, default=None
-        Folder with the data files; None means the environment variable.
+        Folder with the data files; None means the environment variable ``KERNELMETRIC_DATA``.
     download_if_missing : bool, default=True
         Whether OpenML may be asked. A copy downloaded earlier is used in any case.
 
@@ -59,15 +56,6 @@ def load(
         ``DESCR``. ``m_usps`` adds the splits ``labeled10`` and ``labeled100``, and ``lymphoma``
         the two-class labels ``target2``.
 
-    Raises
-    ------
-    ValueError
-        If no set has that name.
-    ChecksumError
-        If a source serves other data than expected.
-    DataUnavailableError
-        If no source can serve the set.
-
     Examples
     --------
     >>> from kernelmetric.datasets import load
@@ -79,16 +67,14 @@ def load(
     served = _serve(entry, data_home, download_if_missing)
     if return_X_y:
         return served.data, served.target
+    generic = [f"f{j + 1}" for j in range(entry.n_features)]
     return Bunch(
-        data=served.data,
-        target=served.target,
-        feature_names=entry.feature_names,
-        target_names=list(entry.target_names),
+        **served,
+        feature_names=entry.features.split() or generic,
+        target_names=list(entry.classes),
         name=entry.name,
-        source=served.source,
         n_missing=entry.n_missing,
-        DESCR=_description(entry, served),
-        **served.extras,
+        DESCR=_description(entry, served.source),
     )
 
 
@@ -144,7 +130,7 @@ def describe(data_home: str | os.PathLike | None = None) -> list[dict]:
         table.append(
             {
                 "name": name,
-                "n_samples": entry.n_samples,
+                "n_samples": sum(entry.counts),
                 "n_features": entry.n_features,
                 "n_classes": len(entry.counts),
                 "n_missing": entry.n_missing,
@@ -156,17 +142,19 @@ def describe(data_home: str | os.PathLike | None = None) -> list[dict]:
     return table
 
 
-def _find(name: str) -> Entry:
+def _find(name: str) -> Bunch:
+    entries = registry()
+    aliases = {alias: entry.name for entry in entries.values() for alias in entry.aliases}
     key = name.lower().replace("-", "_").replace(" ", "_")
-    key = aliases().get(key, key)
-    if key not in registry():
-        near = difflib.get_close_matches(key, [*registry(), *aliases()], n=3)
+    key = aliases.get(key, key)
+    if key not in entries:
+        near = difflib.get_close_matches(key, [*entries, *aliases], n=3)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise ValueError(f"Got name={name!r}, but expected one of {available()}.{hint}")
-    return registry()[key]
+    return entries[key]
 
 
-def _serve(entry: Entry, data_home: Any, download_if_missing: bool) -> _sources.Served:
+def _serve(entry: Bunch, data_home: Any, download_if_missing: bool) -> Bunch:
     reasons = []
     for label, serve, *how in (
         ("folder", _sources.from_folder, _sources.folder_of(data_home)),
@@ -186,16 +174,14 @@ def _serve(entry: Entry, data_home: Any, download_if_missing: bool) -> _sources.
     )
 
 
-def _description(entry: Entry, served: _sources.Served) -> str:
-    classes = ", ".join(
-        f"{code} = {name} ({count})"
-        for code, (name, count) in enumerate(zip(entry.target_names, entry.counts, strict=True))
-    )
+def _description(entry: Bunch, source: str) -> str:
+    sizes = zip(entry.classes, entry.counts, strict=True)
+    classes = ", ".join(f"{code} = {name} ({n})" for code, (name, n) in enumerate(sizes))
     lines = [
-        f"{entry.title}: {entry.n_samples} rows, {entry.n_features} features.",
+        f"{entry.title}: {sum(entry.counts)} rows, {entry.n_features} features.",
         f"Classes: {classes}.",
         f"Missing values: {entry.n_missing}, left as NaN." if entry.n_missing else "",
         entry.note,
-        f"Source: {served.source}.",
+        f"Source: {source}.",
     ]
     return "\n".join(filter(None, lines))

@@ -14,7 +14,6 @@ semi-definite for every legal parameter. Those that learn from labels what they 
 
 from kernelmetric.compute import moved
 from kernelmetric.kernels._base import Kernel, Product, Sum
-from kernelmetric.kernels._columns import Columns
 from kernelmetric.kernels._dot import polynomial_degrees
 from kernelmetric.kernels._function import FunctionKernel, PairwiseKernel, refuse_objects
 from kernelmetric.kernels._idealized_gram import (
@@ -24,12 +23,12 @@ from kernelmetric.kernels._idealized_gram import (
     ideal_gram,
     idealized_gram,
 )
+from kernelmetric.kernels._mapped import Columns, Rescaled, pulled_back, rescaled
 from kernelmetric.kernels._names import as_kernel
 from kernelmetric.kernels._points import reads_columns, with_schema
 from kernelmetric.kernels._radial import RadialKernel, rbf_widths
 from kernelmetric.kernels._registry import *  # noqa: F403
 from kernelmetric.kernels._registry import KERNELS
-from kernelmetric.kernels._rescaled import Rescaled, pulled_back, rescaled
 from kernelmetric.kernels._terms import values_of
 from kernelmetric.tables import TableSchema, is_frame, is_table
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from numbers import Real
 from typing import Any
@@ -75,13 +75,7 @@ class Kernel(BaseEstimator):
         array of shape (n, m)
             Kernel values, in the array library and dtype of A.
         """
-        self._require_bound()
-        A, B = self._check_blocks(A, None if B is A else B)
-        with np.errstate(all="ignore"):  # what overflows is reported below, in a sentence
-            K = self._evaluate(A, B)
-        if not all_finite(K):
-            raise overflow_error(self, A, B)
-        return K
+        return self._finite(self._evaluate, A, None if B is A else B)
 
     def diag(self, A: Any) -> Any:
         """Kernel values k(x, x) of the rows of A, without the values between them.
@@ -96,13 +90,7 @@ class Kernel(BaseEstimator):
         array of shape (n,)
             The diagonal of ``kernel(A)``.
         """
-        self._require_bound()
-        A, _ = self._check_blocks(A, None)
-        with np.errstate(all="ignore"):
-            d = self._diagonal(A)
-        if not all_finite(d):
-            raise overflow_error(self, A)
-        return d
+        return self._finite(lambda points, _: self._diagonal(points), A, None)
 
     def bind(self, X: Any, y: Any = None) -> Kernel:
         """Return a concrete kernel, with what was left to the data now a number.
@@ -121,9 +109,7 @@ class Kernel(BaseEstimator):
         """
         if is_table(X) or (is_frame(X) and reads_columns(self)):
             return self._bind_table(X, y)
-        if isinstance(X, np.ndarray | list) or is_frame(X):
-            X, _ = self._check_blocks(X, None)
-        return self._bound(X, y)
+        return self._bound(self._check_blocks(X, None)[0], y)
 
     def _bound(self, X: Any, y: Any) -> Kernel:
         """``bind`` on checked points; a kernel that learns what it is returns another."""
@@ -172,21 +158,24 @@ class Kernel(BaseEstimator):
         """The sum, with the terms of sums side by side."""
         if not isinstance(other, Kernel):
             return NotImplemented
-        terms = [term for kernel in (self, other) for term in _weighted_terms(kernel)]
-        return _checked(Sum([kernel for _, kernel in terms], [weight for weight, _ in terms]))
+        return _weighted_sum([*self._flat(), *other._flat()])
 
     def __mul__(self, other: Any) -> Sum | Product:
         """The product, with factors side by side; with a number, the weighted kernel."""
         if isinstance(other, Kernel):
-            factors = [list(k.kernels) if isinstance(k, Product) else [k] for k in (self, other)]
-            return _checked(Product(factors[0] + factors[1]))
+            factors = [k.kernels if isinstance(k, Product) else [k] for k in (self, other)]
+            return Product([*factors[0], *factors[1]])._checked()
         if not isinstance(other, Real):
             return NotImplemented
-        factor, terms = check_number("weight", other), _weighted_terms(self)
-        return _checked(Sum([kernel for _, kernel in terms], [factor * w for w, _ in terms]))
+        factor = check_number("weight", other)
+        return _weighted_sum([(factor * weight, kernel) for weight, kernel in self._flat()])
 
     def __rmul__(self, other: Any) -> Sum | Product:
         return self.__mul__(other)
+
+    def _flat(self) -> Iterator[tuple[float, Kernel]]:
+        """Weights and terms, also those of sums within sums."""
+        yield 1.0, self
 
     def _evaluate(self, A: Any, B: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define _evaluate(A, B).")
@@ -217,6 +206,16 @@ class Kernel(BaseEstimator):
         """Parameters that ``bind`` sets; the others are copied."""
         return {}
 
+    def _finite(self, formula: Callable[..., Any], A: Any, B: Any) -> Any:
+        """What a formula makes of blocks of points, once these are checked."""
+        self._require_bound()
+        A, B = self._check_blocks(A, B)
+        with np.errstate(all="ignore"):  # what overflows is reported below, in a sentence
+            values = formula(A, B)
+        if not all_finite(values):
+            raise overflow_error(self, A, B)
+        return values
+
     def _require_bound(self) -> None:
         if not self.is_bound:
             raise ValueError(
@@ -241,7 +240,7 @@ def _of_all_terms(name: str, meaning: str) -> Any:
     """A property that holds where it does for every term."""
 
     def holds(self: Any) -> bool:
-        self._check_terms()
+        self._checked()
         return all(getattr(kernel, name) for kernel in self.kernels)
 
     return property(holds, doc=meaning)
@@ -255,7 +254,7 @@ class _Composition(Terms, Kernel):
     is_radial = _of_all_terms("is_radial", "Whether every term is a function of the distance.")
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
-        self._check_terms()
+        self._checked()
         return {"kernels": [kernel.bind(X, y) for kernel in self.kernels]}
 
     def _terms(self) -> list[Kernel]:
@@ -274,12 +273,9 @@ class _Composition(Terms, Kernel):
     def _diagonal(self, A: Any) -> Any:
         return self._combined(kernel._diagonal(A) for kernel in self._terms())
 
-    def _require_bound(self) -> None:
-        self._check_terms()
-        super()._require_bound()
-
-    def _check_terms(self) -> None:
+    def _checked(self) -> Any:
         check_terms(self.kernels, type(self).__name__, Kernel)
+        return self
 
 
 class Sum(_Composition):
@@ -335,11 +331,9 @@ class Sum(_Composition):
         return [check_number("weight", weight) for weight in self.weights]
 
     def _flat(self) -> Iterator[tuple[float, Kernel]]:
+        self._checked()
         for weight, kernel in zip(self._weights(), self.kernels, strict=True):
-            if isinstance(kernel, Sum):
-                yield from ((weight * inner, term) for inner, term in kernel._flat())
-            else:
-                yield weight, kernel
+            yield from ((weight * inner, term) for inner, term in kernel._flat())
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         return super()._from_data(X, y) | {"weights": self._weights()}
@@ -389,12 +383,5 @@ def _shortened(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def _weighted_terms(kernel: Kernel) -> list[tuple[float, Kernel]]:
-    if isinstance(kernel, Sum):
-        return list(zip(kernel._weights(), kernel.kernels, strict=True))
-    return [(1.0, kernel)]
-
-
-def _checked(kernel: Any) -> Any:
-    kernel._check_terms()
-    return kernel
+def _weighted_sum(terms: list[tuple[float, Kernel]]) -> Sum:
+    return Sum([kernel for _, kernel in terms], [weight for weight, _ in terms])._checked()

@@ -5,13 +5,12 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
 from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from kernelmetric.compute import device_of, is_sparse, namespace
+from kernelmetric.compute import is_sparse, namespace
 from kernelmetric.kernels._base import Kernel
-from kernelmetric.kernels._points import check_gamma, check_number, ones
+from kernelmetric.kernels._points import check_gamma, check_number
 
 _HIGHEST_DEGREE = 10_000  # far beyond what floating-point numbers can take
 
@@ -32,9 +31,6 @@ class Linear(Kernel):
 
     def _evaluate(self, A: Any, B: Any) -> Any:
         return inner_products(A, B)
-
-    def _diagonal(self, A: Any) -> Any:
-        return squared_norms(A)
 
 
 class Polynomial(Kernel):
@@ -86,15 +82,9 @@ class Polynomial(Kernel):
         gamma = 1.0 if gamma is None else check_number("gamma", gamma)
         return int(self.degree), gamma, check_number("coef0", self.coef0)
 
-    def _power(self, products: Any) -> Any:
-        degree, gamma, coef0 = self._checked(self.gamma)
-        return (gamma * products + coef0) ** degree
-
     def _evaluate(self, A: Any, B: Any) -> Any:
-        return self._power(inner_products(A, B))
-
-    def _diagonal(self, A: Any) -> Any:
-        return self._power(squared_norms(A))
+        degree, gamma, coef0 = self._checked(self.gamma)
+        return (gamma * inner_products(A, B) + coef0) ** degree
 
 
 def polynomial_degrees() -> list[Polynomial]:
@@ -145,9 +135,6 @@ class Cosine(Kernel):
         A = unit_rows(A)
         return inner_products(A, None if B is None else unit_rows(B))
 
-    def _diagonal(self, A: Any) -> Any:
-        return squared_norms(unit_rows(A))
-
 
 class Jaccard(Kernel):
     r"""What two sets share, as a part of what either has; of numbers, Tanimoto's coefficient.
@@ -181,21 +168,14 @@ class Jaccard(Kernel):
         own = squared_norms(A)
         other = own if B is None else squared_norms(B)
         either = own[:, None] + other[None, :] - shared
-        xp = namespace(shared)
-        one = xp.ones((), dtype=shared.dtype, device=device_of(shared))
-        # Zero only where both are empty: |c| <= (a + b) / 2.
-        return xp.where(either > 0, shared / xp.where(either > 0, either, one), one)
-
-    def _diagonal(self, A: Any) -> Any:
-        return ones(A)
+        # Zero only where both are empty: |c| <= (a + b) / 2. Their value is 1.
+        empty = namespace(shared).astype(either == 0, shared.dtype)
+        return (shared + empty) / (either + empty)
 
 
 def inner_products(A: Any, B: Any) -> Any:
     """Return A Bᵀ, dense; B None means A."""
-    B = A if B is None else B
-    if is_sparse(A) or is_sparse(B):
-        return np.asarray(safe_sparse_dot(A, B.T, dense_output=True))
-    return A @ B.T
+    return safe_sparse_dot(A, (A if B is None else B).T, dense_output=True)
 
 
 def squared_norms(A: Any) -> Any:
@@ -211,8 +191,7 @@ def unit_rows(A: Any) -> Any:
     if is_sparse(A):
         return normalize(normalize(A, "max"))
     xp = namespace(A)
-    one = xp.ones((), dtype=A.dtype, device=device_of(A))
     largest = xp.max(xp.abs(A), axis=1, keepdims=True)
-    A = A / xp.where(largest > 0, largest, one)
+    A = A / (largest + xp.astype(largest == 0, A.dtype))
     norms = xp.sqrt(xp.sum(A * A, axis=1, keepdims=True))
-    return A / xp.where(norms > 0, norms, one)
+    return A / (norms + xp.astype(norms == 0, A.dtype))

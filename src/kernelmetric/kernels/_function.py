@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from kernelmetric.compute import in_library_of, is_sparse, like, namespace, take_rows
@@ -50,10 +49,9 @@ class FunctionKernel(Kernel):
         self.form = form
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
-        A, _ = self._check_blocks(X, None)
         _check_params(self.params)
         params = None if self.params is None else dict(self.params)
-        return {"function": self.function, "params": params, "form": self._form(A)}
+        return {"function": self.function, "params": params, "form": self._form(X)}
 
     def _check_blocks(self, A: Any, B: Any) -> tuple[Any, Any]:
         refuse_objects(self, A, B)
@@ -64,9 +62,9 @@ class FunctionKernel(Kernel):
         return super()._bind_table(X, y)
 
     def _form(self, A: Any) -> str:
-        if isinstance(self.form, str) and self.form in ("blocks", "points"):
+        if self.form in ("blocks", "points"):
             return self.form
-        if not isinstance(self.form, str) or self.form != "auto":
+        if self.form != "auto":
             raise ValueError(
                 f"Got form={self.form!r}, but expected 'auto', 'blocks' or 'points': try 'auto'."
             )
@@ -193,7 +191,7 @@ def _shape(result: Any) -> tuple[int, ...] | None:
     if isinstance(result, Exception) or result is None or is_sparse(result):
         return None
     try:
-        return tuple(result.shape) if is_array_api_obj(result) else np.shape(result)
+        return tuple(np.shape(result))
     except ValueError:
         return None
 

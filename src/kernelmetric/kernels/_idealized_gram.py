@@ -37,7 +37,12 @@ def ideal_gram(y: Any, class_weight: Any = None) -> np.ndarray:
            [1., 1., 0.],
            [0., 0., 1.]])
     """
-    codes, weights = _weighted_codes(y, class_weight)
+    classes, codes = np.unique(np.asarray(to_numpy(y)), return_inverse=True)
+    if codes.ndim != 1:
+        raise ValueError(f"Got labels of shape {codes.shape}, but expected one label per point.")
+    weights = compute_class_weight(class_weight, classes=classes, y=classes[codes])
+    if not np.all(weights >= 0):
+        raise ValueError(f"Got class_weight={class_weight!r}, but expected weights >= 0.")
     return np.where(codes[:, None] == codes, weights[codes], 0.0)
 
 
@@ -152,13 +157,3 @@ def gram_alignment(
 
 def _cosine(product: float, square: float, target: float) -> float:
     return float(product / np.sqrt(square * target)) if square > 0 else float("nan")
-
-
-def _weighted_codes(y: Any, class_weight: Any) -> tuple[np.ndarray, np.ndarray]:
-    classes, codes = np.unique(np.asarray(to_numpy(y)), return_inverse=True)
-    if codes.ndim != 1:
-        raise ValueError(f"Got labels of shape {codes.shape}, but expected one label per point.")
-    weights = compute_class_weight(class_weight, classes=classes, y=classes[codes])
-    if not np.all(weights >= 0):
-        raise ValueError(f"Got class_weight={class_weight!r}, but expected weights >= 0.")
-    return codes, weights

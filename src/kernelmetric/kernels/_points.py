@@ -10,7 +10,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn.base import clone
 
-from kernelmetric.compute import device_of, is_sparse, namespace, refuse_unsaid, to_numpy
+from kernelmetric.compute import is_sparse, like, namespace, refuse_unsaid, to_numpy
 from kernelmetric.tables import TableSchema, is_frame, is_table
 
 
@@ -114,9 +114,7 @@ def check_gamma(gamma: Any, words: dict[str, Callable[[], float]]) -> float:
 
 def ones(A: Any) -> Any:
     """Ones, one per row of A, in its library and dtype."""
-    if is_sparse(A):
-        return np.ones(A.shape[0], dtype=A.dtype)
-    return namespace(A).ones(A.shape[0], dtype=A.dtype, device=device_of(A))
+    return like(np.ones(A.shape[0]), A)
 
 
 def schema_of(kernel: Any) -> TableSchema | None:

@@ -34,7 +34,6 @@ class Precomputed(Kernel):
     pairwise = True
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
-        X = as_block(X, self)
         n = X.shape[0]
         if n != X.shape[1]:
             raise ValueError(

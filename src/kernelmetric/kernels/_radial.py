@@ -31,16 +31,14 @@ _LEAST_SPREAD = 1e-290  # one over a squared distance below this overflows, or n
 
 
 class RadialKernel(Kernel):
-    """Base class of kernels exp(-γ ‖x - y‖²), which share one block of squared distances.
-
-    A subclass says what γ is (``_gamma``).
-    """
+    """Base class of kernels exp(-γ ‖x - y‖²), which share one block of squared distances."""
 
     accepts_sparse = True
     is_radial = True
+    gamma: Any
 
     def _gamma(self) -> float:
-        raise NotImplementedError(f"{type(self).__name__} must define _gamma().")
+        return check_number("gamma", self.gamma)
 
     def _evaluate(self, A: Any, B: Any) -> Any:
         return exp_of_negative(squared_distances(A, B), self._gamma(), overwrite=True)
@@ -105,15 +103,12 @@ class RBF(RadialKernel):
             return {"gamma": _inverse_square("sigma", sigma, 2.0 * X.shape[1]), "sigma": None}
         weights = unweighed(y)[1]
         words = {
-            "median": lambda: _inverse(median_distance(X, weights)),
+            "median": lambda: _inverse(median_squared_distance(X, weights=weights)),
             "scale": lambda: _inverse(X.shape[1] * _variance(X, weights)),
             "auto": lambda: 1.0 / X.shape[1],
         }
         gamma = check_gamma("median" if self.gamma is None else self.gamma, words)
         return {"gamma": gamma, "sigma": None}
-
-    def _gamma(self) -> float:
-        return check_number("gamma", self.gamma)
 
 
 class Delta(RadialKernel):
@@ -154,7 +149,8 @@ class Delta(RadialKernel):
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         if self.width is None:
-            return {"width": _DELTA_FRACTION * float(np.sqrt(median_distance(X, unweighed(y)[1])))}
+            median = median_squared_distance(X, weights=unweighed(y)[1])
+            return {"width": _DELTA_FRACTION * _inverse(median) ** -0.5}
         return {"width": check_number("width", self.width, positive=True)}
 
     def _gamma(self) -> float:
@@ -192,7 +188,7 @@ class Laplacian(Kernel):
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         words = {
             "auto": lambda: 1.0 / X.shape[1],
-            "median": lambda: 1.0 / _median_l1(X, unweighed(y)[1]),
+            "median": lambda: _inverse(_median_l1(X, unweighed(y)[1])),
         }
         return {"gamma": check_gamma("auto" if self.gamma is None else self.gamma, words)}
 
@@ -240,14 +236,6 @@ def rbf_widths() -> list[RBF]:
     return [RBF(sigma=sigma) for sigma in [*widths, 1000.0]]
 
 
-def median_distance(X: Any, weights: Weights | None = None) -> float:
-    """Median squared distance of X, refused when it overflows."""
-    if X.shape[0] < 2:
-        return 1.0  # no pair of points says anything about a width
-    median = median_squared_distance(X, weights=weights)
-    return median if median > _LEAST_SPREAD else 1.0  # below: for float64 the points coincide
-
-
 def _median_l1(X: Any, weights: Weights | None = None) -> float:
     n = X.shape[0]
     rows = np.arange(n)
@@ -257,19 +245,12 @@ def _median_l1(X: Any, weights: Weights | None = None) -> float:
     with np.errstate(all="ignore"):
         D1 = l1_distances(to_numpy(X).astype(np.float64))
         apart = D1 > 0
-        if not apart.any():
-            median = 1.0
-        elif weights is None:
-            median = float(np.median(D1[apart]))
-        else:
-            counts = np.outer(weights.counts[rows], weights.counts[rows])
-            median = float(weighted_quantiles(D1[apart], counts[apart], 0.5))
-    if not np.isfinite(median):
-        raise ValueError(
-            f"Got a median L1 distance of {median}, but expected a finite number: "
-            "try rescaling the features, for instance with StandardScaler."
-        )
-    return median if np.isfinite(1.0 / median) else 1.0
+    if not apart.any():
+        return 1.0
+    if weights is None:
+        return float(np.median(D1[apart]))
+    counts = np.outer(weights.counts[rows], weights.counts[rows])
+    return float(weighted_quantiles(D1[apart], counts[apart], 0.5))
 
 
 def _variance(X: Any, weights: Weights | None = None) -> float:

@@ -40,18 +40,7 @@ class Terms(_BaseComposition):
         return self._get_params("_named", deep=deep)
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of the terms as ``k0__gamma``.
-
-        Parameters
-        ----------
-        **params : dict
-            Parameter names and values.
-
-        Returns
-        -------
-        self
-            The same kernel.
-        """
+        """Set parameters, those of the terms as ``k0__gamma``."""
         if "kernels" in params:  # parameters of terms are those of the new ones
             self.kernels = params.pop("kernels")
         self._set_params("_named", **params)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from functools import partial
 from numbers import Number
 from typing import Any
 
@@ -19,22 +18,12 @@ _GAPS = ("NAType", "NaTType")  # of pandas, which need not be there
 _NEAR = 1e6  # in steps of floats: rounding is a loss among numbers no farther apart
 MOSTLY = 0.8  # of the values present: the rest are taken for ways to write "missing"
 _EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
-_PLAIN = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)" + _EXPONENT)
-_NUMERIC = re.compile(r"[0-9eE.+-]*")
 _COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+" + _EXPONENT)
 _EITHER = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")  # 1,234 is 1.234 or 1234
 _GROUPED = re.compile(r"[+-]?[0-9]{1,3}([., '’\u00a0\u202f])[0-9]{3}(?:\1[0-9]{3})*(?:[.,][0-9]+)?")
-_CODE = re.compile(r"0[0-9]+")
-
-
-def is_plain_number(text: str) -> bool:
-    """Whether a text is a number with a decimal point, or a whole one."""
-    return _PLAIN.fullmatch(text) is not None
-
-
-def is_code(text: str) -> bool:
-    """Whether a text is a whole number that begins with a needless zero, as codes do."""
-    return _CODE.fullmatch(text) is not None
+# A number with a decimal point, or a whole one; one that begins with a needless zero, as codes do.
+is_plain_number = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)" + _EXPONENT).fullmatch
+is_code = re.compile(r"0[0-9]+").fullmatch
 
 
 def is_gap(value: Any) -> bool:
@@ -58,8 +47,7 @@ def text_of(value: Any) -> str | None:
 
 def texts_of(column: Any) -> list[str | None]:
     """The cells of a column as text, None where missing."""
-    values = column.to_numpy(dtype=object)
-    return [value.strip() or None if type(value) is str else text_of(value) for value in values]
+    return [text_of(value) for value in column.to_numpy(dtype=object)]
 
 
 def numbers_of(column: Any, *, comma: bool = False) -> np.ndarray:
@@ -67,11 +55,16 @@ def numbers_of(column: Any, *, comma: bool = False) -> np.ndarray:
     if column.dtype.kind in "iuf":
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
-        texts = texts_of(column)
-        plain = not comma and are_plain_numbers([text for text in texts if text is not None])
-        read = float if plain else partial(_number, comma=comma)
-        values = np.array([np.nan if text is None else read(text) for text in texts], dtype=float)
+        numbers = [np.nan if text is None else _number(text, comma) for text in texts_of(column)]
+        values = np.array(numbers, dtype=np.float64)
     return np.where(np.isfinite(values), values, np.nan)
+
+
+def strange_texts(column: Any, numbers: np.ndarray) -> dict[int, str]:
+    """What stands in a column of numbers and is none, by row."""
+    rows = np.flatnonzero(np.isnan(numbers)).tolist()
+    texts = texts_of(column.iloc[rows])
+    return {row: text for row, text in zip(rows, texts, strict=True) if text is not None}
 
 
 def lost_digits(column: Any, numbers: np.ndarray) -> bool:
@@ -84,27 +77,12 @@ def lost_digits(column: Any, numbers: np.ndarray) -> bool:
     return near and column.nunique() > len(there)
 
 
-def are_plain_numbers(texts: list[str]) -> bool:
-    """Whether all texts are numbers with a decimal point, or whole ones: the usual case, fast."""
-    # Of these characters alone, what float() reads is what the pattern says.
-    if not _NUMERIC.fullmatch("".join(texts)):
-        return False
-    try:
-        for text in texts:
-            float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def writing_of(texts: list[str]) -> str:
     """How a column writes numbers.
 
     "point", also for whole numbers; "comma"; "either", where each may be of decimals or thousands;
     "grouped", with marks of thousands; "mixed", with both; "text" where most are no numbers.
     """
-    if texts and are_plain_numbers(texts):
-        return "point"
     odd = [text for text in texts if not is_plain_number(text)]
     commas = [text for text in odd if _COMMA.fullmatch(text)]
     grouped = [text for text in odd if not _COMMA.fullmatch(text) and _GROUPED.fullmatch(text)]

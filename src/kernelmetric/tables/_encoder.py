@@ -15,7 +15,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from kernelmetric.tables._cells import lost_digits, numbers_of, text_of, texts_of
+from kernelmetric.tables._cells import lost_digits, numbers_of, strange_texts, texts_of
 from kernelmetric.tables._columns import TableTransformer, few, require_columns, spread_of
 from kernelmetric.tables._files import Table
 from kernelmetric.tables._text import TableError
@@ -183,9 +183,8 @@ class TableEncoder(TableTransformer):
         comma = name in self.commas
         values = numbers_of(column, comma=comma)
         known = set((self.missing or {}).get(name, ()))
-        for i in np.flatnonzero(np.isnan(values)).tolist():
-            text = text_of(column.iloc[i])
-            if text is not None and text not in known:
+        for i, text in strange_texts(column, values).items():
+            if text not in known:
                 expected = f"a number with a decimal {'comma' if comma else 'point'}"
                 also = f" or {few(sorted(known))}" if known else ""
                 raise TableError(

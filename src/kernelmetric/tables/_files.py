@@ -8,13 +8,15 @@ import os
 import re
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelmetric.tables._cells import MISSING, are_plain_numbers, is_code
+from kernelmetric.tables._cells import MISSING, is_code, is_plain_number
 from kernelmetric.tables._text import TableError, read_records
 
 if TYPE_CHECKING:
@@ -22,10 +24,6 @@ if TYPE_CHECKING:
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")  # fits 64 bits
 _TEXT = {".csv", ".tsv", ".txt"}
-NO_PYARROW = (
-    'Parquet files need pyarrow, which is not installed: try pip install "kernelmetric[parquet]", '
-    "or save the table as CSV."
-)
 _KINDS = "a .csv, .tsv, .txt (each may end in .gz), .parquet or .npz file"
 
 
@@ -134,7 +132,7 @@ def open_table(path: str | os.PathLike) -> Table:
     """
     path = Path(path)
     kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
-    try:
+    with readable(path):
         if kind.lower() in _TEXT:
             table = _open_text(path)
         elif kind.lower() == ".parquet" and path.suffix != ".gz":
@@ -143,18 +141,28 @@ def open_table(path: str | os.PathLike) -> Table:
             table = _open_npz(path)
         else:
             raise TableError(f"Got {path}, but expected {_KINDS}.")
+    _check(table.frame, path)
+    return table
+
+
+@contextmanager
+def readable(path: str | Path) -> Iterator[None]:
+    """Within it, whatever keeps a file from being read becomes a TableError."""
+    try:
+        yield
     except FileNotFoundError:
         raise TableError(f"There is no file {path}.") from None
     except ImportError as error:
         if "pyarrow" not in str(error):
             raise
-        raise TableError(NO_PYARROW) from error
+        raise TableError(
+            "Parquet files need pyarrow, which is not installed: try pip install "
+            '"kernelmetric[parquet]", or save the table as CSV.'
+        ) from error
     except TableError:
         raise
     except (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile) as error:
         raise TableError(f"Cannot read {path}: {error}") from error
-    _check(table.frame, path)
-    return table
 
 
 def typed(frame: pd.DataFrame) -> pd.DataFrame:
@@ -266,7 +274,7 @@ def _typed(column: Any) -> Any:
         return column
     there = column.notna()  # what is missing may be NaN, None or NA
     texts = column[there].tolist()
-    plain = all(isinstance(text, str) for text in texts) and are_plain_numbers(texts)
+    plain = all(isinstance(text, str) and is_plain_number(text) for text in texts)
     if not plain or any(map(is_code, texts)):
         return column
     if len(texts) == len(column) and all(map(_WHOLE.fullmatch, texts)):

@@ -108,9 +108,6 @@ def column_names(X: Any) -> list[str]:
 def read_columns(X: Any, names: list[str]) -> list[Column]:
     """Columns of a table, by name, in the order of ``names``."""
     places = {name: j for j, name in enumerate(column_names(X))}
-    if isinstance(X, np.ndarray) and X.dtype.kind == "f":
-        numbers = X.astype(np.float64)
-        return [_checked(Column(name, NUMBERS, numbers[:, places[name]])) for name in names]
     if isinstance(X, np.ndarray):
         return [_of_objects(name, X[:, places[name]].tolist()) for name in names]
     series = list(_narwhals(X).iter_columns())
@@ -246,12 +243,8 @@ def _microseconds(moment: dt.date) -> float:
     return (moment - _EPOCH) / dt.timedelta(microseconds=1)
 
 
-def _of_day(time: dt.time) -> float:
-    return _microseconds(dt.datetime.combine(_EPOCH, time.replace(tzinfo=None)))
-
-
 _MOMENTS: tuple[tuple[str, Any, Any], ...] = (
     (DATES, dt.date, _microseconds),
     (DURATIONS, dt.timedelta, lambda span: span / dt.timedelta(microseconds=1)),
-    (DURATIONS, dt.time, _of_day),
+    (DURATIONS, dt.time, lambda time: _microseconds(dt.datetime.combine(_EPOCH, time, None))),
 )

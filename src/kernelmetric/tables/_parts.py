@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kernelmetric.tables._columns import few
-from kernelmetric.tables._files import NO_PYARROW, Table
+from kernelmetric.tables._files import Table, readable
 from kernelmetric.tables._text import TableError
 
 _PART_BYTES = 64_000_000  # of a part with all its columns as float64
@@ -28,31 +29,22 @@ class Part:
         import pyarrow.parquet as pq
 
         wanted = None if columns is None else list(columns)
-        try:
-            with pq.ParquetFile(self.path) as file:
-                frame = file.read_row_groups(list(self.groups), columns=wanted).to_pandas()
-        except OSError as error:
-            raise TableError(f"Cannot read {self.path}: {error}") from error
+        with readable(self.path), pq.ParquetFile(self.path) as file:
+            frame = file.read_row_groups(list(self.groups), columns=wanted).to_pandas()
         name = self.path if self.first_row == 0 else f"{self.path} after row {self.first_row}"
         return Table(frame.reset_index(drop=True), name=name)
 
 
 def open_parts(paths: Iterable[str | Path], part_bytes: int = _PART_BYTES) -> list[Part]:
     """Parts of Parquet files of the same columns, none without rows and none much too large."""
-    try:
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise TableError(NO_PYARROW) from error
     parts: list[Part] = []
     first: tuple[str, dict[str, str]] | None = None
     for path in _files(paths):
-        try:
+        with readable(path):
+            import pyarrow.parquet as pq
+
             with pq.ParquetFile(path) as file:
                 schema, metadata = file.schema_arrow, file.metadata
-        except FileNotFoundError:
-            raise TableError(f"There is no file {path}.") from None
-        except (OSError, ValueError) as error:
-            raise TableError(f"Cannot read {path} as Parquet: {error}") from error
         kinds = {field.name: _kind(field.type) for field in schema}
         if len(kinds) < len(schema):
             raise TableError(f"Got {path} with two columns of one name, but expected one each.")
@@ -77,27 +69,26 @@ def counting_columns(parts: Iterable[Part]) -> list[str]:
     """Columns of whole numbers that run over as many numbers as there are rows, as counters do."""
     import pyarrow.parquet as pq
 
-    ranges: dict[str, tuple[int, int, int]] = {}  # least, greatest, rows
-    wrong: set[str] = set()
+    found = defaultdict(list)
+    n_rows = 0
     for path in dict.fromkeys(part.path for part in parts):
         metadata = pq.read_metadata(path)
+        n_rows += metadata.num_rows
         for g in range(metadata.num_row_groups):
-            group = metadata.row_group(g)
-            for j in range(group.num_columns):
-                column = group.column(j)
-                name, found = column.path_in_schema, column.statistics
-                whole = column.physical_type in ("INT32", "INT64") and found is not None
-                if not (whole and found.has_min_max and not found.null_count):
-                    wrong.add(name)
-                elif type(found.min) is int and name not in wrong:
-                    least, most, rows = ranges.get(name, (found.min, found.max, 0))
-                    ends = min(least, found.min), max(most, found.max)
-                    ranges[name] = (*ends, rows + group.num_rows)
-    return [
-        name
-        for name, (least, most, rows) in ranges.items()
-        if name not in wrong and most - least + 1 == rows > 2
-    ]
+            for j in range(metadata.num_columns):
+                column = metadata.row_group(g).column(j)
+                found[column.path_in_schema].append(column.statistics)
+    return [name for name, groups in found.items() if _is_counter(groups, n_rows)]
+
+
+def _is_counter(groups: list[Any], n_rows: int) -> bool:
+    """Whether the statistics of all groups of rows are those of a column that counts them."""
+    for group in groups:
+        known = group is not None and group.has_min_max and not group.null_count
+        if not known or type(group.min) is not int:
+            return False
+    least, most = min(group.min for group in groups), max(group.max for group in groups)
+    return most - least + 1 == n_rows > 2
 
 
 def _files(paths: Iterable[str | Path]) -> list[str]:

@@ -15,6 +15,7 @@ from kernelmetric.tables._cells import (
     is_plain_number,
     lost_digits,
     numbers_of,
+    strange_texts,
     texts_of,
     writing_of,
 )
@@ -188,10 +189,7 @@ class _Look:
     @property
     def words(self) -> tuple[str, ...]:
         """What stands between the numbers and is none."""
-        if not np.isnan(self.numbers).any():
-            return ()
-        strange = self.column[np.isnan(self.numbers)]
-        return tuple(sorted({text for text in texts_of(strange) if text is not None}))
+        return tuple(sorted(set(strange_texts(self.column, self.numbers).values())))
 
 
 def _judge(look: _Look, *, forced: bool) -> tuple[str, list[str]]:

@@ -331,9 +331,6 @@ def _apart(column: Column, numbers: np.ndarray, centre: float, rest: float = 0.0
 
 def _spread(column: Column, numbers: np.ndarray) -> tuple[float, float, float]:
     """Median, what a float has lost of it, and a spread: the standard deviation."""
-    there = numbers[~np.isnan(numbers)]
-    if not len(there):
-        return 0.0, 0.0, 1.0
-    centre = float(np.median(there))
+    centre = float(np.nanmedian(numbers))
     rest = 0.0 if column.lost is None else float(np.nanmedian(_apart(column, numbers, centre)))
     return centre, rest, spread_of(_apart(column, numbers, centre, rest), column.name)

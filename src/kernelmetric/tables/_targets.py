@@ -31,12 +31,8 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
 
     Returns
     -------
-    y : ndarray of str
-        The labels of the rows that have one.
-    rows : ndarray of bool
-        Which rows these are.
-    notes : list of str
-        Sentences on rows and classes.
+    y, rows, notes : ndarray of str, ndarray of bool, list of str
+        The labels of the rows that have one, which rows these are, and sentences on them.
 
     Examples
     --------
@@ -129,12 +125,8 @@ def targets_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray,
 
     Returns
     -------
-    y : ndarray of float
-        The numbers of the rows that have one.
-    rows : ndarray of bool
-        Which rows these are.
-    notes : list of str
-        Sentences on rows and numbers.
+    y, rows, notes : ndarray of float, ndarray of bool, list of str
+        The numbers of the rows that have one, which rows these are, and sentences on them.
 
     Examples
     --------

@@ -68,13 +68,13 @@ def read_records(data: bytes, path: Path) -> tuple[list[str], list[Record], list
     text, notes = decoded(data, path)
     delimiter, start, said = _delimiter(text, path)
     notes += said
-    first, *records = _parsed(text, delimiter, path, start) or [(1, [])]
-    names = [name.strip() for name in first[1]]
-    if not names:
+    records = _parsed(text, delimiter, path, start)
+    if not records:
         raise TableError(f"The file {path} is empty.")
+    names = [name.strip() for name in records.pop(0)[1]]
     kept = [record for record in records if not _is_blank(record[1], len(names))]
-    between = [fields for line, fields in records if kept and line < kept[-1][0]]
-    blank = sum(_is_blank(fields, len(names)) for fields in between)
+    last = kept[-1][0] if kept else 0
+    blank = sum(line < last and _is_blank(fields, len(names)) for line, fields in records)
     if blank:
         notes.append(f"{blank} blank lines between the rows are skipped.")
     names, kept, said = _squared(names, kept, path)
