@@ -12,7 +12,6 @@
     _measure.py        one fit on one thread: its value, seconds, memory, warnings
     _scores.py         recall_at_k, map_at_r, pair_counting_accuracy
     _kernelizable.py   check_kernelizable: does an estimator meet the conditions of the KPCA trick?
-    _kernelizable_report.py   the answer, condition by condition
     _outcomes.py       what an estimator says of points, and by how much two answers differ
     _compare_tricks.py compare_tricks: the KPCA trick beside the kernel trick
 
@@ -23,8 +22,12 @@ from kernelmetric.evaluation._baselines import Trial, baselines, holdout, run_tr
 from kernelmetric.evaluation._class_scores import ClassScores, class_scores, is_uneven
 from kernelmetric.evaluation._clusters import ClusterScores, cluster_scores
 from kernelmetric.evaluation._compare_tricks import TrickComparison, compare_tricks
-from kernelmetric.evaluation._kernelizable import assert_kernelizable, check_kernelizable
-from kernelmetric.evaluation._kernelizable_report import Condition, KernelizableReport
+from kernelmetric.evaluation._kernelizable import (
+    Condition,
+    KernelizableReport,
+    assert_kernelizable,
+    check_kernelizable,
+)
 from kernelmetric.evaluation._measure import Measured, measured
 from kernelmetric.evaluation._pair_cv import cross_validate_pairs
 from kernelmetric.evaluation._scores import map_at_r, pair_counting_accuracy, recall_at_k

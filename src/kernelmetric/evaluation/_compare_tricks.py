@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -73,15 +72,8 @@ class TrickComparison:
         return "The tricks end in different optima: look at the condition numbers, or other starts."
 
     def __repr__(self) -> str:
-        lines = [f"{self.verdict}", ""]
-        lines += [f"  {what:<44}{text}" for what, text in self._rows()]
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(a)}</td><td>{escape(b)}</td></tr>" for a, b in self._rows()
-        )
-        return f"<p>{escape(self.verdict)}</p><table>{rows}</table>"
+        lines = [f"  {what:<44}{text}" for what, text in self._rows()]
+        return "\n".join([self.verdict, "", *lines])
 
     def _rows(self) -> list[tuple[str, str]]:
         """What was found, each with its numbers as a text."""
@@ -197,14 +189,8 @@ def _nearest(metric: Kernelized, X: Any, X_new: Any) -> np.ndarray:
 
 
 def _distance_gap(A: Any, B: Any) -> float:
-    A, B = compute.to_numpy(A), compute.to_numpy(B)
-
-    def gap_and_largest(rows: slice) -> tuple[float, float]:
-        first, second = (np.sqrt(compute.squared_distances(E[rows], E)) for E in (A, B))
-        return np.abs(first - second).max(), first.max()
-
-    gap, largest = np.max(compute.over_rows(gap_and_largest, len(A), 4 * 8 * len(A)), axis=0)
-    return float(gap / (largest or 1.0))
+    first, second = (np.sqrt(compute.squared_distances(compute.to_numpy(E))) for E in (A, B))
+    return float(np.abs(first - second).max() / (first.max() or 1.0))
 
 
 def _condition(eigenvalues: np.ndarray) -> float:

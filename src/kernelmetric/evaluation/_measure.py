@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import platform
 import time
 import warnings
 from collections.abc import Callable
@@ -23,7 +22,7 @@ class Measured(NamedTuple):
     seconds : float
         Processor time.
     megabytes : float
-        The most memory of the process meanwhile; 0 where the system does not say.
+        The most memory of the process meanwhile; 0 where the system is not Linux.
     note : str
         Warnings, each once.
     """
@@ -76,13 +75,8 @@ def _in_a_line(message: str) -> str:
 
 
 def _peak() -> float:
-    """The most memory since it was counted anew on Linux, elsewhere since the process began."""
+    """The most memory since it was counted anew, as Linux tells."""
     with contextlib.suppress(OSError, IndexError, ValueError):
         status = Path("/proc/self/status").read_text(encoding="ascii")
         return round(int(status.partition("VmHWM:")[2].split()[0]) / 1024, 1)
-    try:
-        import resource
-    except ImportError:  # Windows
-        return 0.0
-    per_megabyte = 1024 * 1024 if platform.system() == "Darwin" else 1024
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / per_megabyte, 1)
+    return 0.0

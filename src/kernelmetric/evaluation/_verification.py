@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric.compute import checked_weights, to_numpy
 from kernelmetric.graphs import Pairs, check_rows, pair_distances
+from kernelmetric.learners._checks import check_choice, check_number
 
+_UNCALIBRATED = "Got no threshold yet: call calibrate with pairs that are known."
 CRITERIA = ("accuracy", "f_beta", "max_tpr", "max_tnr")
 
 
@@ -149,7 +150,7 @@ class PairVerifier(BaseEstimator):
         ndarray of shape (n_pairs,)
             ``threshold_ - distance``: not negative where the two are taken for the same.
         """
-        self._check_calibrated()
+        check_is_fitted(self, msg=_UNCALIBRATED)
         return self.threshold_ - distances_of(self.metric, pairs, X)
 
     def predict_pairs(self, pairs: Any, X: Any = None) -> np.ndarray:
@@ -180,7 +181,7 @@ class PairVerifier(BaseEstimator):
         ndarray of shape (n_pairs, 2)
             Right where the same are as frequent as among the calibration pairs.
         """
-        self._check_calibrated()
+        check_is_fitted(self, msg=_UNCALIBRATED)
         distances = distances_of(self.metric, pairs, X)
         if isinstance(self.calibrator_, IsotonicRegression):
             same = self.calibrator_.predict(distances)
@@ -213,22 +214,11 @@ class PairVerifier(BaseEstimator):
         tags.target_tags.required = True
         return tags
 
-    def _check_calibrated(self) -> None:
-        if not hasattr(self, "threshold_"):
-            raise NotFittedError("Got no threshold yet: call calibrate with pairs that are known.")
-
     def _check_parameters(self) -> None:
-        for name, words in (("criterion", CRITERIA), ("calibration", ("logistic", "isotonic"))):
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in words:
-                raise ValueError(f"Got {name}={value!r}, but expected one of {', '.join(words)}.")
-        for name, low, high in (("beta", 1e-100, 1e100), ("min_rate", 0, 1)):
-            value = getattr(self, name)
-            number = isinstance(value, Real) and not isinstance(value, bool)
-            if not number or not low <= value <= high:
-                raise ValueError(
-                    f"Got {name}={value!r}, but expected a number from {low:g} to {high:g}."
-                )
+        check_choice(self, "criterion", CRITERIA)
+        check_choice(self, "calibration", ("logistic", "isotonic"))
+        check_number(self, "beta", Real, low=1e-100, high=1e100)
+        check_number(self, "min_rate", Real, low=0, high=1)
 
 
 def best_threshold(
