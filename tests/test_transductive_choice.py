@@ -10,7 +10,6 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric import TransductiveDistance, load, save
 from kernelmetric.graphs import gaussian_graph, neighbor_graph
-from kernelmetric.transductive import Geometry
 from kernelmetric.transductive._choice import (
     DIMENSIONS,
     Graph,
@@ -19,8 +18,6 @@ from kernelmetric.transductive._choice import (
     hidden_scores,
     point_scores,
 )
-
-FLAT = Geometry(np.eye(60), np.ones(60), 1.0)
 
 
 def tight_in_wide(n=240, seed=0):
@@ -180,8 +177,7 @@ def test_points_stay_only_where_all_is_left_open():
 def test_points_that_stay_are_scored_like_an_embedding():
     X, y = checkerboard()
     kept = np.where(np.arange(120) % 5, y, -1)
-    found = SimpleNamespace(vectors=X)
-    expected = hidden_scores(FLAT, found, kept, y, [2])[0]
+    expected = hidden_scores(X, kept, y, [2])[0]
     assert_allclose(point_scores(X, kept, y), expected, rtol=1e-6)
 
 
@@ -291,13 +287,13 @@ def test_points_with_many_copies_have_no_width():
 
 
 def test_hidden_scores_compare_the_nearest_of_either_class():
-    found = SimpleNamespace(vectors=np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 2.0], [0.0, 0.0]]))
+    E = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 2.0], [0.0, 0.0]])
     codes, kept = np.array([0, 0, 1, 1]), np.array([-1, 0, 1, -1])
-    scores = hidden_scores(FLAT, found, kept, codes, [1, 2])
+    scores = hidden_scores(E, kept, codes, [1, 2])
     assert_allclose(scores[0], [16 / 17, 1 / 17])  # distances 1 and 2
     assert_allclose(scores[1], [64 / 65, 1 / 65])  # 1 and √8
     kept[2] = -1  # no label of its class is left
-    assert_allclose(hidden_scores(FLAT, found, kept, codes, [2])[0, 1:], 0.0)
+    assert_allclose(hidden_scores(E, kept, codes, [2])[0, 1:], 0.0)
 
 
 def test_many_hidden_labels_are_looked_for_in_every_class():
@@ -308,8 +304,7 @@ def test_many_hidden_labels_are_looked_for_in_every_class():
     scores = point_scores(points, kept, codes)
     assert len(scores) == 200
     assert_allclose(np.mean(scores < 0.5), 2 / 3, atol=0.02)
-    found = SimpleNamespace(vectors=points)
-    assert_allclose(hidden_scores(FLAT, found, kept, codes, [1])[0], scores, rtol=1e-6)
+    assert_allclose(hidden_scores(points, kept, codes, [1])[0], scores, rtol=1e-6)
 
 
 def choose(*accuracies, points=None):

@@ -56,7 +56,7 @@ class TextWeights:
 
     def _texts_of_each(self, lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """The hashes of all n-grams, ascending, and how many texts have each."""
-        known, counts = np.empty(0, dtype=np.uint64), np.empty(0)
+        known, counts = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
         new: list[tuple[np.ndarray, np.ndarray]] = []
 
         def count(texts: list[str]) -> None:
@@ -69,7 +69,7 @@ class TextWeights:
             nonlocal known, counts
             codes, numbers = map(np.concatenate, zip((known, counts), *new, strict=True))
             known, inverse = np.unique(codes, return_inverse=True)
-            counts = np.bincount(inverse, numbers, len(known))
+            counts = np.bincount(inverse, numbers, len(known)).astype(np.int64)
             new.clear()
 
         _over_texts(count, lines)

@@ -18,7 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from kernelmetric.compute import nearest_neighbors, squared_distances, there, warn
 from kernelmetric.graphs import gaussian_graph, union_graph
 from kernelmetric.solvers import Eigenpairs
-from kernelmetric.transductive._penalties import Geometry
+from kernelmetric.transductive._penalties import Geometry, coordinates_of
 from kernelmetric.transductive._prior import as_graph
 
 #: Exponents of two, in units of one over the penalty's scale; the first is the default.
@@ -125,7 +125,8 @@ def choose_geometry(
         parts = []
         for kept in folds:
             found = alone or embed(geometry, tried[-1], judge, kept)
-            parts.append(hidden_scores(geometry, found, kept, codes, tried))
+            E = coordinates_of(geometry, found.vectors)
+            parts.append(hidden_scores(E, kept, codes, tried))
         scores = np.concatenate(parts, axis=1)
         around = np.vstack([scores[:1], scores, scores[-1:]])  # neighbouring dimensions have a say
         scores = (around[:-2] + 2 * scores + around[2:]) / 4
@@ -147,17 +148,11 @@ def choose_geometry(
 
 
 def hidden_scores(
-    geometry: Geometry,
-    found: Eigenpairs,
-    kept: np.ndarray,
-    codes: np.ndarray,
-    dimensions: list[int],
+    E: np.ndarray, kept: np.ndarray, codes: np.ndarray, dimensions: list[int]
 ) -> np.ndarray:
     """How near each point of hidden label is to its own class, in the first d coordinates."""
     hidden, labels = _hidden_and_kept(kept, codes)
-    V = found.vectors
-    A, B = (V[rows] if geometry.basis is None else geometry.basis[rows] @ V
-            for rows in (hidden, labels))  # fmt: skip
+    A, B = E[hidden], E[labels]
     same = codes[hidden][:, None] == codes[labels]
     D2, done, scores = np.zeros(same.shape), 0, []
     for d in dimensions:
@@ -228,15 +223,6 @@ def check_n_components(n_components: Any, geometry: Geometry, n_samples: int) ->
             f"{n_samples} points {reason}."
         )
     return int(n_components)
-
-
-def warn_of_small_lam(lam: Any, least: float) -> None:
-    """Warn of a λ with which labels may take the embedding over."""
-    if lam < least:
-        warn(
-            f"Got lam={lam!r}, but only from {least:.4g} on labels cannot take the embedding over: "
-            "try a larger lam, or 'auto'."
-        )
 
 
 def choose_lam(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.ndimage import gaussian_filter
 
 from kernelmetric.compute import device_like, nearest_neighbors, over_rows, there, to_numpy
@@ -271,22 +270,17 @@ def _unordered_pairs(candidates: np.ndarray, n: int) -> tuple[np.ndarray, np.nda
         )
     rows, slots = np.nonzero((candidates >= 0) & (candidates != np.arange(n)[:, None]))
     columns = candidates[rows, slots]
-    joined = sparse.csr_array(
-        (np.ones(len(rows), bool), (np.minimum(rows, columns), np.maximum(rows, columns))),
-        shape=(n, n),
-    )  # sums up what is listed twice
-    return np.repeat(np.arange(n), np.diff(joined.indptr)), joined.indices
+    joined = np.unique(np.minimum(rows, columns) * n + np.maximum(rows, columns))
+    return joined // n, joined % n
 
 
 def _nearest_of_pairs(
     first: np.ndarray, second: np.ndarray, distances: np.ndarray, n: int, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k nearest of every point among the pairs it belongs to."""
-    rows = np.concatenate([first, second])
-    columns = np.concatenate([second, first])
-    values = np.concatenate([distances, distances])
-    order = np.lexsort((columns, values, rows))
-    rows, columns, values = rows[order], columns[order], values[order]
+    both = np.concatenate([first, second]), np.concatenate([second, first]), np.tile(distances, 2)
+    order = np.lexsort((both[1], both[2], both[0]))
+    rows, columns, values = (each[order] for each in both)
     place = np.arange(len(rows)) - np.searchsorted(rows, rows)
     near = place < k
     nearest = np.full((n, k), np.inf, dtype=distances.dtype)

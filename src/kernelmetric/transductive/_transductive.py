@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn import config_context
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import accuracy_score
-from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric.compute import (
     check_points,
@@ -21,16 +21,25 @@ from kernelmetric.compute import (
     unchanged_on_failure,
     warn,
 )
-from kernelmetric.learners._checks import check_spread
+from kernelmetric.learners._checks import (
+    COUNT,
+    COUNT_OR_NONE,
+    LARGEST,
+    Numbers,
+    check_parameters,
+    check_spread,
+)
 from kernelmetric.metric import Metric
 from kernelmetric.solvers import column_signs
 from kernelmetric.transductive._choice import POINTS, label_mass, vote
 from kernelmetric.transductive._costs import as_cost
-from kernelmetric.transductive._given import check_parameters, counted_rows, read_source
+from kernelmetric.transductive._given import counted_rows, read_source
 from kernelmetric.transductive._kernel_penalties import as_penalty
 from kernelmetric.transductive._learn import learn, peak_bytes
-from kernelmetric.transductive._penalties import Geometry
+from kernelmetric.transductive._penalties import Geometry, coordinates_of
 from kernelmetric.transductive._prior import interpolate, prior_points
+
+_LAM = Numbers(Real, 0, LARGEST, above=True, words=("auto",))  # or infinity
 
 
 class TransductiveDistance(Metric, BaseEstimator):
@@ -143,6 +152,13 @@ class TransductiveDistance(Metric, BaseEstimator):
 
     classes_: Any
     lam_scores_: dict[float, float]
+    _allowed: ClassVar = {
+        "n_components": COUNT_OR_NONE,
+        "n_neighbors": Numbers(Integral, 1, words=("auto",)),
+        "n_votes": COUNT,
+        "cv": Numbers(Integral, 2),
+        "tol": Numbers(Real, 0, LARGEST, above=True),
+    }
 
     def __init__(
         self,
@@ -211,6 +227,8 @@ class TransductiveDistance(Metric, BaseEstimator):
         """
         with unchanged_on_failure(self), device_like(X):
             check_parameters(self)
+            if not (isinstance(self.lam, Real) and self.lam == np.inf):
+                _LAM.check(self, "lam")
             cost, penalty = as_cost(self.cost), as_penalty(self.penalty)
             X = check_points(self, X, reset=True, ensure_min_samples=2)
             given = {"similar": similar, "dissimilar": dissimilar, "pairs": pairs}
@@ -228,15 +246,17 @@ class TransductiveDistance(Metric, BaseEstimator):
             earlier: Any = getattr(self, "embedding_", ()) if self.warm_start else ()
             drawn = getattr(self, "graph_", None) != POINTS.kind  # else there are no eigenvectors
             start = earlier if drawn and len(earlier) == len(points) else None
-            learned = learn(self, points, source, penalty, cost, start, weights)
-            self.__dict__.update(learned.chosen)
-            self._store(learned.found, learned.geometry, X)
+            found, geometry, spoken_of, chosen = learn(
+                self, points, source, penalty, cost, start, weights
+            )
+            self.__dict__.update(chosen)
+            self._store(found, geometry, X)
             self._points, self._codes = points, source.codes
-            self.label_mass_ = label_mass(self.embedding_, learned.spoken_of)
+            self.label_mass_ = label_mass(self.embedding_, spoken_of)
             if source.codes is not None:
                 self.classes_, E = source.classes, self.embedding_
                 voted = vote(E, source.codes, E, self.n_votes)
-                labels = np.where(learned.spoken_of, source.codes, voted)
+                labels = np.where(spoken_of, source.codes, voted)
                 self.transduction_ = self.classes_[labels]
         return self
 
@@ -312,25 +332,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         E = self._embed(X)
         return self.classes_[vote(self.embedding_, self._codes, E, self.n_votes)]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of points whose class is predicted right.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,)
-            Their labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            What the points count.
-
-        Returns
-        -------
-        float
-            The accuracy.
-        """
-        y = column_or_1d(y)
-        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+    score = ClassifierMixin.score
 
     def estimate_memory(self, n_samples: int, n_features: int) -> int:
         """Bytes that a fit takes at its peak, besides the data.
@@ -366,8 +368,7 @@ class TransductiveDistance(Metric, BaseEstimator):
                 "that is good enough, or try a larger lam.",
                 ConvergenceWarning,
             )
-        V = found.vectors
-        E = V if geometry.basis is None else geometry.basis @ V
+        V, E = found.vectors, coordinates_of(geometry, found.vectors)
         signs = 1.0 if self.graph_ == POINTS.kind else column_signs(E)  # of vectors are arbitrary
         self.embedding_ = (E * signs).astype(to_numpy(X[:0, :]).dtype, copy=False)
         self.eigenvalues_ = found.values
