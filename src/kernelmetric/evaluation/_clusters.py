@@ -22,10 +22,9 @@ class ClusterScores(NamedTuple):
 def cluster_scores(predicted: Any, true: Any) -> ClusterScores:
     """Clusters beside the true ones: by pairs, and by records.
 
-    By pairs: of all pairs put together, the part that belongs together (precision), and of all
-    that belong together the part that was put together (recall). By records [1]_: of each record's
-    cluster the part that belongs to it, and of what belongs to it the part in its cluster, averaged
-    over records.
+    Precision: of all pairs put together, the part that belongs together. Recall: of all that belong
+    together, the part that was put together. By records [1]_ the same is counted for the cluster of
+    each record, and averaged.
 
     Parameters
     ----------

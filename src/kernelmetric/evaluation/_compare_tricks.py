@@ -108,6 +108,7 @@ def compare_tricks(
 
     In exact arithmetic both reach the same objective (Theorems 1 and 2 of [1]_). In floating
     point they part where a matrix is ill-conditioned, or where there is more than one optimum.
+    O(n³) time and some n × n arrays.
 
     Parameters
     ----------
@@ -132,11 +133,6 @@ def compare_tricks(
     -------
     TrickComparison
         Objectives, distances, condition numbers, agreement.
-
-    Notes
-    -----
-    O(n³) time and some n × n arrays. Points at equal distances may get other neighbours by either
-    way, and then it is not the same objective that is minimized.
 
     References
     ----------

@@ -156,16 +156,10 @@ def check_kernelizable(
 
     ``Kernelized(estimator)`` is the estimator's kernel version if its result does not depend on
     the coordinates in which the points are written, the mild conditions of [1]_. Each condition
-    is tried out: the estimator is fitted on the points and on the points moved, and asked about
-    the same further points.
-
-    - *translation*: all points moved by one vector;
-    - *rotation*: all points turned;
-    - *embedding*: the points put into a space of more dimensions;
-    - *pca*: a cloud that fills a subspace, against its full-rank principal components;
-    - *span*: points asked about that leave the span of the training points, against their
-      projections onto it. This one does not decide: an optimum within the span exists
-      (Theorem 1 of [2]_).
+    is tried out: all points are moved by one vector (*translation*), turned (*rotation*), put into
+    more dimensions (*embedding*), or replaced by their full-rank principal components (*pca*).
+    Points that leave the span of the training points (*span*) do not decide: an optimum within it
+    exists (Theorem 1 of [2]_).
 
     Parameters
     ----------

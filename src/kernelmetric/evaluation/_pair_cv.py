@@ -59,10 +59,9 @@ def cross_validate_pairs(
     cv : int, splitter or iterable, default=5
         Number of shuffled folds; or a splitter; or (train, test) positions of points or pairs.
     by : {'point', 'pair'}, default='point'
-        'point' cuts the points into folds: the learner sees training points and the pairs among
-        them, and is judged on pairs among test points. 'pair' cuts the pairs into folds, and the
-        learner sees all points. Then take no transitive closure before: it would name the pairs
-        left out.
+        'point' cuts the points into folds, and pairs between two folds are left out. 'pair' cuts
+        the pairs into folds, and the learner sees all points; a transitive closure before would
+        name the pairs left out.
     scoring : str, callable, list or dict, default='roc_auc'
         'roc_auc' and 'average_precision' ask whether similar pairs are the nearer ones;
         'accuracy' and 'f1' draw the line that is best on the training pairs; of triplets and

@@ -37,10 +37,6 @@ def recall_at_k(
     float or ndarray
         The fraction of queries that succeed; one for each k.
 
-    Notes
-    -----
-    O(n² d) time for n points in d coordinates, one block of rows × n in memory.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -75,10 +71,6 @@ def map_at_r(metric: Any, X: Any, y: Any, *, sample_weight: Any = None) -> float
     -------
     float
         Between 0 and 1.
-
-    Notes
-    -----
-    O(n² d) time, one block of queries in memory.
 
     References
     ----------
@@ -125,7 +117,8 @@ def _precisions(
 def pair_counting_accuracy(labels_true: Any, labels_pred: Any) -> float:
     """Part of all pairs of points on which two clusterings agree: together in both, or in neither.
 
-    The accuracy of the clustering experiments of [1]_ and [2]_, which is the Rand index.
+    The accuracy of the clustering experiments of [1]_ and [2]_, which is the Rand index. With many
+    clusters it is near 1 without merit: see ``adjusted_rand_score`` of scikit-learn.
 
     Parameters
     ----------
@@ -136,11 +129,6 @@ def pair_counting_accuracy(labels_true: Any, labels_pred: Any) -> float:
     -------
     float
         Between 0 and 1.
-
-    Notes
-    -----
-    With many clusters nearly all pairs are apart in any clustering, and the score is near 1
-    without merit: see ``adjusted_rand_score`` of scikit-learn.
 
     References
     ----------

@@ -70,15 +70,10 @@ def threshold_for(
 ) -> Threshold:
     """The threshold on scores for a wanted precision, recall or cost, and its interval.
 
-    Two pairs that share a record are not independent. Variances are those of leaving out one
-    record after the other [1]_: with x_p what a pair adds to an estimate,
-
-        V = Σ_r (Σ_{p of r} x_p)² - Σ_p x_p².
-
-    How much V exceeds the variance of independent pairs says how many independent pairs the given
-    ones are worth, and Wilson's interval is taken for so many. The pairs that chose a threshold
-    flatter it, so precision counts one more false match than was seen, and recall one more match
-    [2]_.
+    Two pairs that share a record are not independent. Their variance, Σ_r (Σ_{p of r} x_p)² -
+    Σ_p x_p² with x_p what a pair adds to an estimate [1]_, says how many independent pairs they are
+    worth, and Wilson's interval is taken for so many. The pairs that chose a threshold flatter it,
+    so precision counts one more false match than was seen, and recall one more match [2]_.
 
     Parameters
     ----------
@@ -90,11 +85,10 @@ def threshold_for(
     pairs : array-like of shape (n_pairs, 2)
         The two records of each pair, by number: pairs that share one are not independent.
     precision : float, default=None
-        Wanted part of the accepted pairs that match. Where the pairs are too few for it, a warning
-        says so, and none known to differ is accepted.
+        Wanted part of the accepted pairs that match. A warning says where the pairs are too few
+        for it; then none known to differ is accepted.
     recall : float, default=None
-        Wanted part of the matches that are accepted. Where the pairs are too few for it, a warning
-        says so, and all known matches are accepted.
+        Wanted part of the matches that are accepted; where the pairs are too few for it, all.
     cost : float, default=None
         How many missed matches one false match costs: the threshold of the least cost. Of
         precision, recall and cost exactly one is given.

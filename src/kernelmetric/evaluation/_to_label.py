@@ -32,7 +32,8 @@ def pairs_to_label(
 
     where q is the probability of a match, shifted so that the threshold is at one half, d the
     distance from the nearest pair that is known or was just chosen, and s a quarter of the
-    variance of all pairs.
+    variance of all pairs. Such labels are no sample of the candidates: fit ``RecordLinker`` with
+    ``by_kind=False``, and take no threshold from them alone.
 
     Parameters
     ----------
@@ -53,12 +54,6 @@ def pairs_to_label(
     -------
     ndarray of int
         Places of the chosen candidates, none of them known.
-
-    Notes
-    -----
-    Labels that were chosen so are no sample of the candidates. Fit
-    :class:`~kernelmetric.linkage.RecordLinker` with ``by_kind=False``, and take no threshold from
-    these labels alone.
 
     Examples
     --------

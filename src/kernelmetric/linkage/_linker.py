@@ -32,19 +32,14 @@ class RecordLinker(BaseEstimator):
     r"""Finds the records of two tables, or of one, that mean the same.
 
     Candidates are compared field by field. How often fields agree among matches and among other
-    pairs is learned without labels (Fellegi and Sunter's model, by EM, beside other candidates and
-    beside random pairs: a mean of the two); the log odds of a match are
+    pairs is learned without labels, by Fellegi and Sunter's model. The log odds of a match are
 
     .. math:: b + \sum_f w_f \log \frac{m_f}{u_f} + \sum_f v_f s_f + g(s),
 
     with m and u these frequencies at the field's level of agreement and s how alike the fields
     are. Without labels w = 1, v = 0 and g = 0. Labelled pairs move w, v and b away from there,
-    against a penalty; from 50 of them on g is a kernel expansion (RBF) and learns which fields
-    must agree together.
-
-    Of one field alone, u is taken from pairs inside each of the two tables, which are of different
-    records; inside one table, as many equal pairs as there are records may be copies. Where no
-    candidate reaches a probability of 0.5 a warning says so.
+    against a penalty; from 50 of them on, a kernel expansion g learns which fields must agree
+    together. Where no candidate reaches a probability of 0.5 a warning says so.
 
     Parameters
     ----------

@@ -167,7 +167,7 @@ class NearestText(NearestRule):
     """For every record those whose letters are most alike, by n-grams weighted by rarity.
 
     The fields of a record are one text, whose unit vector has TF-IDF weights of its n-grams;
-    nearest means the largest product.
+    nearest means the largest product, of equal ones the first. O(n · n-grams · most) time at most.
 
     Parameters
     ----------
@@ -181,10 +181,6 @@ class NearestText(NearestRule):
     most : int, default=1000
         N-grams that more records have are left out: they say little, and without them the time
         grows with the number of records and not with its square.
-
-    Notes
-    -----
-    O(n · n-grams · most) time at most. Of records that are equally near, the first are taken.
 
     Examples
     --------

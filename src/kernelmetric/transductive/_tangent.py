@@ -137,6 +137,8 @@ def tangent_neighbors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Nearest images by tangent distance, among the nearest by Euclidean distance.
 
+    O(n² h w) time for these candidates, O(n_candidates n h w) for the distances.
+
     Parameters
     ----------
     images : array-like of shape (n, h * w) or (n, h, w)
@@ -158,10 +160,6 @@ def tangent_neighbors(
         Tangent distances, ascending; inf where there are too few images.
     indices : ndarray of shape (n, n_neighbors)
         The neighbours; -1 where there are too few images.
-
-    Notes
-    -----
-    O(n² h w) time for the candidates, O(n_candidates n h w) for the distances.
 
     Examples
     --------

@@ -48,6 +48,7 @@ class TransductiveDistance(Metric, BaseEstimator):
     Minimises ``Tr Xᵀ(C' + λP)X`` over embeddings X with orthonormal columns, eq. (3) of [1]_. The
     cost C pulls near labelled points of one class together and pushes those of different classes
     apart; the penalty P keeps what is near near. The solution are the smallest eigenvectors.
+    O(n² d) time for exact neighbours, then sparse products.
 
     Parameters
     ----------
@@ -65,13 +66,11 @@ class TransductiveDistance(Metric, BaseEstimator):
         'laplacian', 'normalized', 'lle', 'isomap', 'kernel', 'warped', or an object such as
         ``WarpedPenalty(RBF(gamma=2))``. The last two embed new points by formula.
     graph : str, array or callable, default='auto'
-        'neighbors' joins each point with its nearest ones; 'gaussian' all points,
-        :func:`kernelmetric.graphs.gaussian_graph`. 'auto' is the former where ``n_neighbors`` is
-        a number; else hidden labels choose among these and, up to a thousand points, 'gaussian'
-        of three widths. Where ``n_components`` and ``lam`` are open too, the points stay as they
-        are unless a graph is better by more than one standard error. Or symmetric weights of
-        shape (n, n), row numbers of neighbours of shape (n, k), or a function from points to
-        either.
+        'neighbors' joins each point with its nearest ones, 'gaussian' all points. 'auto' is the
+        former where ``n_neighbors`` is a number; else hidden labels choose, up to a thousand
+        points also among 'gaussian' of three widths. Where ``n_components`` and ``lam`` are open
+        too, the points stay as they are unless a graph is clearly better. Or symmetric weights of
+        shape (n, n), row numbers of neighbours of shape (n, k), or a function that makes them.
     prior : fitted metric or callable, default=None
         The metric to start with: points become ``prior.transform(X)``, or ``prior(X)``. None is
         the Euclidean metric. Clones forget what was learned: in a search, pass
@@ -127,10 +126,6 @@ class TransductiveDistance(Metric, BaseEstimator):
         With a kernel: the coordinates of its feature space.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² d) time for exact neighbours; then sparse products, and blocks under the memory budget.
 
     References
     ----------
@@ -265,10 +260,8 @@ class TransductiveDistance(Metric, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Points, labelled or not.
-        y : array-like of shape (n_samples,), default=None
-            Class labels, -1 where the class is not known.
+        X, y : array-like
+            As in :meth:`fit`.
         **fit_params : dict
             As in :meth:`fit`.
 
