@@ -26,8 +26,8 @@ CRITERIA = ("accuracy", "f_beta", "max_tpr", "max_tnr")
 class PairVerifier(BaseEstimator):
     """Says of two points whether they are the same, by a threshold on a learned distance.
 
-    Two points are the same if their distance is at most ``threshold_``. :meth:`calibrate` finds it on
-    known pairs. Use pairs that the metric has not learned from, or it comes out too small.
+    They are if their distance is at most ``threshold_``, which :meth:`calibrate` finds on known
+    pairs. Use pairs that the metric has not learned from, or it comes out too small.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ class PairVerifier(BaseEstimator):
         scikit-learn clones the verifier, pass ``FrozenEstimator(metric)``.
     criterion : {'accuracy', 'f_beta', 'max_tpr', 'max_tnr'}, default='accuracy'
         What the threshold is best for. 'f_beta' gives recall beta times the weight of precision.
-        'max_tpr' recognizes the most same pairs of which at least ``min_rate`` of the different
-        ones are told apart; 'max_tnr' is the other way round.
+        'max_tpr' recognizes as many same pairs as it can while at least ``min_rate`` of the
+        different ones are told apart; 'max_tnr' is the other way round.
     beta : float, default=1.0
         For 'f_beta'.
     min_rate : float, default=0.95

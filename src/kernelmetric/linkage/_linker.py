@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -16,7 +17,7 @@ from kernelmetric.compute import map_rows, warn
 from kernelmetric.graphs import Pairs
 from kernelmetric.linkage._candidates import candidate_pairs
 from kernelmetric.linkage._comparisons import RecordComparison, checked_pairs
-from kernelmetric.linkage._evidence import CUTS, LEVELS, MatchModel, learn
+from kernelmetric.linkage._evidence import CUTS, LEVELS, Found
 from kernelmetric.linkage._fields import as_tables
 from kernelmetric.linkage._links import Links, link
 
@@ -138,10 +139,8 @@ class RecordLinker(BaseEstimator):
         self.match_share_ = model.match_share
         self.labelled_pairs_, self.labelled_same_ = known, same
         fewer = found._replace(S=found.S[:: -(-len(found.S) // _MOST_IN_FOLDS)])
-        self.labelled_probability_ = _cross_fitted(
-            lambda S, same: fewer.learn(S, same, self.match_share, by_kind=by_kind),
-            S_known, same, known, two=right is not None,
-        )  # fmt: skip
+        learned = partial(fewer.learn, share=self.match_share, by_kind=by_kind)
+        self.labelled_probability_ = _cross_fitted(learned, S_known, same, known, right is not None)
         self.n_left_, self.n_right_ = len(left), None if right is None else len(right)
         if found.step == 1:
             self.probability_ = model.probability(found.S)
@@ -238,27 +237,6 @@ class RecordLinker(BaseEstimator):
         return map_rows(of, len(pairs), 60.0 * len(self.comparison_.fields_), most=_AT_ONCE)
 
 
-class Found(NamedTuple):
-    """Candidates of tables, compared: all that is needed to learn, with other labels again."""
-
-    comparison: RecordComparison
-    candidates: np.ndarray
-    step: int  # every so many of them are in S
-    S: np.ndarray
-    S_random: np.ndarray
-    begin: float
-    candidate_share: float
-
-    def learn(
-        self, S_known: np.ndarray, same: np.ndarray, share: float | None, *, by_kind: bool
-    ) -> MatchModel:
-        """What labelled pairs that are so alike teach beside the candidates."""
-        return learn(
-            self.S, S_known, same, self.begin, share, by_kind=by_kind, S_random=self.S_random,
-            candidate_share=self.candidate_share,
-        )  # fmt: skip
-
-
 def found_candidates(left: Any, right: Any, comparison: Any, rules: Any) -> Found:
     """Candidates of tables, and how alike their fields are."""
     comparison = RecordComparison((comparison or RecordComparison()).kinds).fit(left, right)
@@ -273,7 +251,7 @@ def found_candidates(left: Any, right: Any, comparison: Any, rules: Any) -> Foun
         S_random = _of_others(comparison, left, right)
     else:
         S_random = comparison.similarities(left, right, drawn)
-    return Found(comparison, candidates, step, S, S_random, begin, len(candidates) / n_all)
+    return Found(S, begin, S_random, len(candidates) / n_all, comparison, candidates, step)
 
 
 def _of_others(comparison: RecordComparison, left: Any, right: Any) -> np.ndarray:
@@ -341,12 +319,7 @@ def _labelled(pairs: Any, same: Any, left: Any, right: Any) -> tuple[np.ndarray,
 
 
 def _cross_fitted(
-    learned: Callable[[np.ndarray, np.ndarray], MatchModel],
-    S: np.ndarray,
-    same: np.ndarray,
-    pairs: np.ndarray,
-    *,
-    two: bool,
+    learned: Callable, S: np.ndarray, same: np.ndarray, pairs: np.ndarray, two: bool
 ) -> np.ndarray | None:
     """For each labelled pair a probability that neither it nor its records' pairs have taught."""
     if min(same.sum(), (~same).sum()) < _FEWEST_OF_A_KIND:
