@@ -77,7 +77,7 @@ class TrickComparison:
 
     def _rows(self) -> list[tuple[str, str]]:
         """What was found, each with its numbers as a text."""
-        rows: list[tuple[str, str, Any]] = [
+        rows = [
             ("objective, KPCA trick and kernel trick", "{:.6g}, {:.6g}", self.objectives),
             ("largest difference of distances, relative", "{:.1e}", self.distance_gap),
             ("condition number of K", "{:.1e}", self.condition_gram),
