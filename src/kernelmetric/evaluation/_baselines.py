@@ -166,6 +166,8 @@ def _fit_and_score(estimator: Any, train: Any, test: Any, w_train: Any, w_test: 
     name = None if w_train is None else name_of_weights(estimator)
     estimator.fit(*train, **({} if name is None else {name: w_train}))
     let_vote(estimator)
+    if w_train is None:
+        return float(estimator.score(*test))
     score = r2_score if is_regressor(estimator) else accuracy_score
     return float(score(test[1], estimator.predict(test[0]), sample_weight=w_test))
 
