@@ -106,9 +106,8 @@ def compare_tricks(
 ) -> TrickComparison:
     """Fit a learner by the KPCA trick and by the kernel trick, and compare what comes out.
 
-    In exact arithmetic both reach the same objective (Theorems 1 and 2 of [1]_). In floating
-    point they part where a matrix is ill-conditioned, or where there is more than one optimum.
-    O(n³) time and some n × n arrays.
+    Both reach the same objective (Theorems 1 and 2 of [1]_), but for matrices that are
+    ill-conditioned, or several optima. O(n³) time and some n × n arrays.
 
     Parameters
     ----------
@@ -116,14 +115,11 @@ def compare_tricks(
         One that takes the Gram matrix of its basis, as NCA, LMNN, LMCA and DNE do.
     kernel : str, Kernel or callable
         Bound once to X and y, so that both see the same.
-    X : array-like of shape (n_samples, n_features)
-        Training points.
-    y : array-like of shape (n_samples,)
-        Labels.
-    X_new : array-like of shape (n_new, n_features), default=None
-        Points whose nearest training points are compared; None: the training points themselves.
-    y_new : array-like of shape (n_new,), default=None
-        Labels of X_new, for the accuracies.
+    X, y : array-like of shape (n_samples, n_features) and (n_samples,)
+        Training points and their labels.
+    X_new, y_new : array-like of shape (n_new, n_features) and (n_new,), default=None
+        Points whose nearest training points are compared, None for the training points
+        themselves; and their labels, for the accuracies.
     singular : {'range', 'ridge', 'raw'}, default='range'
         What the kernel trick does about a singular K, see :class:`KernelTrick`.
     neighbors : {'feature', 'input'}, default='feature'

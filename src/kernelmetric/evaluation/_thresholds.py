@@ -35,11 +35,9 @@ class Threshold:
     ----------
     threshold : Estimate
         Pairs with at least this score are accepted. The interval holds the threshold that all
-        pairs of the population would give. An end is infinite where the labelled pairs are too few
-        to be certain at any score.
+        pairs of the population would give; its ends may be infinite.
     precision, recall : Estimate
-        At the threshold, counted on the given pairs, which chose it. Recall is the part of the true
-        matches among the candidates.
+        At the threshold, counted on the given pairs, which chose it.
     match_share : float
         The share of matches for which precision holds.
     """
@@ -93,8 +91,7 @@ def threshold_for(
         How many missed matches one false match costs: the threshold of the least cost. Of
         precision, recall and cost exactly one is given.
     match_share : float, default=None
-        The part of all candidates that match, 1e-4 perhaps, where the labelled pairs were not
-        drawn evenly from them. None takes that of the labelled pairs.
+        The part of all candidates that match; None takes that of the labelled pairs.
     two_tables : bool, default=False
         Whether the two columns of ``pairs`` number records of different tables.
     confidence : float, default=0.95

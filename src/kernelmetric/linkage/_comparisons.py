@@ -38,8 +38,7 @@ class RecordComparison:
     category      1 where equal, else 0
     ============  ===========================================================================
 
-    Letters are compared in small, without blanks around them; of a text the first 1,000. The
-    distances of texts are those of rapidfuzz.
+    Letters are compared in small, without blanks around them; of a text the first 1,000.
 
     Parameters
     ----------

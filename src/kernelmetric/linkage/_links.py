@@ -55,9 +55,8 @@ class Links:
         Parameters
         ----------
         method : {"components", "correlation"}, default="components"
-            "components": whatever links connect; one wrong link joins two clusters.
-            "correlation": clusters that agree best with the log odds of all compared pairs; a
-            link that many pairs contradict is cut.
+            Whatever links connect; or clusters that agree best with the log odds of all compared
+            pairs, where a link that many pairs contradict is cut.
 
         Returns
         -------
@@ -136,14 +135,13 @@ class Clusters:
         The cluster of every record, those of the right table after those of the left.
     violations : ndarray of shape (n_violations, 2)
         Row numbers of pairs inside a cluster that were compared and not linked, the least likely
-        first: one of the links around them is wrong, or they were wrongly left out.
+        first.
     violation_probability : ndarray of shape (n_violations,)
         Their probabilities.
     n_unseen : int
         How many pairs inside clusters were never compared.
     cut : ndarray of shape (n_cut, 2)
         Row numbers of links between clusters, which other pairs contradict, the likeliest first.
-        Connected components have none.
     cut_probability : ndarray of shape (n_cut,)
         Their probabilities.
     """

@@ -179,8 +179,7 @@ class NearestText(NearestRule):
     ngram : int, default=3
         Letters of the shortest pieces; the longest have two more.
     most : int, default=1000
-        N-grams that more records have are left out: they say little, and without them the time
-        grows with the number of records and not with its square.
+        N-grams that more records have are left out: they say little, and take long.
 
     Examples
     --------

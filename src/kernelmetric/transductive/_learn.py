@@ -22,9 +22,9 @@ from kernelmetric.transductive._choice import (
     choose_geometry,
     choose_lam,
 )
-from kernelmetric.transductive._costs import gram_form
+from kernelmetric.transductive._costs import as_cost, gram_form
 from kernelmetric.transductive._given import Source, neighbors_among
-from kernelmetric.transductive._kernel_penalties import IsomapPenalty, KernelPenalty
+from kernelmetric.transductive._kernel_penalties import IsomapPenalty, KernelPenalty, as_penalty
 from kernelmetric.transductive._penalties import Geometry, coordinates_of, warn_of_gaps
 
 _DENSE = 1000  # points up to which LAPACK solves the eigenproblem of a graph
@@ -32,15 +32,10 @@ _BLOCKS = 2**23  # bytes of tiles of distances, and of what is too small to coun
 
 
 def learn(
-    metric: Any,
-    points: np.ndarray,
-    source: Source,
-    penalty: Any,
-    cost: Any,
-    start: Any,
-    weights: np.ndarray | None = None,
+    metric: Any, points: np.ndarray, source: Source, start: Any, weights: np.ndarray | None
 ) -> tuple[Eigenpairs, Geometry, np.ndarray, dict[str, Any]]:
     """The embedding, its penalty, which points have a label or pair, and what was chosen."""
+    cost, penalty = as_cost(metric.cost), as_penalty(metric.penalty)
     lam = metric.lam if isinstance(metric.lam, str) else float(metric.lam)
     codes, rng = source.codes, check_random_state(metric.random_state)
     options = {"tol": metric.tol, "random_state": rng.randint(2**31 - 1)}
@@ -112,14 +107,7 @@ def learn(
 
 
 def solve(
-    geometry: Geometry,
-    C: sparse.csr_array,
-    lam: float,
-    n_components: int,
-    *,
-    start: np.ndarray | None = None,
-    tol: float = 1e-6,
-    random_state: Any = None,
+    geometry: Geometry, C: sparse.csr_array, lam: float, n_components: int, **options
 ) -> Eigenpairs:
     """Smallest eigenpairs of ``C' + λP``, problem (3); coefficients where there is a basis."""
     if np.isinf(lam):  # the penalty alone
@@ -133,9 +121,7 @@ def solve(
     else:
         entries = cost.tocoo()
         np.add.at(A, (entries.row, entries.col), entries.data)
-    return smallest_eigenvectors(
-        A, n_components, null=geometry.null, start=start, tol=tol, random_state=random_state
-    )
+    return smallest_eigenvectors(A, n_components, null=geometry.null, **options)
 
 
 def _solve_in_range(
@@ -163,8 +149,9 @@ def _solve_in_range(
     return Eigenpairs(1.0 / inverse - shift, V, residuals, True, 0)
 
 
-def peak_bytes(metric: Any, penalty: Any, n: int, n_features: int) -> int:
+def peak_bytes(metric: Any, n: int, n_features: int) -> int:
     """Bytes that a fit takes besides the data, within a factor of two from 700 points on."""
+    penalty = as_penalty(metric.penalty)
     automatic = isinstance(metric.n_neighbors, str)
     name = metric.graph if isinstance(metric.graph, str) else ""
     d = min(metric.n_components or max(DIMENSIONS), n)

@@ -24,12 +24,11 @@ _IMAGES = 512  # whose tangents are computed together
 
 
 def tangent_vectors(images: Any, *, shape: tuple[int, int], sigma: float = 0.9) -> np.ndarray:
-    r"""The tangent vectors of images: how they change under seven small transformations.
+    """The tangent vectors of images: how they change under seven small transformations.
 
-    With the derivatives :math:`p_x, p_y` of the smoothed image and coordinates from its centre:
-    shifts :math:`p_x` and :math:`p_y`, rotation :math:`y p_x - x p_y`, scaling
-    :math:`x p_x + y p_y`, stretching :math:`x p_x - y p_y` and :math:`y p_x + x p_y`, and
-    thickness :math:`p_x^2 + p_y^2`.
+    With the derivatives p_x and p_y of the smoothed image and coordinates from its centre: shifts
+    p_x and p_y, rotation y p_x - x p_y, scaling x p_x + y p_y, stretching x p_x - y p_y and
+    y p_x + x p_y, thickness p_x² + p_y².
 
     Parameters
     ----------
@@ -114,16 +113,9 @@ def tangent_distance(A: Any, B: Any, *, shape: tuple[int, int], sigma: float = 0
     given, A, B = A, _pictures(A, shape, sigma), _pictures(B, shape, sigma)
     if len(A) != len(B):
         raise ValueError(f"Got {len(A)} and {len(B)} images, but expected as many in A as in B.")
-    dtype = np.result_type(A, B)
-
-    def squared(rows: slice) -> np.ndarray:
-        S, T = (_planes(images[rows].astype(dtype), sigma) for images in (A, B))
-        each = np.arange(len(S))
-        return subspace_distances(S, T, each, each)
-
+    each = np.arange(len(A))
     with device_like(given):
-        blocks = over_rows(squared, len(A), 4 * _bytes_per_image(A))
-    return np.sqrt(np.concatenate([np.empty(0, dtype), *blocks]))
+        return np.sqrt(_squared_distances(np.concatenate([A, B]), each, len(A) + each, sigma))
 
 
 def tangent_neighbors(
@@ -205,10 +197,6 @@ def _pictures(images: Any, shape: tuple[int, int], sigma: float) -> np.ndarray:
     return pictures.reshape(len(pictures), *shape)
 
 
-def _bytes_per_image(pictures: np.ndarray) -> int:
-    return (len(TANGENTS) + 1) * pictures[:1].nbytes
-
-
 def _planes(pictures: np.ndarray, sigma: float) -> np.ndarray:
     """The tangent plane of every image: the smoothed image and orthonormal directions."""
     n, height, width = pictures.shape
@@ -228,7 +216,7 @@ def _squared_distances(
 ) -> np.ndarray:
     """Squared tangent distances of pairs of images, block against block of them."""
     squared = np.empty(len(first), dtype=pictures.dtype)
-    n, size = len(pictures), 2 * _bytes_per_image(pictures)
+    n, size = len(pictures), 2 * (len(TANGENTS) + 1) * pictures[:1].nbytes
 
     def from_block(I: slice) -> None:  # noqa: E741 (a block of rows)
         S = _planes(pictures[I], sigma)

@@ -32,9 +32,7 @@ from kernelmetric.learners._checks import (
 from kernelmetric.metric import Metric
 from kernelmetric.solvers import column_signs
 from kernelmetric.transductive._choice import POINTS, label_mass, vote
-from kernelmetric.transductive._costs import as_cost
 from kernelmetric.transductive._given import counted_rows, read_source
-from kernelmetric.transductive._kernel_penalties import as_penalty
 from kernelmetric.transductive._learn import learn, peak_bytes
 from kernelmetric.transductive._penalties import Geometry, coordinates_of
 from kernelmetric.transductive._prior import interpolate, prior_points
@@ -54,11 +52,10 @@ class TransductiveDistance(Metric, BaseEstimator):
     ----------
     n_components : int, default=None
         Dimension of the embedding. None chooses one of 2 to 30 by hidden labels; with too few of
-        them it is ten, or their number; where the points remain as they are, it is theirs.
+        them it is ten, or their number.
     lam : float or 'auto', default='auto'
-        Weight λ of the penalty. 'auto' compares infinity, which leaves labels to the vote, with
-        2⁵ to 2¹⁴ over the scale of the penalty, by hidden labels. A finite λ must be clearly
-        better.
+        Weight λ of the penalty. 'auto' is infinity, which leaves labels to the vote, unless hidden
+        labels are clearly better found with 2⁵ to 2¹⁴ over the scale of the penalty.
     n_neighbors : int or 'auto', default='auto'
         Neighbours of each point in the graph, and in the interpolation of new points. 'auto'
         chooses 5, 10 or 20, and interpolates between 5 where the graph is another.
@@ -72,12 +69,11 @@ class TransductiveDistance(Metric, BaseEstimator):
         too, the points stay as they are unless a graph is clearly better. Or symmetric weights of
         shape (n, n), row numbers of neighbours of shape (n, k), or a function that makes them.
     prior : fitted metric or callable, default=None
-        The metric to start with: points become ``prior.transform(X)``, or ``prior(X)``. None is
-        the Euclidean metric. Clones forget what was learned: in a search, pass
-        ``metric.transform``.
+        The metric to start with, None for the Euclidean one: points become ``prior.transform(X)``,
+        or ``prior(X)``. In a search pass ``metric.transform``, which clones do not forget.
     cost : {'robust', 'paper'} or cost, default='robust'
-        'paper' is the cost of [1]_, which can dominate the embedding where λ is small; 'robust'
-        bounds it. Or an object such as ``RobustCost(n_neighbors=10)``.
+        'paper' is the cost of [1]_, 'robust' bounds it. Or an object such as
+        ``RobustCost(n_neighbors=10)``.
     n_votes : int, default=1
         Labelled neighbours that vote, in the embedding, on the class of a point.
     cv : int, default=5
@@ -85,45 +81,35 @@ class TransductiveDistance(Metric, BaseEstimator):
     tol : float, default=1e-4
         Largest residual of an eigenvector, relative to the norm of the matrix.
     warm_start : bool, default=False
-        Whether a second fit on as many points starts from the embedding of the first. The result
-        is the same within the tolerance, and sooner there.
+        Whether a second fit on as many points starts from the embedding of the first.
     random_state : int, RandomState or None, default=None
         For folds, and the start of the eigen-solver.
 
     Attributes
     ----------
     embedding_ : ndarray of shape (n_samples, n_components)
-        The embedded training points, of orthonormal columns; the points themselves, in the
-        coordinates of the prior, where ``graph_`` is 'points'.
+        The embedded training points, of orthonormal columns; where ``graph_`` is 'points', the
+        points in the coordinates of the prior.
     eigenvalues_ : ndarray of shape (n_components,)
-        Those of ``C' + λP``, ascending; of P alone where ``lam_`` is infinite; zeros where
-        ``graph_`` is 'points'.
-    transduction_ : ndarray of shape (n_samples,)
-        Labels of all training points; with labels only.
-    classes_ : ndarray
-        The classes; with labels only.
-    lam_ : float
-        λ as it was used; infinite where labels did not help.
-    n_neighbors_ : int
-        Neighbours of each point, as used.
-    graph_ : str
-        The graph as used: 'neighbors', 'gaussian', 'given', 'none' where the penalty has none, or
-        'points'.
-    width_ : float or None
-        Width of the full graph, where one was chosen.
+        Those of ``C' + λP``, ascending; of P alone where ``lam_`` is infinite.
+    transduction_, classes_ : ndarray
+        Labels of all training points, and the classes; with labels only.
+    lam_, n_neighbors_ : float, int
+        λ, infinite where labels did not help, and neighbours of each point, as used.
+    graph_, width_ : str, float or None
+        The graph as used: 'neighbors', 'gaussian', 'given', 'points', or 'none' where the penalty
+        has none; and the width of a full graph that was chosen.
     graph_scores_, dimension_scores_ : dict
         How near hidden labels were to their class, at best 1, by graph and by dimension; empty
         where there was no choice, or too few labels for one.
     lam_scores_ : dict
-        Share of hidden labels found again, by λ. Empty where ``graph_`` was judged with λ already.
+        Share of hidden labels found again, by λ, where it was chosen.
     label_mass_ : ndarray of shape (n_components,)
         Share of each eigenvector's squared length on labelled points (or points in pairs).
     n_matvecs_ : int
         Products with the matrix that the last eigenproblem took; 0 for a dense one.
-    components_ : ndarray of shape (n_components, rank)
-        With a kernel: the linear map on the coordinates of ``space_``.
-    space_ : Space
-        With a kernel: the coordinates of its feature space.
+    space_, components_ : Space, ndarray of shape (n_components, rank)
+        With a kernel: the coordinates of its feature space, and the linear map on them.
     n_features_in_ : int
         Number of features seen in fit.
 
@@ -212,8 +198,7 @@ class TransductiveDistance(Metric, BaseEstimator):
             Instead of labels or pairs: symmetric weights, positive where points should be near.
             Where all are zero, the method is that of the penalty alone.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts in the cost of labels or pairs. Zero leaves the row out, also of
-            ``embedding_`` and ``transduction_``. Not beside a ``cost_graph``.
+            What each row counts in the cost of labels or pairs; zero leaves the row out.
 
         Returns
         -------
@@ -224,7 +209,6 @@ class TransductiveDistance(Metric, BaseEstimator):
             check_parameters(self)
             if not (isinstance(self.lam, Real) and self.lam == np.inf):
                 _LAM.check(self, "lam")
-            cost, penalty = as_cost(self.cost), as_penalty(self.penalty)
             X = check_points(self, X, reset=True, ensure_min_samples=2)
             given = {"similar": similar, "dissimilar": dissimilar, "pairs": pairs}
             X, y, given, weights = counted_rows(X, y, given, cost_graph, sample_weight)
@@ -241,9 +225,7 @@ class TransductiveDistance(Metric, BaseEstimator):
             earlier: Any = getattr(self, "embedding_", ()) if self.warm_start else ()
             drawn = getattr(self, "graph_", None) != POINTS.kind  # else there are no eigenvectors
             start = earlier if drawn and len(earlier) == len(points) else None
-            found, geometry, spoken_of, chosen = learn(
-                self, points, source, penalty, cost, start, weights
-            )
+            found, geometry, spoken_of, chosen = learn(self, points, source, start, weights)
             self.__dict__.update(chosen)
             self._store(found, geometry, X)
             self._points, self._codes = points, source.codes
@@ -279,8 +261,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         """Map points, new ones too, to the coordinates in which Euclidean distance is the learned.
 
         With a kernel, ``f(x) = Σ α_i k(x_i, x)``. Without one, the mean of the ``n_neighbors_``
-        nearest training points, weighed by the inverse squared distance. Where ``graph_`` is
-        'points', a point stays where it is.
+        nearest training points, weighed by the inverse squared distance.
 
         Parameters
         ----------
@@ -342,7 +323,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         int
             An estimate, within a factor of two where the graph is ours.
         """
-        return peak_bytes(self, as_penalty(self.penalty), n_samples, n_features)
+        return peak_bytes(self, n_samples, n_features)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
