@@ -126,10 +126,8 @@ def run_trials(
     ----------
     methods : mapping of str to classifier or regressor
         The methods.
-    X : array-like or data frame of shape (n_samples, n_features)
-        Points.
-    y : ndarray of shape (n_samples,)
-        Labels, or numbers.
+    X, y : array-like or data frame of shape (n_samples, n_features), and ndarray
+        Points, and their labels or numbers.
     splits : iterable of (train, test)
         Row numbers, as scikit-learn's splitters give them.
     sample_weight : array-like of shape (n_samples,), default=None

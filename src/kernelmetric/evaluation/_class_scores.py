@@ -83,10 +83,8 @@ def class_scores(classifier: Any, X: Any, y: Any, sample_weight: Any = None) -> 
     ----------
     classifier : fitted classifier
         With ``predict``; ranking takes its probabilities, or else its decision function.
-    X : array-like or data frame of shape (n_samples, n_features)
-        Rows.
-    y : array-like of shape (n_samples,)
-        Their classes.
+    X, y : array-like of shape (n_samples, n_features) and (n_samples,)
+        Rows and their classes.
     sample_weight : array-like of shape (n_samples,), default=None
         What the rows count in every score, and in the table of confusions.
 

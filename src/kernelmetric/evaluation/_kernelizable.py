@@ -153,10 +153,9 @@ def check_kernelizable(
     ----------
     estimator : estimator
         Any scikit-learn-style estimator, or a pipeline.
-    X : array-like of shape (n_samples, n_features), default=None
-        Points to try it on; None: 90 points of three overlapping classes in four dimensions.
-    y : array-like of shape (n_samples,), default=None
-        Their labels or targets. With X=None they are made too, to suit the estimator.
+    X, y : array-like of shape (n_samples, n_features) and (n_samples,), default=None
+        Points to try it on, with labels or targets; None makes 90 points of three overlapping
+        classes in four dimensions.
     tol : float, default=0.01
         Change up to which a condition holds: the part of labels that differ; for numbers the root
         mean square relative to their spread.

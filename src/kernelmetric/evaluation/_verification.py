@@ -38,10 +38,8 @@ class PairVerifier(BaseEstimator):
         What the threshold is best for. 'f_beta' gives recall beta times the weight of precision.
         'max_tpr' recognizes as many same pairs as it can while at least ``min_rate`` of the
         different ones are told apart; 'max_tnr' is the other way round.
-    beta : float, default=1.0
-        For 'f_beta'.
-    min_rate : float, default=0.95
-        For 'max_tpr' and 'max_tnr'.
+    beta, min_rate : float, default=1.0 and 0.95
+        For 'f_beta'; for 'max_tpr' and 'max_tnr'.
     calibration : {'logistic', 'isotonic'}, default='logistic'
         How probabilities depend on the distance: by Platt's curve, or by any falling steps, which
         need a thousand pairs or more.

@@ -127,10 +127,8 @@ class RecordComparison:
 
         Parameters
         ----------
-        left, right : DataFrame or list of dict
-            The tables; ``right`` None for one.
-        pairs : array-like of shape (n_pairs, 2)
-            Row numbers.
+        left, right, pairs : DataFrame or list of dict, and array-like
+            As in :meth:`similarities`.
 
         Returns
         -------

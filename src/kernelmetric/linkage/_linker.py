@@ -7,8 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import check_is_fitted
@@ -19,7 +17,7 @@ from kernelmetric.linkage._candidates import candidate_pairs
 from kernelmetric.linkage._comparisons import RecordComparison, checked_pairs
 from kernelmetric.linkage._evidence import CUTS, LEVELS, Found
 from kernelmetric.linkage._fields import as_tables
-from kernelmetric.linkage._links import Links, link
+from kernelmetric.linkage._links import Links, connected, link
 
 _MOST_UNLABELLED = 200_000  # candidates that frequencies are learned from, evenly spread
 _MOST_IN_FOLDS = 20_000  # of these, where labels are held out
@@ -107,10 +105,8 @@ class RecordLinker(BaseEstimator):
 
         Parameters
         ----------
-        left : DataFrame or list of dict
-            Records.
-        right : DataFrame or list of dict, default=None
-            Records of the other table; None looks for copies inside ``left``.
+        left, right : DataFrame or list of dict
+            Records of two tables; without ``right``, copies inside ``left`` are looked for.
         pairs : array-like of shape (n_labelled, 2) or Pairs, default=None
             Pairs that are known; they need not be candidates. None learns without labels.
         same : array-like of shape (n_labelled,), default=None
@@ -325,9 +321,7 @@ def _cross_fitted(
     if min(same.sum(), (~same).sum()) < _FEWEST_OF_A_KIND:
         return None
     rows = pairs + np.array([0, pairs[:, 0].max() + 1 if two else 0])
-    n = int(rows.max()) + 1
-    graph = sparse.coo_array((np.ones(len(rows)), tuple(rows.T)), shape=(n, n)).tocsr()
-    groups = connected_components(graph, directed=False)[1][rows[:, 0]]
+    groups = connected(int(rows.max()) + 1, rows)[rows[:, 0]]
     if len(np.unique(groups)) < _FOLDS:
         return None
     p = np.empty(len(same))

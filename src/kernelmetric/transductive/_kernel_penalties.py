@@ -186,14 +186,10 @@ def warped_kernel(block: Any, left: Any, right: Any, K: Any, M: Any) -> np.ndarr
     ----------
     block : array of shape (p, q)
         Kernel values k(x, z).
-    left : array of shape (p, n)
-        Kernel values k_x of the first points with the training points.
-    right : array of shape (q, n)
-        Kernel values k_z of the second ones.
-    K : array of shape (n, n)
-        Gram matrix of the training points.
-    M : sparse or dense array of shape (n, n)
-        Positive semi-definite penalty.
+    left, right : array of shape (p, n) and (q, n)
+        Kernel values k_x and k_z of these points with the training points.
+    K, M : array of shape (n, n)
+        Gram matrix of the training points, and a positive semi-definite penalty.
 
     Returns
     -------

@@ -34,10 +34,8 @@ def tangent_vectors(images: Any, *, shape: tuple[int, int], sigma: float = 0.9) 
     ----------
     images : array-like of shape (n, h * w) or (n, h, w)
         Grey values, one image per row.
-    shape : tuple of (h, w)
-        Height and width of an image.
-    sigma : float, default=0.9
-        Width of the Gaussian that smooths the images, in pixels.
+    shape, sigma : tuple of (h, w), and float, default=0.9
+        Height and width of an image, and of the Gaussian that smooths it, in pixels.
 
     Returns
     -------
@@ -87,10 +85,8 @@ def tangent_distance(A: Any, B: Any, *, shape: tuple[int, int], sigma: float = 0
     ----------
     A, B : array-like of shape (n, h * w) or (n, h, w)
         As many images each.
-    shape : tuple of (h, w)
-        Height and width of an image.
-    sigma : float, default=0.9
-        Width of the Gaussian that smooths the images, in pixels.
+    shape, sigma : tuple of (h, w), and float, default=0.9
+        Height and width of an image, and of the Gaussian that smooths it, in pixels.
 
     Returns
     -------

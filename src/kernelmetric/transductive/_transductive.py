@@ -313,10 +313,8 @@ class TransductiveDistance(Metric, BaseEstimator):
 
         Parameters
         ----------
-        n_samples : int
-            Number of training points.
-        n_features : int
-            Number of features.
+        n_samples, n_features : int
+            Number of training points, and of features.
 
         Returns
         -------
