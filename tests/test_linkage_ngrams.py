@@ -83,7 +83,6 @@ def test_no_block_changes_which_texts_are_nearest(two, monkeypatch):
     texts = [*drawn(0, 300), "a" * 5000, *drawn(1, 100)]
     tables = [table(texts), table(drawn(2, 250))][: 1 + two]
     whole = NearestText(n_neighbors=4).pairs(*tables)
-    monkeypatch.setattr(_ngrams, "_RIGHT", 37)
     monkeypatch.setattr(_ngrams, "_BLOCK", 800)
     with memory_budget("200kB"):
         pairs = NearestText(n_neighbors=4).pairs(*tables)

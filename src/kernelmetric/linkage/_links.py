@@ -222,8 +222,7 @@ def _joined(n: int, near: dict[int, dict[int, float]]) -> list[int]:
     between = {i: dict(others) for i, others in near.items()}
     members = {i: [i] for i in between}
     # Equal gains are joined in the order of the records, so that the result is repeatable.
-    queue = [(-g, i, j) for i, others in between.items() for j, g in others.items() if i < j < n]
-    queue = [entry for entry in queue if entry[0] < 0]
+    queue = [(-g, i, j) for i, near_i in near.items() for j, g in near_i.items() if i < j and g > 0]
     heapq.heapify(queue)
     while queue:
         gain, i, j = heapq.heappop(queue)

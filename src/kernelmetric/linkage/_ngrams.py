@@ -17,7 +17,6 @@ from kernelmetric.compute import over_rows
 _BLOCK = 2**20  # letters: few blocks, as each is looked up among all n-grams
 _LETTER_BYTES = 400.0  # what the pieces that begin at a letter take, all arrays together
 _BASE = np.uint64(0x9E3779B97F4A7C15)  # of the hashes; odd, so that no letter is lost
-_RIGHT = 2**17  # records of the right table at a time: a row of products stays in the cache
 _PARTS = 4  # for each neighbour that is looked for, of a row of products
 
 
@@ -115,13 +114,11 @@ def most_alike(Q: Any, X: Any, n_neighbors: int, *, one: bool) -> np.ndarray:
     """Pairs of every row of Q and the rows of X with the largest positive products, not itself."""
     if Q.nnz == 0 or X.nnz == 0:
         return np.empty((0, 2), dtype=np.intp)
-    parts = [(start, X[start : start + _RIGHT].T.tocsr()) for start in range(0, X.shape[0], _RIGHT)]
-    pieces = Q.sign()  # no row has more products than its n-grams have records
-    most = max(float((pieces @ np.diff(XT.indptr)).max()) for _, XT in parts)
+    XT = X.T.tocsr()
+    most = float((Q.sign() @ np.diff(XT.indptr)).max())  # as many records have a row's n-grams
 
     def nearest(block: slice) -> np.ndarray:
-        found = [_largest(Q[block] @ XT, n_neighbors + one, start) for start, XT in parts]
-        rows, near, values = map(np.concatenate, zip(*found, strict=True))
+        rows, near, values = _largest(Q[block] @ XT, n_neighbors + one)
         order = np.lexsort((near, -values, rows))
         pairs = np.column_stack([rows + block.start, near])[order]
         if one:
@@ -129,11 +126,11 @@ def most_alike(Q: Any, X: Any, n_neighbors: int, *, one: bool) -> np.ndarray:
         place = np.arange(len(pairs)) - np.searchsorted(pairs[:, 0], pairs[:, 0])
         return pairs[place < n_neighbors]
 
-    row_bytes = 40.0 * min(most, _RIGHT, X.shape[0])
+    row_bytes = 40.0 * min(most, X.shape[0])
     return np.concatenate(over_rows(nearest, Q.shape[0], row_bytes, most=1024))
 
 
-def _largest(P: Any, n: int, start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _largest(P: Any, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Row, column and value of entries among which are the n largest of every row."""
     counts, low = np.diff(P.indptr), np.zeros(P.shape[0], dtype=P.dtype)
     n_parts = _PARTS * n
@@ -147,7 +144,7 @@ def _largest(P: Any, n: int, start: int) -> tuple[np.ndarray, np.ndarray, np.nda
         low[counts >= n_parts] = nth[counts >= n_parts]
     at = np.flatnonzero(P.data >= np.repeat(low, counts))
     rows = np.searchsorted(P.indptr, at, side="right") - 1
-    return rows, P.indices[at].astype(np.intp) + start, P.data[at]
+    return rows, P.indices[at].astype(np.intp), P.data[at]
 
 
 def _over_texts(work: Callable[[list[str]], Any], lines: list[str]) -> list[Any]:
