@@ -160,7 +160,7 @@ class RecordComparison:
             if kind == "number":
                 return 1 / (1 + np.abs(p - q) / self.scales_[name])
             if kind == "category":
-                return np.where(np.equal(p, None) | np.equal(q, None), np.nan, np.equal(p, q))
+                return np.where(_there(p) & _there(q), np.equal(p, q), np.nan)
             return _alike_days(p, q) if kind == "date" else _scored(kind, p, q)
 
         return map_rows(compare, len(pairs), 400.0, most=100_000)
@@ -211,7 +211,7 @@ def _scored(kind: str, p: np.ndarray, q: np.ndarray) -> np.ndarray:
         "long_text": (fuzzy.fuzz.token_sort_ratio, 100),
         "code": (fuzzy.distance.OSA.normalized_similarity, 1),
     }[kind]
-    known = np.not_equal(p, None) & np.not_equal(q, None)
+    known = _there(p) & _there(q)
     values = np.full(len(p), np.nan, dtype=np.float32)
     p, q = p[known], q[known]
     # Of longer texts only the beginnings: they are equal where all of their letters are.
@@ -228,6 +228,10 @@ def _alike_days(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     alike = _scored("code", p, q)
     turned = np.array([t and t[:4] + t[6:8] + t[4:6] for t in q], dtype=object)
     return np.where(np.equal(p, turned), np.maximum(alike, _EXCHANGED), alike)
+
+
+def _there(texts: np.ndarray) -> np.ndarray:
+    return np.array([text is not None for text in texts], dtype=bool)
 
 
 def _texts(table: Any, name: str) -> np.ndarray:
