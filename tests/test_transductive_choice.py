@@ -16,7 +16,6 @@ from kernelmetric.transductive._choice import (
     candidate_graphs,
     choose_geometry,
     hidden_scores,
-    point_scores,
 )
 
 
@@ -174,18 +173,11 @@ def test_points_stay_only_where_all_is_left_open():
         assert "points" not in model.graph_scores_
 
 
-def test_points_that_stay_are_scored_like_an_embedding():
-    X, y = checkerboard()
-    kept = np.where(np.arange(120) % 5, y, -1)
-    expected = hidden_scores(X, kept, y, [2])[0]
-    assert_allclose(point_scores(X, kept, y), expected, rtol=1e-6)
-
-
 def test_equal_points_of_two_classes_are_no_nearer_to_either():
     X = np.repeat(np.random.RandomState(0).standard_normal((10, 3)) + 1e6, 3, axis=0)
     codes = np.arange(30) % 3 % 2  # of three equal points two are of class 0
     kept = np.where(np.arange(30) % 3 == 0, -1, codes)
-    assert_array_equal(point_scores(X, kept, codes), 0.5)
+    assert_array_equal(hidden_scores(X, kept, codes, [3])[0], 0.5)
 
 
 # --- what is given by hand --------------------------------------------------------------------
@@ -301,10 +293,9 @@ def test_many_hidden_labels_are_looked_for_in_every_class():
     points = np.arange(600.0)[:, None]
     kept = np.where(np.arange(600) % 2, codes, -1)
     points[codes == 2] -= 399.6  # between those of class 0: both are lost
-    scores = point_scores(points, kept, codes)
+    scores = hidden_scores(points, kept, codes, [1])[0]
     assert len(scores) == 200
     assert_allclose(np.mean(scores < 0.5), 2 / 3, atol=0.02)
-    assert_allclose(hidden_scores(points, kept, codes, [1])[0], scores, rtol=1e-6)
 
 
 def choose(*accuracies, points=None):

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelmetric.compute import nearest_neighbors, squared_distances, there, warn
+from kernelmetric.compute import nearest_neighbors, there, warn
 from kernelmetric.graphs import gaussian_graph, union_graph
 from kernelmetric.solvers import Eigenpairs
 from kernelmetric.transductive._penalties import Geometry, coordinates_of
@@ -139,7 +140,8 @@ def choose_geometry(
             best = Choice(graph, geometry, d, used, alone, graph_scores, by_dimension)
     if points is None or best.geometry.basis is not None:  # with a kernel, functions are wanted
         return best
-    own = np.concatenate([point_scores(points, kept, codes) for kept in folds])
+    width = [points.shape[1]]
+    own = np.concatenate([hidden_scores(points, kept, codes, width)[0] for kept in folds])
     graph_scores[POINTS.name] = float(own.mean())
     lead = highest - own  # of the best of many, which has luck on its side
     if lead.mean() > lead.std() / np.sqrt(len(lead)):
@@ -151,30 +153,16 @@ def hidden_scores(
     E: np.ndarray, kept: np.ndarray, codes: np.ndarray, dimensions: list[int]
 ) -> np.ndarray:
     """How near each point of hidden label is to its own class, in the first d coordinates."""
-    hidden, labels = _hidden_and_kept(kept, codes)
-    A, B = E[hidden], E[labels]
+    hidden, labels = np.flatnonzero((kept < 0) & (codes >= 0)), kept >= 0
+    if len(hidden) > _HIDDEN:  # from all over: rows may be sorted by class
+        hidden = hidden[np.linspace(0, len(hidden) - 1, _HIDDEN).astype(np.intp)]
     same = codes[hidden][:, None] == codes[labels]
     D2, done, scores = np.zeros(same.shape), 0, []
-    for d in dimensions:
-        for column in range(done, d):  # from differences: tails of eigenvectors are tiny, and tell
-            D2 += (A[:, column, None] - B[:, column]) ** 2
+    for d in dimensions:  # from differences: tails of eigenvectors are tiny, and tell
+        D2 += cdist(E[hidden, done:d], E[labels, done:d], "sqeuclidean")
         done = d
         scores.append(_nearness(D2, same))
     return np.array(scores)
-
-
-def point_scores(points: np.ndarray, kept: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """The same as :func:`hidden_scores` for the points as they are."""
-    hidden, labels = _hidden_and_kept(kept, codes)
-    D2 = np.asarray(squared_distances(points[hidden], points[labels]), dtype=np.float64)
-    return _nearness(D2, codes[hidden][:, None] == codes[labels])
-
-
-def _hidden_and_kept(kept: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    hidden = np.flatnonzero((kept < 0) & (codes >= 0))
-    if len(hidden) > _HIDDEN:  # from all over: rows may be sorted by class
-        hidden = hidden[np.linspace(0, len(hidden) - 1, _HIDDEN).astype(np.intp)]
-    return hidden, np.flatnonzero(kept >= 0)
 
 
 def _nearness(D2: np.ndarray, same: np.ndarray) -> np.ndarray:
