@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 from sklearn.base import clone, is_regressor
+from sklearn.decomposition import PCA
 from sklearn.utils import check_random_state
 
 from kernelmetric.evaluation._outcomes import Answer, answers, constant, difference
@@ -259,21 +260,15 @@ def _experiments(cloud: Cloud, rng: np.random.RandomState) -> dict[str, tuple[Cl
     off_span = padded.probes.copy()
     off_span[:, d:] = scale * rng.standard_normal((len(off_span), _ADDED))
     hidden = padded.map(lambda A: A @ R + added)
+    rank = np.linalg.matrix_rank(hidden.X - hidden.X.mean(axis=0))
+    pca = PCA(rank, svd_solver="full").set_output(transform="default")
     return {
         "translation": (cloud, cloud.map(lambda A: A + shift)),
         "rotation": (cloud, cloud.map(lambda A: A @ Q)),
         "embedding": (cloud, padded),
-        "pca": (hidden, hidden.map(_principal_components(hidden.X))),
+        "pca": (hidden, hidden.map(pca.fit(hidden.X).transform)),
         "span": (padded, Cloud(padded.X, off_span)),
     }
-
-
-def _principal_components(X: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Full-rank PCA of the training points, as a map of points."""
-    mean = X.mean(axis=0)
-    _, s, Vt = linalg.svd(X - mean, full_matrices=False)
-    axes = Vt[s > max(X.shape) * np.finfo(np.float64).eps * s[0]]
-    return lambda A: (A - mean) @ axes.T
 
 
 def _change(
