@@ -20,7 +20,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
 from kernelmetric.evaluation._verification import best_threshold, distances_of, known_distances
-from kernelmetric.graphs import IndexTuples, Pairs
+from kernelmetric.graphs import IndexTuples, Pairs, check_length
 
 _RANKING = {"roc_auc": roc_auc_score, "average_precision": average_precision_score}
 _DECIDING = {
@@ -100,10 +100,7 @@ def cross_validate_pairs(
         raise ValueError(
             f"Got pairs of type {type(pairs).__name__}, but expected Pairs or tuples of rows."
         )
-    if pairs.n_samples != _num_samples(X):
-        raise ValueError(
-            f"Got pairs of n_samples={pairs.n_samples} points, but X has {_num_samples(X)} rows."
-        )
+    check_length(_num_samples(X), pairs.n_samples)
     number = isinstance(error_score, Real) and not isinstance(error_score, bool)
     if not number and not (isinstance(error_score, str) and error_score == "raise"):
         raise ValueError(f"Got error_score={error_score!r}, but expected 'raise' or a number.")

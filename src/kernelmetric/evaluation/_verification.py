@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric.compute import checked_weights, to_numpy
-from kernelmetric.graphs import Pairs, check_rows, pair_distances
+from kernelmetric.graphs import Pairs, check_length, check_rows, pair_distances
 from kernelmetric.learners._checks import check_choice, check_number
 
 _UNCALIBRATED = "Got no threshold yet: call calibrate with pairs that are known."
@@ -261,12 +261,7 @@ def halfway(lengths: np.ndarray, cut: int) -> float:
 def distances_of(metric: Any, pairs: Any, X: Any = None) -> np.ndarray:
     """Learned distances of pairs, each point embedded once and blocks of pairs in memory."""
     if isinstance(pairs, Pairs):
-        n = 0 if X is None else _num_samples(X)
-        if n != pairs.n_samples:
-            raise ValueError(
-                f"Got pairs of n_samples={pairs.n_samples} points beside {n} rows of X, but "
-                "expected the X that they number."
-            )
+        check_length(0 if X is None else _num_samples(X), pairs.n_samples)
         pairs = pairs.rows
     if hasattr(metric, "pair_distance"):
         return _finite(to_numpy(metric.pair_distance(pairs, X)))
