@@ -301,8 +301,10 @@ def test_comparing_texts_without_rapidfuzz_is_refused_in_a_sentence(monkeypatch)
 
 def test_pairs_outside_the_tables_are_refused():
     compare = RecordComparison({"x": "number"}).fit([{"x": 1.0}, {"x": 2.0}])
-    with pytest.raises(ValueError, match="expected 0 to 1 on the left"):
+    with pytest.raises(ValueError, match="expected row numbers from 0 to 1"):
         compare.similarities([{"x": 1.0}, {"x": 2.0}], None, [[0, 2]])
+    with pytest.raises(ValueError, match="expected 0 to 0 on the left and 0 to 1 on the right"):
+        compare.similarities([{"x": 1.0}], [{"x": 1.0}, {"x": 2.0}], [[1, 1]])
     with pytest.raises(ValueError, match="Got kinds"):
         RecordComparison({"x": "name"}).fit([{"x": 1.0}])
 
