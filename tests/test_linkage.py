@@ -593,8 +593,8 @@ def test_one_to_one_takes_the_best_links_together():
     pairs = np.array([[0, 0], [0, 1], [1, 0]])
     p = np.array([0.9, 0.8, 0.85])
     # one of 0.9 alone is less than 0.8 and 0.85 together
-    assert one_to_one_choice(pairs, p, 2, 2, 0.5).tolist() == [False, True, True]
-    assert one_to_one_choice(pairs, p, 2, 2, 0.79).tolist() == [True, False, False]
+    assert one_to_one_choice(pairs, p, 0.5).tolist() == [False, True, True]
+    assert one_to_one_choice(pairs, p, 0.79).tolist() == [True, False, False]
     with pytest.raises(ValueError, match="expected two"):
         link(pairs, p, 2, None, threshold=0.5, one_to_one=True)
 

@@ -161,18 +161,14 @@ def link(
                 "Got one_to_one=True for one table, but expected two: inside a table take clusters."
             )
         chosen = np.flatnonzero(accepted)
-        accepted[chosen] = one_to_one_choice(
-            pairs[chosen], probability[chosen], n_left, n_right, threshold
-        )
+        accepted[chosen] = one_to_one_choice(pairs[chosen], probability[chosen], threshold)
     return Links(
         pairs[accepted], probability[accepted], pairs[~accepted], probability[~accepted],
         n_left, n_right, threshold,
     )  # fmt: skip
 
 
-def one_to_one_choice(
-    pairs: np.ndarray, probability: np.ndarray, n_left: int, n_right: int, threshold: float
-) -> np.ndarray:
+def one_to_one_choice(pairs: np.ndarray, probability: np.ndarray, threshold: float) -> np.ndarray:
     """Which pairs to keep so that no record is in two, and their log odds are the most together."""
     if not len(pairs):
         return np.zeros(0, dtype=bool)

@@ -85,10 +85,8 @@ class EqualKeys(Rule):
         import pandas as pd
 
         tables = [left] if right is None else [left, right]
-        found = []
-        for key in self.keys:
-            texts = np.concatenate([texts_of(column_of(table, key)) for table in tables])
-            found.append(pd.factorize(texts)[0])
+        keys = ([texts_of(column_of(table, key)) for table in tables] for key in self.keys)
+        found = [pd.factorize(np.concatenate(texts))[0] for texts in keys]
         codes = np.unique(found, axis=1, return_inverse=True)[1].ravel()
         codes[np.min(found, axis=0) < 0] = -1  # without one of the keys
         own, other = (codes, codes) if right is None else np.split(codes, [len(left)])
