@@ -220,9 +220,9 @@ def test_what_cannot_be_verified_is_refused(stretched, identity):
     verifier = PairVerifier(identity)
     with pytest.raises(NotFittedError):
         verifier.predict_pairs(pairs, X)
-    with pytest.raises(ValueError, match=r"n_samples=120 points beside 119 rows"):
+    with pytest.raises(ValueError, match="n_samples=120 points, but X has 119 rows"):
         verifier.calibrate(pairs, X[1:])
-    with pytest.raises(ValueError, match="beside 0 rows"):
+    with pytest.raises(ValueError, match="X has 0 rows"):
         verifier.calibrate(pairs)
     with pytest.raises(ValueError, match="0 dissimilar pairs"):
         verifier.calibrate(Pairs(pairs.similar, None, 120), X)

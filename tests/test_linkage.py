@@ -21,7 +21,7 @@ from kernelmetric.linkage import (
     candidate_pairs,
     score_candidates,
 )
-from kernelmetric.linkage._evidence import frequencies, learn, levels_of
+from kernelmetric.linkage._evidence import Found, frequencies, levels_of
 from kernelmetric.linkage._linker import found_candidates
 from kernelmetric.linkage._links import correlation_clusters, link, one_to_one_choice
 
@@ -301,8 +301,10 @@ def test_comparing_texts_without_rapidfuzz_is_refused_in_a_sentence(monkeypatch)
 
 def test_pairs_outside_the_tables_are_refused():
     compare = RecordComparison({"x": "number"}).fit([{"x": 1.0}, {"x": 2.0}])
-    with pytest.raises(ValueError, match="expected 0 to 1 on the left"):
+    with pytest.raises(ValueError, match="expected row numbers from 0 to 1"):
         compare.similarities([{"x": 1.0}, {"x": 2.0}], None, [[0, 2]])
+    with pytest.raises(ValueError, match="expected 0 to 0 on the left and 0 to 1 on the right"):
+        compare.similarities([{"x": 1.0}], [{"x": 1.0}, {"x": 2.0}], [[1, 1]])
     with pytest.raises(ValueError, match="Got kinds"):
         RecordComparison({"x": "name"}).fit([{"x": 1.0}])
 
@@ -329,22 +331,22 @@ def test_frequencies_are_found_without_labels():
     S[rng.uniform(size=S.shape) < 0.1] = np.nan
     none = np.empty((0, 3), dtype=np.int8)
     patterns, counts = np.unique(levels_of(S), axis=0, return_counts=True)
-    found = frequencies(patterns, counts, none, np.empty(0, dtype=bool), 0.3)
-    assert found.match_share == pytest.approx(same.mean(), abs=0.02)
-    assert found.m == pytest.approx(m, abs=0.06)
-    assert found.u == pytest.approx(u, abs=0.03)
+    found_m, found_u, share = frequencies(patterns, counts, none, np.empty(0, dtype=bool), 0.3)
+    assert share == pytest.approx(same.mean(), abs=0.02)
+    assert found_m == pytest.approx(m, abs=0.06)
+    assert found_u == pytest.approx(u, abs=0.03)
 
 
 def test_without_labels_the_odds_are_those_of_fellegi_and_sunter():
     rng = np.random.RandomState(1)
     S = rng.choice([0.0, 0.8, 1.0, np.nan], size=(500, 3))
-    model = learn(S, S[:0], np.empty(0, dtype=bool), 0.1, 0.2)
+    model = Found(S, 0.1).learn(S[:0], np.empty(0, dtype=bool), 0.2)
     levels = levels_of(S)
     patterns, counts = np.unique(levels, axis=0, return_counts=True)
-    found = frequencies(patterns, counts, levels[:0], np.empty(0, dtype=bool), 0.1, 0.2)
+    m, u, _ = frequencies(patterns, counts, levels[:0], np.empty(0, dtype=bool), 0.1, 0.2)
     for row in range(20):
         known = [(f, k) for f, k in enumerate(levels[row]) if k >= 0]
-        odds = sum(np.log(found.m[f, k] / found.u[f, k]) for f, k in known) + np.log(0.25)
+        odds = sum(np.log(m[f, k] / u[f, k]) for f, k in known) + np.log(0.25)
         one = model.odds(S[row : row + 1])[0] - model.constant
         assert one == pytest.approx(odds - np.log(0.25))
     assert model.probability(S).mean() == pytest.approx(0.2, abs=0.01)
@@ -356,8 +358,8 @@ def test_the_opinion_of_random_pairs_finds_matches_among_candidates_that_are_ali
     S, same = drawn_levels(rng, 400_000, 2e-3, m, u)
     near = same | (np.sum(S > 0.85, axis=1) >= 2)  # as rules of candidates choose them
     none, beside = np.empty(0, dtype=bool), S[rng.permutation(len(S))[:20_000]]
-    alone = learn(S[near], S[:0], none, 0.1)
-    both = learn(S[near], S[:0], none, 0.1, S_random=beside, candidate_share=near.mean())
+    alone = Found(S[near], 0.1).learn(S[:0], none)
+    both = Found(S[near], 0.1, beside, near.mean()).learn(S[:0], none)
     wrong = [np.sum((x.probability(S[near]) > 0.5) != same[near]) for x in (alone, both)]
     assert wrong[1] < wrong[0]
     assert both.match_share == pytest.approx(same[near].mean(), rel=0.2)
@@ -369,7 +371,7 @@ def test_a_balanced_set_of_labels_does_not_move_the_share_of_matches():
     u = np.array([[0.7, 0.1, 0.1, 0.1]] * 4)
     S, same = drawn_levels(rng, 20_000, 0.05, m, u)
     chosen = np.concatenate([np.flatnonzero(same)[:100], np.flatnonzero(~same)[:100]])
-    p = learn(S, S[chosen], same[chosen], 0.1, None).probability(S)
+    p = Found(S, 0.1).learn(S[chosen], same[chosen]).probability(S)
     assert p.mean() == pytest.approx(same.mean(), abs=0.015)
     middle = (p > 0.2) & (p < 0.8)
     assert p[middle].mean() == pytest.approx(same[middle].mean(), abs=0.15)
@@ -379,7 +381,7 @@ def test_many_labels_teach_which_fields_must_agree_together():
     rng = np.random.RandomState(0)
     S = rng.choice([0.0, 1.0], size=(2000, 2))
     same = S[:, 0] == S[:, 1]  # no sum of the two tells
-    model = learn(S, S[:200], same[:200], 0.5, 0.5)
+    model = Found(S, 0.5).learn(S[:200], same[:200], 0.5)
     assert np.mean((model.probability(S) > 0.5) == same) > 0.95
 
 
@@ -406,9 +408,9 @@ def test_labels_chosen_by_looks_tell_the_share_of_matches():
     m = np.array([[0.1, 0.1, 0.1, 0.7]] * 4)
     u = np.array([[0.7, 0.1, 0.1, 0.1]] * 4)
     S, same = drawn_levels(rng, 20_000, 0.05, m, u)
-    p = learn(S, S[:0], same[:0], 0.1, None).probability(S)
+    p = Found(S, 0.1).learn(S[:0], same[:0]).probability(S)
     near = np.argsort(np.abs(p - 0.5))[:200]  # about half of these match
-    asked = learn(S, S[near], same[near], 0.1, None, by_kind=False)
+    asked = Found(S, 0.1).learn(S[near], same[near], by_kind=False)
     assert asked.match_share == pytest.approx(same.mean(), rel=0.15)
     assert asked.probability(S).mean() == pytest.approx(asked.match_share)
 
@@ -591,8 +593,8 @@ def test_one_to_one_takes_the_best_links_together():
     pairs = np.array([[0, 0], [0, 1], [1, 0]])
     p = np.array([0.9, 0.8, 0.85])
     # one of 0.9 alone is less than 0.8 and 0.85 together
-    assert one_to_one_choice(pairs, p, 2, 2, 0.5).tolist() == [False, True, True]
-    assert one_to_one_choice(pairs, p, 2, 2, 0.79).tolist() == [True, False, False]
+    assert one_to_one_choice(pairs, p, 0.5).tolist() == [False, True, True]
+    assert one_to_one_choice(pairs, p, 0.79).tolist() == [True, False, False]
     with pytest.raises(ValueError, match="expected two"):
         link(pairs, p, 2, None, threshold=0.5, one_to_one=True)
 

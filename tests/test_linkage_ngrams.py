@@ -68,7 +68,6 @@ def test_nearest_texts_are_those_of_scikit_learns_n_grams(ngram, most, n_left, n
 
 @pytest.mark.parametrize("n_letters", [3000, 7000, 9000], ids=lambda n: f"{n} letters")
 def test_n_grams_of_many_letters_are_told_apart(n_letters):
-    # Numbers of up to 64 bits, and hashes where they do not suffice.
     rng = np.random.RandomState(0)
     letters = [chr(0x4E00 + k) for k in range(n_letters)]
     begins = ["".join(rng.choice(letters, 4)) for _ in range(10)]
@@ -84,7 +83,6 @@ def test_no_block_changes_which_texts_are_nearest(two, monkeypatch):
     texts = [*drawn(0, 300), "a" * 5000, *drawn(1, 100)]
     tables = [table(texts), table(drawn(2, 250))][: 1 + two]
     whole = NearestText(n_neighbors=4).pairs(*tables)
-    monkeypatch.setattr(_ngrams, "_RIGHT", 37)
     monkeypatch.setattr(_ngrams, "_BLOCK", 800)
     with memory_budget("200kB"):
         pairs = NearestText(n_neighbors=4).pairs(*tables)

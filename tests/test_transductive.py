@@ -388,7 +388,7 @@ def refused(match, X, y, error=ValueError, **options):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"lam": 0.0}, "Got lam=0.0, but TransductiveDistance expected a number > 0"),
+        ({"lam": 0.0}, "Got lam=0.0, but TransductiveDistance expected 'auto' or a number > 0"),
         ({"lam": -1}, "Got lam=-1"),
         ({"lam": "best"}, "Got lam='best'"),
         ({"lam": np.nan}, "Got lam=nan"),
@@ -400,7 +400,7 @@ def refused(match, X, y, error=ValueError, **options):
         ),
         (
             {"n_neighbors": 0},
-            "Got n_neighbors=0, but TransductiveDistance expected an integer >= 1",
+            "Got n_neighbors=0, but TransductiveDistance expected .*an integer >= 1",
         ),
         ({"n_votes": 1.5}, "Got n_votes=1.5"),
         ({"cv": 1}, "Got cv=1, but TransductiveDistance expected an integer >= 2"),

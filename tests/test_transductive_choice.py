@@ -10,17 +10,13 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric import TransductiveDistance, load, save
 from kernelmetric.graphs import gaussian_graph, neighbor_graph
-from kernelmetric.transductive import Geometry
 from kernelmetric.transductive._choice import (
     DIMENSIONS,
     Graph,
     candidate_graphs,
     choose_geometry,
     hidden_scores,
-    point_scores,
 )
-
-FLAT = Geometry(np.eye(60), np.ones(60), 1.0)
 
 
 def tight_in_wide(n=240, seed=0):
@@ -177,19 +173,11 @@ def test_points_stay_only_where_all_is_left_open():
         assert "points" not in model.graph_scores_
 
 
-def test_points_that_stay_are_scored_like_an_embedding():
-    X, y = checkerboard()
-    kept = np.where(np.arange(120) % 5, y, -1)
-    found = SimpleNamespace(vectors=X)
-    expected = hidden_scores(FLAT, found, kept, y, [2])[0]
-    assert_allclose(point_scores(X, kept, y), expected, rtol=1e-6)
-
-
 def test_equal_points_of_two_classes_are_no_nearer_to_either():
     X = np.repeat(np.random.RandomState(0).standard_normal((10, 3)) + 1e6, 3, axis=0)
     codes = np.arange(30) % 3 % 2  # of three equal points two are of class 0
     kept = np.where(np.arange(30) % 3 == 0, -1, codes)
-    assert_array_equal(point_scores(X, kept, codes), 0.5)
+    assert_array_equal(hidden_scores(X, kept, codes, [3])[0], 0.5)
 
 
 # --- what is given by hand --------------------------------------------------------------------
@@ -291,13 +279,13 @@ def test_points_with_many_copies_have_no_width():
 
 
 def test_hidden_scores_compare_the_nearest_of_either_class():
-    found = SimpleNamespace(vectors=np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 2.0], [0.0, 0.0]]))
+    E = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 2.0], [0.0, 0.0]])
     codes, kept = np.array([0, 0, 1, 1]), np.array([-1, 0, 1, -1])
-    scores = hidden_scores(FLAT, found, kept, codes, [1, 2])
+    scores = hidden_scores(E, kept, codes, [1, 2])
     assert_allclose(scores[0], [16 / 17, 1 / 17])  # distances 1 and 2
     assert_allclose(scores[1], [64 / 65, 1 / 65])  # 1 and √8
     kept[2] = -1  # no label of its class is left
-    assert_allclose(hidden_scores(FLAT, found, kept, codes, [2])[0, 1:], 0.0)
+    assert_allclose(hidden_scores(E, kept, codes, [2])[0, 1:], 0.0)
 
 
 def test_many_hidden_labels_are_looked_for_in_every_class():
@@ -305,11 +293,9 @@ def test_many_hidden_labels_are_looked_for_in_every_class():
     points = np.arange(600.0)[:, None]
     kept = np.where(np.arange(600) % 2, codes, -1)
     points[codes == 2] -= 399.6  # between those of class 0: both are lost
-    scores = point_scores(points, kept, codes)
+    scores = hidden_scores(points, kept, codes, [1])[0]
     assert len(scores) == 200
     assert_allclose(np.mean(scores < 0.5), 2 / 3, atol=0.02)
-    found = SimpleNamespace(vectors=points)
-    assert_allclose(hidden_scores(FLAT, found, kept, codes, [1])[0], scores, rtol=1e-6)
 
 
 def choose(*accuracies, points=None):

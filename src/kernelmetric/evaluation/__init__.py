@@ -5,29 +5,42 @@
     _verification.py   PairVerifier: the same or not? A threshold on any metric, probabilities, AUC
     _thresholds.py     threshold_for: a wanted precision, recall or cost, with intervals
     _to_label.py       pairs_to_label: pairs in doubt, unlike each other, to ask somebody about
-    _clusters.py       cluster_scores: clusters beside the true ones
     _pair_cv.py        cross_validate_pairs: folds of points or of pairs, without wrong row numbers
-    _baselines.py      alternatives to a learned metric, and trials on the same splits
+    _baselines.py      alternatives to a learned metric, and trials on the same splits, measured
     _class_scores.py   balanced accuracy, ranking, log-loss and confusion, where classes are uneven
-    _measure.py        one fit on one thread: its value, seconds, memory, warnings
-    _scores.py         recall_at_k, map_at_r, pair_counting_accuracy
+    _scores.py         recall_at_k, map_at_r; pair_counting_accuracy, cluster_scores
     _kernelizable.py   check_kernelizable: does an estimator meet the conditions of the KPCA trick?
-    _kernelizable_report.py   the answer, condition by condition
     _outcomes.py       what an estimator says of points, and by how much two answers differ
     _compare_tricks.py compare_tricks: the KPCA trick beside the kernel trick
 
 Whoever has labels and a classifier needs none of it: scikit-learn's scores do.
 """
 
-from kernelmetric.evaluation._baselines import Trial, baselines, holdout, run_trials, with_metric
+from kernelmetric.evaluation._baselines import (
+    Measured,
+    Trial,
+    baselines,
+    holdout,
+    measured,
+    run_trials,
+    with_metric,
+)
 from kernelmetric.evaluation._class_scores import ClassScores, class_scores, is_uneven
-from kernelmetric.evaluation._clusters import ClusterScores, cluster_scores
 from kernelmetric.evaluation._compare_tricks import TrickComparison, compare_tricks
-from kernelmetric.evaluation._kernelizable import assert_kernelizable, check_kernelizable
-from kernelmetric.evaluation._kernelizable_report import Condition, KernelizableReport
-from kernelmetric.evaluation._measure import Measured, measured
+from kernelmetric.evaluation._kernelizable import (
+    Condition,
+    KernelizableReport,
+    assert_kernelizable,
+    check_kernelizable,
+)
 from kernelmetric.evaluation._pair_cv import cross_validate_pairs
-from kernelmetric.evaluation._scores import map_at_r, pair_counting_accuracy, recall_at_k
+from kernelmetric.evaluation._scores import (
+    ClusterScores,
+    cluster_scores,
+    map_at_r,
+    pair_counting_accuracy,
+    recall_at_k,
+)
 from kernelmetric.evaluation._thresholds import Estimate, Threshold, threshold_for
 from kernelmetric.evaluation._to_label import pairs_to_label
 from kernelmetric.evaluation._verification import PairVerifier

@@ -1,9 +1,13 @@
-"""Alternatives to a learned metric, and a comparison with them on the same splits."""
+"""Alternatives to a learned metric, and fits of them on the same splits, measured."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import contextlib
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Real
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +25,6 @@ from sklearn.utils.validation import has_fit_parameter
 
 from kernelmetric.compute import checked_weights, one_thread
 from kernelmetric.evaluation._class_scores import ClassScores, class_scores
-from kernelmetric.evaluation._measure import measured
 
 NEIGHBORS = 3  # of the Euclidean and of the learned metric: the same for both
 NEIGHBORS_OF_NUMBERS = 5  # likewise, where their mean is the prediction
@@ -123,10 +126,8 @@ def run_trials(
     ----------
     methods : mapping of str to classifier or regressor
         The methods.
-    X : array-like or data frame of shape (n_samples, n_features)
-        Points.
-    y : ndarray of shape (n_samples,)
-        Labels, or numbers.
+    X, y : array-like or data frame of shape (n_samples, n_features), and ndarray
+        Points, and their labels or numbers.
     splits : iterable of (train, test)
         Row numbers, as scikit-learn's splitters give them.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -159,13 +160,7 @@ def run_trials(
             yield Trial(name, number, accuracy, seconds, note, fitted, scores)
 
 
-def _fit_and_score(
-    estimator: Any,
-    train: tuple[Any, Any],
-    test: tuple[Any, Any],
-    w_train: np.ndarray | None,
-    w_test: np.ndarray | None,
-) -> float:
+def _fit_and_score(estimator: Any, train: Any, test: Any, w_train: Any, w_test: Any) -> float:
     name = None if w_train is None else name_of_weights(estimator)
     estimator.fit(*train, **({} if name is None else {name: w_train}))
     let_vote(estimator)
@@ -282,3 +277,73 @@ def with_metric(encoder: Any, metric: Any, y: Any, *, regression: bool = False) 
     """
     neighbors = baselines(y, regression=regression)["Euclidean"]
     return Pipeline([("table", encoder), ("metric", metric), ("neighbors", neighbors)])
+
+
+class Measured(NamedTuple):
+    """What came of a fit.
+
+    Parameters
+    ----------
+    value : object
+        What the function returned.
+    seconds : float
+        Processor time.
+    megabytes : float
+        The most memory of the process meanwhile; 0 where the system is not Linux.
+    note : str
+        Warnings, each once.
+    """
+
+    value: Any
+    seconds: float
+    megabytes: float
+    note: str
+
+
+def measured(function: Callable[..., Any], *arguments: Any) -> Measured:
+    """Call a function on one thread, and look at the clock, the memory and the warnings.
+
+    Parameters
+    ----------
+    function : callable
+        What to call.
+    *arguments : object
+        Its arguments.
+
+    Returns
+    -------
+    Measured
+        Its value and what it took.
+
+    Examples
+    --------
+    >>> from kernelmetric.evaluation import measured
+    >>> measured(max, 1.0, 2.0).value
+    2.0
+    """
+    with contextlib.suppress(OSError):  # let Linux count the peak of memory anew
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    begin = time.process_time()
+    with one_thread(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        value = function(*arguments)
+    seconds = round(time.process_time() - begin, 6)
+    note = " ".join(dict.fromkeys(_in_a_line(str(warning.message)) for warning in caught))
+    return Measured(value, seconds, _peak(), note)
+
+
+def _in_a_line(message: str) -> str:
+    """A warning without the traceback that scikit-learn adds, and without its array of scores."""
+    text, scores, _ = message.partition(": [nan")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if any(line.startswith("Traceback") for line in lines):
+        return f"{lines[0]} {lines[-1]}."
+    return f"{' '.join(lines)}." if scores else message
+
+
+def _peak() -> float:
+    """The most memory since it was counted anew, as Linux tells."""
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        return round(int(status.partition("VmHWM:")[2].split()[0]) / 1024, 1)
+    return 0.0

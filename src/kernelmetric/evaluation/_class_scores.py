@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, log_loss, roc_auc_score
 
-from kernelmetric.compute import checked_weights, rows_of, weigh
+from kernelmetric.compute import checked_weights, rows_of
 
 _UNEVEN = 2.0  # the largest class has more than so many times the rows of the smallest
 
@@ -83,10 +83,8 @@ def class_scores(classifier: Any, X: Any, y: Any, sample_weight: Any = None) -> 
     ----------
     classifier : fitted classifier
         With ``predict``; ranking takes its probabilities, or else its decision function.
-    X : array-like or data frame of shape (n_samples, n_features)
-        Rows.
-    y : array-like of shape (n_samples,)
-        Their classes.
+    X, y : array-like of shape (n_samples, n_features) and (n_samples,)
+        Rows and their classes.
     sample_weight : array-like of shape (n_samples,), default=None
         What the rows count in every score, and in the table of confusions.
 
@@ -105,10 +103,11 @@ def class_scores(classifier: Any, X: Any, y: Any, sample_weight: Any = None) -> 
     ((50, 0, 0), (0, 47, 3), (0, 2, 48))
     """
     y, known = np.asarray(y), np.asarray(classifier.classes_)
-    rows, _ = weigh(sample_weight, y)
-    w = None if sample_weight is None else checked_weights(sample_weight, len(y))
-    if rows is not None and w is not None:
-        X, y, w = rows_of(X, rows), y[rows], w[rows]
+    w = None
+    if sample_weight is not None:
+        w = checked_weights(sample_weight, len(y))
+        if not w.all():
+            X, y, w = rows_of(X, np.flatnonzero(w)), y[w > 0], w[w > 0]
     classes, codes = np.unique(y, return_inverse=True)
     counts = np.bincount(codes, weights=w)
     every = np.union1d(known, classes)

@@ -3,20 +3,122 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
 from sklearn.base import clone, is_regressor
+from sklearn.decomposition import PCA
 from sklearn.utils import check_random_state
 
-from kernelmetric.evaluation._kernelizable_report import Condition, KernelizableReport
 from kernelmetric.evaluation._outcomes import Answer, answers, constant, difference
 
+DECISIVE = ("translation", "rotation", "embedding", "pca")
+
+_HOLDS = {
+    "translation": "{name} does not notice where the origin is.",
+    "rotation": "{name} is rotation-invariant.",
+    "embedding": "{name} does not notice dimensions in which nothing happens.",
+    "pca": "{name} says of full-rank principal components what it says of the points.",
+    "span": "{name} depends on new points only through their projections onto the span.",
+}
+_FAILS = {
+    "translation": "{name} depends on where the origin is: try an intercept without a penalty.",
+    "rotation": "{name} is not rotation-invariant: scale or select features before the kernel.",
+    "embedding": "{name} notices empty dimensions: set what depends on their number by hand.",
+    "pca": "{name} says something else of full-rank principal components than of the points.",
+    "span": "{name} also looks at what leaves the span: kernelized, it answers for projections.",
+}
 _ADDED = 3  # dimensions that an isometric embedding adds
 _PROBES = 150
 _ROUND_OFF = 1e-14  # relative size of the noise that stands for round-off
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition of the KPCA trick, tried out.
+
+    Parameters
+    ----------
+    name : str
+        'translation', 'rotation', 'embedding', 'pca' or 'span'.
+    holds : bool
+        Whether the result stayed the same.
+    change : float
+        By how much it changed; infinite where the estimator raised an error.
+    sentence : str
+        What that means, and what to do about it.
+    """
+
+    name: str
+    holds: bool
+    change: float
+    sentence: str
+
+
+@dataclass(frozen=True, repr=False)
+class KernelizableReport:
+    """What :func:`check_kernelizable` found.
+
+    Parameters
+    ----------
+    estimator, tol : estimator, float
+        The estimator that was tried, and the change up to which a condition holds.
+    conditions : tuple of Condition
+        One for each experiment.
+    floor : float
+        Change by noise of the size of round-off, in the original coordinates.
+    constant : bool
+        Whether the estimator says the same of all points, so that nothing could be seen.
+    """
+
+    estimator: Any
+    conditions: tuple[Condition, ...]
+    tol: float
+    floor: float
+    constant: bool
+
+    @property
+    def kernelizable(self) -> bool:
+        """Whether ``Kernelized(estimator)`` is the estimator's kernel version, as far as seen."""
+        return not self.undecided and not self.failed
+
+    @property
+    def undecided(self) -> bool:
+        """Whether these data can tell nothing: all answers alike, or chaotic."""
+        return self.constant or self.floor > self.tol
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Names of the decisive conditions that fail."""
+        return tuple(name for name in DECISIVE if not self[name].holds)
+
+    def __getitem__(self, name: str) -> Condition:
+        found = {condition.name: condition for condition in self.conditions}
+        if name not in found:
+            raise KeyError(f"Got {name!r}, but expected one of {', '.join(found)}.")
+        return found[name]
+
+    @property
+    def verdict(self) -> str:
+        """The answer in a sentence."""
+        if self.constant:
+            return "Its result is the same for all points, so nothing can be seen: pass other data."
+        if self.undecided:
+            return f"Round-off alone changes its result by {self.floor:.0e}: nothing can be told."
+        if not self.kernelizable:
+            return f"Not kernelizable as it is: see {', '.join(self.failed)}."
+        return "Kernelizable: run on kernel coordinates it is its kernel version."
+
+    def __repr__(self) -> str:
+        lines = [" ".join(repr(self.estimator).split()), self.verdict, ""]
+        for c in self.conditions:
+            mark = "holds" if c.holds else "fails"
+            amount = "error" if c.change == np.inf else f"{c.change:.1e}"
+            lines.append(f"  {c.name:<12}{mark}   {amount:>8}   {c.sentence}")
+        return "\n".join(lines)
 
 
 class Cloud(NamedTuple):
@@ -43,25 +145,18 @@ def check_kernelizable(
 
     ``Kernelized(estimator)`` is the estimator's kernel version if its result does not depend on
     the coordinates in which the points are written, the mild conditions of [1]_. Each condition
-    is tried out: the estimator is fitted on the points and on the points moved, and asked about
-    the same further points.
-
-    - *translation*: all points moved by one vector;
-    - *rotation*: all points turned;
-    - *embedding*: the points put into a space of more dimensions;
-    - *pca*: a cloud that fills a subspace, against its full-rank principal components;
-    - *span*: points asked about that leave the span of the training points, against their
-      projections onto it. This one does not decide: an optimum within the span exists
-      (Theorem 1 of [2]_).
+    is tried out: all points are moved by one vector (*translation*), turned (*rotation*), put into
+    more dimensions (*embedding*), or replaced by their full-rank principal components (*pca*).
+    Points that leave the span of the training points (*span*) do not decide: an optimum within it
+    exists (Theorem 1 of [2]_).
 
     Parameters
     ----------
     estimator : estimator
         Any scikit-learn-style estimator, or a pipeline.
-    X : array-like of shape (n_samples, n_features), default=None
-        Points to try it on; None: 90 points of three overlapping classes in four dimensions.
-    y : array-like of shape (n_samples,), default=None
-        Their labels or targets. With X=None they are made too, to suit the estimator.
+    X, y : array-like of shape (n_samples, n_features) and (n_samples,), default=None
+        Points to try it on, with labels or targets; None makes 90 points of three overlapping
+        classes in four dimensions.
     tol : float, default=0.01
         Change up to which a condition holds: the part of labels that differ; for numbers the root
         mean square relative to their spread.
@@ -112,7 +207,7 @@ def check_kernelizable(
         known = original if before is cloud else None
         change, error = _change(ask, before, after, known)
         blamed = tried if change <= tol else _culprit(tried, before, after, tol, ask)
-        conditions.append(Condition.judged(name, blamed, change, tol, error))
+        conditions.append(_judged(name, blamed, change, tol, error))
     return KernelizableReport(estimator, tuple(conditions), tol, floor, constant(original))
 
 
@@ -146,6 +241,13 @@ def assert_kernelizable(estimator: Any, X: Any = None, y: Any = None, **options)
         raise AssertionError(str(report))
 
 
+def _judged(name: str, blamed: Any, change: float, tol: float, error: str) -> Condition:
+    """The condition from the change measured, with the estimator to be named."""
+    holds = change <= tol
+    sentence = (_HOLDS if holds else _FAILS)[name].format(name=type(blamed).__name__)
+    return Condition(name, holds, change, f"{sentence} It raised {error}" if error else sentence)
+
+
 def _experiments(cloud: Cloud, rng: np.random.RandomState) -> dict[str, tuple[Cloud, Cloud]]:
     """For each condition two clouds that should give the same result."""
     d = cloud.X.shape[1]
@@ -158,21 +260,15 @@ def _experiments(cloud: Cloud, rng: np.random.RandomState) -> dict[str, tuple[Cl
     off_span = padded.probes.copy()
     off_span[:, d:] = scale * rng.standard_normal((len(off_span), _ADDED))
     hidden = padded.map(lambda A: A @ R + added)
+    rank = np.linalg.matrix_rank(hidden.X - hidden.X.mean(axis=0))
+    pca = PCA(rank, svd_solver="full").set_output(transform="default")
     return {
         "translation": (cloud, cloud.map(lambda A: A + shift)),
         "rotation": (cloud, cloud.map(lambda A: A @ Q)),
         "embedding": (cloud, padded),
-        "pca": (hidden, hidden.map(_principal_components(hidden.X))),
+        "pca": (hidden, hidden.map(pca.fit(hidden.X).transform)),
         "span": (padded, Cloud(padded.X, off_span)),
     }
-
-
-def _principal_components(X: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Full-rank PCA of the training points, as a map of points."""
-    mean = X.mean(axis=0)
-    _, s, Vt = linalg.svd(X - mean, full_matrices=False)
-    axes = Vt[s > max(X.shape) * np.finfo(np.float64).eps * s[0]]
-    return lambda A: (A - mean) @ axes.T
 
 
 def _change(

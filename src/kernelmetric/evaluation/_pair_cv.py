@@ -20,7 +20,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
 from kernelmetric.evaluation._verification import best_threshold, distances_of, known_distances
-from kernelmetric.graphs import IndexTuples, Pairs
+from kernelmetric.graphs import IndexTuples, Pairs, check_length
 
 _RANKING = {"roc_auc": roc_auc_score, "average_precision": average_precision_score}
 _DECIDING = {
@@ -59,10 +59,9 @@ def cross_validate_pairs(
     cv : int, splitter or iterable, default=5
         Number of shuffled folds; or a splitter; or (train, test) positions of points or pairs.
     by : {'point', 'pair'}, default='point'
-        'point' cuts the points into folds: the learner sees training points and the pairs among
-        them, and is judged on pairs among test points. 'pair' cuts the pairs into folds, and the
-        learner sees all points. Then take no transitive closure before: it would name the pairs
-        left out.
+        'point' cuts the points into folds, and pairs between two folds are left out. 'pair' cuts
+        the pairs into folds, and the learner sees all points; a transitive closure before would
+        name the pairs left out.
     scoring : str, callable, list or dict, default='roc_auc'
         'roc_auc' and 'average_precision' ask whether similar pairs are the nearer ones;
         'accuracy' and 'f1' draw the line that is best on the training pairs; of triplets and
@@ -101,10 +100,7 @@ def cross_validate_pairs(
         raise ValueError(
             f"Got pairs of type {type(pairs).__name__}, but expected Pairs or tuples of rows."
         )
-    if pairs.n_samples != _num_samples(X):
-        raise ValueError(
-            f"Got pairs of n_samples={pairs.n_samples} points, but X has {_num_samples(X)} rows."
-        )
+    check_length(_num_samples(X), pairs.n_samples)
     number = isinstance(error_score, Real) and not isinstance(error_score, bool)
     if not number and not (isinstance(error_score, str) and error_score == "raise"):
         raise ValueError(f"Got error_score={error_score!r}, but expected 'raise' or a number.")
@@ -151,8 +147,13 @@ def _score(scoring: Any, metric: Any, X: Any, pairs: Any, X_train: Any, pairs_tr
     """The score of a metric on some points and pairs, given those that it was fitted to."""
     if callable(scoring):
         return float(scoring(metric, X, pairs))
-    if isinstance(pairs, IndexTuples):
-        return _share_that_holds(metric, X, pairs, scoring)
+    if isinstance(pairs, IndexTuples):  # the share whose near pair is nearer than the far one
+        if scoring not in ("roc_auc", "accuracy"):
+            raise ValueError(
+                f"Got scoring={scoring!r} with {pairs.kind}s, but expected 'accuracy'."
+            )
+        near, far = (distances_of(metric, rows, X) for rows in (pairs.near, pairs.far))
+        return float(np.mean(near < far))
     distances, same, _ = known_distances(metric, pairs, X)
     if scoring in _RANKING:
         return float(_RANKING[scoring](same, -distances))
@@ -160,14 +161,6 @@ def _score(scoring: Any, metric: Any, X: Any, pairs: Any, X_train: Any, pairs_tr
     known, answers, _ = known_distances(metric, pairs_train, X_train)
     threshold, _ = best_threshold(known, answers, criterion)
     return float(score(same, distances <= threshold))
-
-
-def _share_that_holds(metric: Any, X: Any, tuples: IndexTuples, scoring: str) -> float:
-    """Of comparisons, those whose near pair is nearer than the far one."""
-    if scoring not in ("roc_auc", "accuracy"):
-        raise ValueError(f"Got scoring={scoring!r} with {tuples.kind}s, but expected 'accuracy'.")
-    near, far = (distances_of(metric, rows, X) for rows in (tuples.near, tuples.far))
-    return float(np.mean(near < far))
 
 
 def _folds(cv: Any, by: str, pairs: Pairs | IndexTuples, random_state: Any) -> Iterable[Any]:
@@ -181,17 +174,6 @@ def _folds(cv: Any, by: str, pairs: Pairs | IndexTuples, random_state: Any) -> I
     if by == "point":
         return check_cv(cv).split(np.empty((pairs.n_samples, 1)))
     return check_cv(cv).split(pairs.rows, getattr(pairs, "is_similar", None))
-
-
-def _parts(
-    estimator: Any, X: Any, pairs: Pairs, by: str, train: np.ndarray, test: np.ndarray
-) -> tuple[Any, Pairs, Any, Pairs]:
-    """Points and pairs to learn from, points and pairs to be judged on."""
-    if by == "pair":
-        return X, pairs.take(train), X, pairs.take(test)
-    X_train, _ = _safe_split(estimator, X, None, train)
-    X_test, _ = _safe_split(estimator, X, None, test, train)  # a Gram matrix has columns to cut too
-    return X_train, pairs.subset(train), X_test, pairs.subset(test)
 
 
 def _one_fold(
@@ -210,7 +192,11 @@ def _one_fold(
     result: dict[str, Any] = {"fit_time": np.nan, "score_time": np.nan, "estimator": None}
     result |= {"error": None, "test": missing, "train": missing}
     # Cut here: the points travel to another machine once, not once a fold.
-    X, pairs, X_test, pairs_test = _parts(estimator, X, pairs, by, train, test)
+    X_test, part = X, pairs.take if by == "pair" else pairs.subset
+    if by == "point":  # a Gram matrix has columns to cut too
+        X_test, _ = _safe_split(estimator, X, None, test, train)
+        X, _ = _safe_split(estimator, X, None, train)
+    pairs, pairs_test = part(train), part(test)
 
     def scores(X_judged: Any, pairs_judged: Pairs) -> dict[str, float]:
         judged = (metric, X_judged, pairs_judged, X, pairs)

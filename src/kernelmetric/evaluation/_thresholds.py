@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,11 +35,9 @@ class Threshold:
     ----------
     threshold : Estimate
         Pairs with at least this score are accepted. The interval holds the threshold that all
-        pairs of the population would give. An end is infinite where the labelled pairs are too few
-        to be certain at any score.
+        pairs of the population would give; its ends may be infinite.
     precision, recall : Estimate
-        At the threshold, counted on the given pairs, which chose it. Recall is the part of the true
-        matches among the candidates.
+        At the threshold, counted on the given pairs, which chose it.
     match_share : float
         The share of matches for which precision holds.
     """
@@ -71,15 +68,10 @@ def threshold_for(
 ) -> Threshold:
     """The threshold on scores for a wanted precision, recall or cost, and its interval.
 
-    Two pairs that share a record are not independent. Variances are those of leaving out one
-    record after the other [1]_: with x_p what a pair adds to an estimate,
-
-        V = Σ_r (Σ_{p of r} x_p)² - Σ_p x_p².
-
-    How much V exceeds the variance of independent pairs says how many independent pairs the given
-    ones are worth, and Wilson's interval is taken for so many. The pairs that chose a threshold
-    flatter it, so precision counts one more false match than was seen, and recall one more match
-    [2]_.
+    Two pairs that share a record are not independent. Their variance, Σ_r (Σ_{p of r} x_p)² -
+    Σ_p x_p² with x_p what a pair adds to an estimate [1]_, says how many independent pairs they are
+    worth, and Wilson's interval is taken for so many. The pairs that chose a threshold flatter it,
+    so precision counts one more false match than was seen, and recall one more match [2]_.
 
     Parameters
     ----------
@@ -91,17 +83,15 @@ def threshold_for(
     pairs : array-like of shape (n_pairs, 2)
         The two records of each pair, by number: pairs that share one are not independent.
     precision : float, default=None
-        Wanted part of the accepted pairs that match. Where the pairs are too few for it, a warning
-        says so, and none known to differ is accepted.
+        Wanted part of the accepted pairs that match. A warning says where the pairs are too few
+        for it; then none known to differ is accepted.
     recall : float, default=None
-        Wanted part of the matches that are accepted. Where the pairs are too few for it, a warning
-        says so, and all known matches are accepted.
+        Wanted part of the matches that are accepted; where the pairs are too few for it, all.
     cost : float, default=None
         How many missed matches one false match costs: the threshold of the least cost. Of
         precision, recall and cost exactly one is given.
     match_share : float, default=None
-        The part of all candidates that match, 1e-4 perhaps, where the labelled pairs were not
-        drawn evenly from them. None takes that of the labelled pairs.
+        The part of all candidates that match; None takes that of the labelled pairs.
     two_tables : bool, default=False
         Whether the two columns of ``pairs`` number records of different tables.
     confidence : float, default=0.95
@@ -147,17 +137,24 @@ def threshold_for(
             f"Got {name}={value!r}, but expected a number "
             f"{'above 0' if name == 'cost' else 'between 0 and 1'}."
         )
+    # Scores from high to low, and the parts of same and of different pairs from there on.
+    curve = roc_curve(sample.same, sample.scores, drop_intermediate=False)
+    fpr, tpr, cuts = (each[1:] for each in curve)  # without the cut that accepts none
     if name == "precision":
-        best = _for_precision(sample, value)
-        holds = partial(_may_have, _precision_at, sample, value, z)
+        last = _cut_for_precision(sample, value, tpr, fpr)
     elif name == "recall":
-        best = _for_recall(sample, value)
-        holds = partial(_may_have, _recall_at, sample, value, z)
+        last = _cut_for_recall(sample, value, tpr)
     else:
-        cuts, tpr, fpr = _rates(sample)
-        costs = value * (1 - sample.share) * fpr - sample.share * tpr
-        best = _below(cuts, np.argmin(costs))
-        holds = partial(_may_cost, best, sample, value, z)
+        last = np.argmin(value * (1 - sample.share) * fpr - sample.share * tpr)
+    best = -halfway(-cuts, last + 1)
+
+    def holds(threshold: float) -> bool:
+        if name == "cost":
+            return _may_cost(best, sample, value, z, threshold)
+        at = _precision_at if name == "precision" else _recall_at
+        _, least, most = at(sample, threshold, z)
+        return least <= value <= most
+
     low, high = _range_of(sample.scores, best, holds)
     return Threshold(
         Estimate(best, low, high),
@@ -205,14 +202,7 @@ def _sample(scores: Any, same: Any, pairs: Any, two_tables: bool, share: Any) ->
     return _Sample(scores, same, records, actual, share is not None)
 
 
-def _rates(sample: _Sample) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scores from high to low, and the parts of same and of different pairs from there on."""
-    fpr, tpr, cuts = roc_curve(sample.same, sample.scores, drop_intermediate=False)
-    return cuts[1:], tpr[1:], fpr[1:]  # without the cut that accepts none
-
-
-def _for_precision(sample: _Sample, wanted: float) -> float:
-    cuts, tpr, fpr = _rates(sample)
+def _cut_for_precision(sample: _Sample, wanted: float, tpr: np.ndarray, fpr: np.ndarray) -> Any:
     true, false = sample.share * tpr, (1 - sample.share) * fpr
     seen = true / (true + false)
     if np.max(seen) < (1 - 1e-12) * wanted:
@@ -222,21 +212,20 @@ def _for_precision(sample: _Sample, wanted: float) -> float:
     expected = true / (true + false + (1 - sample.share) / np.sum(~sample.same))
     reached = np.flatnonzero(expected >= (1 - 1e-12) * wanted)  # 9 of 10 is 0.9
     if len(reached):
-        return _below(cuts, reached[-1])
+        return reached[-1]
     clean = np.flatnonzero(fpr == 0)
     last = clean[-1] if len(clean) else np.argmax(expected)
     _warn_of_few("precision", wanted, sample, expected[last])
-    return _below(cuts, last)
+    return last
 
 
-def _for_recall(sample: _Sample, wanted: float) -> float:
-    cuts, tpr, _ = _rates(sample)
+def _cut_for_recall(sample: _Sample, wanted: float, tpr: np.ndarray) -> Any:
     n = np.sum(sample.same)
     expected = tpr * n / (n + 1)
     reached = np.flatnonzero(expected >= (1 - 1e-12) * min(wanted, expected[-1]))
     if expected[-1] < (1 - 1e-12) * wanted:
         _warn_of_few("recall", wanted, sample, expected[-1])
-    return _below(cuts, reached[0])
+    return reached[0]
 
 
 def _warn_of_few(name: str, wanted: float, sample: _Sample, expected: float) -> None:
@@ -246,11 +235,6 @@ def _warn_of_few(name: str, wanted: float, sample: _Sample, expected: float) -> 
         f"too few for it: expect {expected:.3g} of new ones, or try more labelled pairs.",
         stacklevel=4,
     )
-
-
-def _below(cuts: np.ndarray, last: Any) -> float:
-    """A threshold that accepts falling scores up to the last."""
-    return -halfway(-cuts, last + 1)
 
 
 def _recall_at(sample: _Sample, threshold: float, z: float) -> Estimate:
@@ -297,12 +281,6 @@ def _record_variance(x: np.ndarray, records: np.ndarray) -> float:
     """Σ_r (Σ_{p of r} x_p)² - Σ_p x_p²."""
     sums = np.bincount(records.ravel(), weights=np.repeat(x, 2))
     return float(sums @ sums - x @ x)
-
-
-def _may_have(at: Callable, sample: _Sample, wanted: float, z: float, threshold: float) -> bool:
-    """Whether the wanted precision or recall may be that of a threshold."""
-    _, low, high = at(sample, threshold, z)
-    return bool(low <= wanted <= high)
 
 
 def _may_cost(best: float, sample: _Sample, cost: float, z: float, threshold: float) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
@@ -32,7 +33,8 @@ def pairs_to_label(
 
     where q is the probability of a match, shifted so that the threshold is at one half, d the
     distance from the nearest pair that is known or was just chosen, and s a quarter of the
-    variance of all pairs.
+    variance of all pairs. Such labels are no sample of the candidates: fit ``RecordLinker`` with
+    ``by_kind=False``, and take no threshold from them alone.
 
     Parameters
     ----------
@@ -53,12 +55,6 @@ def pairs_to_label(
     -------
     ndarray of int
         Places of the chosen candidates, none of them known.
-
-    Notes
-    -----
-    Labels that were chosen so are no sample of the candidates. Fit
-    :class:`~kernelmetric.linkage.RecordLinker` with ``by_kind=False``, and take no threshold from
-    these labels alone.
 
     Examples
     --------
@@ -114,20 +110,14 @@ def _spread(
     doubt: np.ndarray, P: np.ndarray, known: np.ndarray, n: int, s: float, rng: Any
 ) -> np.ndarray:
     """Places of pairs drawn one after the other, away from those that are known."""
-    news = np.ones(len(P))
-    for point in known:
-        news = np.minimum(news, _news(P, point, s))
+    nearest = cdist(P, known, "sqeuclidean").min(axis=1, initial=np.inf)
     chosen: list[int] = []
     doubt = doubt.copy()
     for _ in range(min(n, len(P))):
-        chances = doubt * news
+        chances = doubt * -np.expm1(-nearest / s)
         if not chances.sum() > 0:  # all are like one that is known
             chances = doubt
         chosen.append(int(rng.choice(len(P), p=chances / chances.sum())))
         doubt[chosen[-1]] = 0
-        news = np.minimum(news, _news(P, P[chosen[-1]], s))
+        nearest = np.minimum(nearest, cdist(P, P[chosen[-1:]], "sqeuclidean")[:, 0])
     return np.array(chosen, dtype=np.intp)
-
-
-def _news(P: np.ndarray, point: np.ndarray, s: float) -> np.ndarray:
-    return -np.expm1(-np.sum((P - point) ** 2, axis=1) / s)

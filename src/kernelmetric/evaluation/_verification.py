@@ -8,26 +8,26 @@ from typing import Any
 import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric.compute import checked_weights, to_numpy
-from kernelmetric.graphs import Pairs, check_rows, pair_distances
+from kernelmetric.graphs import Pairs, check_length, check_rows, pair_distances
+from kernelmetric.learners._checks import check_choice, check_number
 
+_UNCALIBRATED = "Got no threshold yet: call calibrate with pairs that are known."
 CRITERIA = ("accuracy", "f_beta", "max_tpr", "max_tnr")
 
 
 class PairVerifier(BaseEstimator):
     """Says of two points whether they are the same, by a threshold on a learned distance.
 
-    It calls two points the same if their distance is at most ``threshold_``. :meth:`calibrate`
-    finds the best threshold on known pairs. Use pairs that the metric has not learned from: on its
-    own training pairs the threshold comes out too small.
+    They are if their distance is at most ``threshold_``, which :meth:`calibrate` finds on known
+    pairs. Use pairs that the metric has not learned from, or it comes out too small.
 
     Parameters
     ----------
@@ -36,12 +36,10 @@ class PairVerifier(BaseEstimator):
         scikit-learn clones the verifier, pass ``FrozenEstimator(metric)``.
     criterion : {'accuracy', 'f_beta', 'max_tpr', 'max_tnr'}, default='accuracy'
         What the threshold is best for. 'f_beta' gives recall beta times the weight of precision.
-        'max_tpr' recognizes as many same pairs as possible while it still separates at least
-        ``min_rate`` of the different ones. 'max_tnr' is the other way round.
-    beta : float, default=1.0
-        For 'f_beta'.
-    min_rate : float, default=0.95
-        For 'max_tpr' and 'max_tnr'.
+        'max_tpr' recognizes as many same pairs as it can while at least ``min_rate`` of the
+        different ones are told apart; 'max_tnr' is the other way round.
+    beta, min_rate : float, default=1.0 and 0.95
+        For 'f_beta'; for 'max_tpr' and 'max_tnr'.
     calibration : {'logistic', 'isotonic'}, default='logistic'
         How probabilities depend on the distance: by Platt's curve, or by any falling steps, which
         need a thousand pairs or more.
@@ -69,9 +67,6 @@ class PairVerifier(BaseEstimator):
     >>> verifier = PairVerifier(metric).calibrate(known, X[1::3])
     >>> verifier.predict_pairs([[0, 1], [0, 58]], X[2::3])
     array([ True, False])
-    >>> new = Pairs.from_labels(y[2::3])
-    >>> verifier.score_pairs(new, X[2::3]) > 0.9
-    True
     """
 
     def __init__(
@@ -149,7 +144,7 @@ class PairVerifier(BaseEstimator):
         ndarray of shape (n_pairs,)
             ``threshold_ - distance``: not negative where the two are taken for the same.
         """
-        self._check_calibrated()
+        check_is_fitted(self, msg=_UNCALIBRATED)
         return self.threshold_ - distances_of(self.metric, pairs, X)
 
     def predict_pairs(self, pairs: Any, X: Any = None) -> np.ndarray:
@@ -180,7 +175,7 @@ class PairVerifier(BaseEstimator):
         ndarray of shape (n_pairs, 2)
             Right where the same are as frequent as among the calibration pairs.
         """
-        self._check_calibrated()
+        check_is_fitted(self, msg=_UNCALIBRATED)
         distances = distances_of(self.metric, pairs, X)
         if isinstance(self.calibrator_, IsotonicRegression):
             same = self.calibrator_.predict(distances)
@@ -213,22 +208,11 @@ class PairVerifier(BaseEstimator):
         tags.target_tags.required = True
         return tags
 
-    def _check_calibrated(self) -> None:
-        if not hasattr(self, "threshold_"):
-            raise NotFittedError("Got no threshold yet: call calibrate with pairs that are known.")
-
     def _check_parameters(self) -> None:
-        for name, words in (("criterion", CRITERIA), ("calibration", ("logistic", "isotonic"))):
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in words:
-                raise ValueError(f"Got {name}={value!r}, but expected one of {', '.join(words)}.")
-        for name, low, high in (("beta", 1e-100, 1e100), ("min_rate", 0, 1)):
-            value = getattr(self, name)
-            number = isinstance(value, Real) and not isinstance(value, bool)
-            if not number or not low <= value <= high:
-                raise ValueError(
-                    f"Got {name}={value!r}, but expected a number from {low:g} to {high:g}."
-                )
+        check_choice(self, "criterion", CRITERIA)
+        check_choice(self, "calibration", ("logistic", "isotonic"))
+        check_number(self, "beta", Real, low=1e-100, high=1e100)
+        check_number(self, "min_rate", Real, low=0, high=1)
 
 
 def best_threshold(
@@ -277,12 +261,7 @@ def halfway(lengths: np.ndarray, cut: int) -> float:
 def distances_of(metric: Any, pairs: Any, X: Any = None) -> np.ndarray:
     """Learned distances of pairs, each point embedded once and blocks of pairs in memory."""
     if isinstance(pairs, Pairs):
-        n = 0 if X is None else _num_samples(X)
-        if n != pairs.n_samples:
-            raise ValueError(
-                f"Got pairs of n_samples={pairs.n_samples} points beside {n} rows of X, but "
-                "expected the X that they number."
-            )
+        check_length(0 if X is None else _num_samples(X), pairs.n_samples)
         pairs = pairs.rows
     if hasattr(metric, "pair_distance"):
         return _finite(to_numpy(metric.pair_distance(pairs, X)))

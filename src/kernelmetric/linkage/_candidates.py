@@ -17,10 +17,8 @@ def candidate_pairs(left: Any, right: Any = None, rules: Sequence[Any] | None = 
 
     Parameters
     ----------
-    left : DataFrame or list of dict
-        Records.
-    right : DataFrame or list of dict, default=None
-        Records of another table; None looks for pairs inside ``left``.
+    left, right : DataFrame or list of dict
+        Records of two tables; without ``right``, pairs are inside ``left``.
     rules : sequence, default=None
         :class:`EqualKeys`, :class:`SortedNeighborhood`, :class:`NearestText`,
         :class:`NearestPoints`, or anything with ``pairs(left, right)``. None means

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import map_rows
+from kernelmetric.graphs import check_rows
 from kernelmetric.linkage._fields import as_tables, column_of, is_whole, texts_of
 
 KINDS = ("text", "long_text", "code", "date", "number", "category")
@@ -38,8 +39,7 @@ class RecordComparison:
     category      1 where equal, else 0
     ============  ===========================================================================
 
-    Letters are compared in small, without blanks around them; of a text the first 1,000. The
-    distances of texts are those of rapidfuzz.
+    Letters are compared in small, without blanks around them; of a text the first 1,000.
 
     Parameters
     ----------
@@ -128,10 +128,8 @@ class RecordComparison:
 
         Parameters
         ----------
-        left, right : DataFrame or list of dict
-            The tables; ``right`` None for one.
-        pairs : array-like of shape (n_pairs, 2)
-            Row numbers.
+        left, right, pairs : DataFrame or list of dict, and array-like
+            As in :meth:`similarities`.
 
         Returns
         -------
@@ -171,20 +169,14 @@ class RecordComparison:
 
 def checked_pairs(pairs: Any, n_left: int, n_right: int) -> np.ndarray:
     """Row numbers of two tables, refused where they are outside."""
-    array = np.asarray(pairs)
-    if array.size == 0:
-        return np.empty((0, 2), dtype=np.intp)
-    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+    rows = check_rows(pairs, "given", max(n_left, n_right))
+    largest = rows.max(axis=0, initial=-1)
+    if np.any(largest >= (n_left, n_right)):
         raise ValueError(
-            f"Got pairs of shape {array.shape} and dtype {array.dtype}, but expected row numbers "
-            "of shape (n_pairs, 2)."
+            f"Got the row numbers {largest.tolist()} at most, but expected 0 to {n_left - 1} on "
+            f"the left and 0 to {n_right - 1} on the right."
         )
-    if array.min() < 0 or np.any(array.max(axis=0) >= (n_left, n_right)):
-        raise ValueError(
-            f"Got the row numbers {array.max(axis=0).tolist()} at most and {array.min()} at least, "
-            f"but expected 0 to {n_left - 1} on the left and 0 to {n_right - 1} on the right."
-        )
-    return array.astype(np.intp)
+    return rows
 
 
 def _tables(left: Any, right: Any) -> tuple[Any, Any]:

@@ -1,8 +1,8 @@
 """What agreement of a field is worth: Fellegi and Sunter's weights, and their logistic correction.
 
-``agreement`` learns how frequent levels of agreement are among matches and among the others,
-without labels where there are none. ``corrected`` learns from labelled pairs how far to trust each
-field, and from many of them what fields say together.
+How frequent levels of agreement are among matches and among the others is learned without labels
+where there are none. Labelled pairs teach how far to trust each field, and many of them what fields
+say together.
 """
 
 from __future__ import annotations
@@ -28,15 +28,8 @@ _LANDMARKS, _GAMMA = 200, 1.0  # fields are alike from 0 to 1
 # Precisions of the weights around what evidence alone says: of the constant, of the trust in all
 # evidence, of the trust in a field, of how alike a field is, and of the kernel expansion. Labels
 # fewer than the constant's precision move it little: ten must not do harm.
-_PRECISION = {"constant": 3.0, "scale": 4.0, "field": 10.0, "alike": 1.0, "kernel": 0.1}
-
-
-class Frequencies(NamedTuple):
-    """How frequent levels are among matches (m) and others (u), each (n_fields, n_levels)."""
-
-    m: np.ndarray
-    u: np.ndarray
-    match_share: float
+_PRECISION = (3.0, 4.0, 10.0, 1.0, 0.1)
+_START = (0.0, 1.0, 0.0, 0.0, 0.0)  # what evidence alone says
 
 
 @dataclass(frozen=True)
@@ -46,11 +39,6 @@ class Agreement:
     weights: np.ndarray
     constant: float  # where as many candidates match as do not
     match_share: float  # of the candidates
-
-    def evidence(self, levels: np.ndarray) -> np.ndarray:
-        """The weight of every field of every pair; 0 where it is missing."""
-        table = np.column_stack([self.weights, np.zeros(len(self.weights))])
-        return np.take_along_axis(table, levels.T, axis=1).T  # level -1 is the last column
 
 
 @dataclass(frozen=True)
@@ -76,7 +64,7 @@ class MatchModel:
 
     def odds(self, S: np.ndarray) -> np.ndarray:
         """The log odds of a match where as many pairs match as do not."""
-        evidence = self.agreement.evidence(levels_of(S))
+        evidence = evidence_of(self.agreement.weights, levels_of(S))
         odds = self.constant + evidence @ self.weights
         odds += _filled(S, self.doubt.alike) @ self.alike_weights
         if self.space is not None:
@@ -88,37 +76,70 @@ class MatchModel:
         return expit(self.odds(S) + logit(self.match_share))
 
 
-def learn(
-    S: np.ndarray,
-    S_known: np.ndarray,
-    same: np.ndarray,
-    begin: float,
-    share: float | None = None,
-    *,
-    by_kind: bool = True,
-    S_random: np.ndarray | None = None,
-    candidate_share: float = 1.0,
-) -> MatchModel:
-    """Frequencies from candidates S and pairs drawn from all, weights from labelled pairs."""
-    found = agreement(
-        levels_of(S), levels_of(S_known), same, begin, share,
-        None if S_random is None else levels_of(S_random), candidate_share,
-    )  # fmt: skip
-    model = _with_weights(found, _doubt(found, S), S_known, same, by_kind)
-    if share is not None or not len(same):
+class Found(NamedTuple):
+    """Candidates of tables, compared: all that is needed to learn, with other labels again."""
+
+    S: np.ndarray
+    begin: float  # the share of matches to begin with
+    S_random: np.ndarray | None = None  # of pairs that stand for all
+    candidate_share: float = 1.0  # of all pairs
+    comparison: Any = None
+    candidates: Any = None
+    step: int = 1  # every so many of them are in S
+
+    def learn(
+        self,
+        S_known: np.ndarray,
+        same: np.ndarray,
+        share: float | None = None,
+        *,
+        by_kind: bool = True,
+    ) -> MatchModel:
+        """What labelled pairs that are so alike teach beside the candidates."""
+        found = self._agreement(levels_of(S_known), same, share)
+        model = _with_weights(found, _doubt(found, self.S), S_known, same, by_kind)
+        if share is not None or not len(same):
+            return model
+        if not by_kind:
+            matching = float(np.clip(np.mean(model.probability(self.S)), _LEAST, 1 - _LEAST))
+            moved = logit(found.match_share) - logit(matching)
+            return replace(model, match_share=matching, constant=float(model.constant + moved))
+        if len(same) >= _MANY:
+            # What the labels taught tells matches apart better, and so counts them better.
+            return replace(model, match_share=_share_of(model.odds(self.S), found.match_share))
         return model
-    if not by_kind:
-        matching = float(np.clip(np.mean(model.probability(S)), _LEAST, 1 - _LEAST))
-        moved = logit(found.match_share) - logit(matching)
-        return replace(model, match_share=matching, constant=float(model.constant + moved))
-    if len(same) >= _MANY:
-        # What the labels taught tells matches apart better, and so counts them better.
-        return replace(model, match_share=_share_of(model.odds(S), found.match_share))
-    return model
+
+    def _agreement(self, labelled: np.ndarray, same: np.ndarray, share: float | None) -> Agreement:
+        """What each level of agreement is worth: a mean of two opinions.
+
+        One takes the candidates as they are, and misses records with many slips. The other compares
+        with pairs drawn from all, and takes a family at one address for one person: it counts the
+        less the more matches it sees beyond the first.
+        """
+        # Most candidates have the levels of others: each combination is looked at once.
+        patterns, counts = np.unique(levels_of(self.S), axis=0, return_counts=True)
+        opinions: list[tuple[np.ndarray | None, float]] = [(None, 1.0)]
+        if self.S_random is not None:
+            u = _normalized(_SMOOTH + _frequencies(levels_of(self.S_random)))
+            # Of one field the first has no single solution.
+            opinions = [*opinions, (u, self.candidate_share)][patterns.shape[1] == 1 :]
+        found = [
+            frequencies(patterns, counts, labelled, same, self.begin, share, u, part)
+            for u, part in opinions
+        ]
+        (m, u, near), (m_far, u_far, far) = found[0], found[-1]
+        trust = min(1.0, near / far) ** 2
+        weights = (1 - trust) * np.log(m / u) + trust * np.log(m_far / u_far)
+        constant = float((1 - trust) * logit(near) + trust * logit(opinions[-1][1] * far))
+        matching = np.average(
+            expit(constant + evidence_of(weights, patterns).sum(axis=1)), weights=counts
+        )
+        matching = float(np.clip(matching, _LEAST, 1 - _LEAST))
+        return Agreement(weights, constant - logit(matching), matching if share is None else share)
 
 
 def _doubt(found: Agreement, S: np.ndarray) -> Doubt:
-    evidence, there = found.evidence(levels_of(S)), np.isfinite(S)
+    evidence, there = evidence_of(found.weights, levels_of(S)), np.isfinite(S)
     p = expit(evidence.sum(axis=1) + found.constant + logit(found.match_share))
     doubt = np.maximum(p * (1 - p), 1e-12)
     known = np.maximum(doubt @ there, 1e-300)  # of a field that is always missing nothing
@@ -130,7 +151,7 @@ def _with_weights(
 ) -> MatchModel:
     """The model whose weights labelled pairs have moved; gathered by kind, not its constant."""
     points = pair_points(S, doubt.alike)
-    evidence = found.evidence(levels_of(S))
+    evidence = evidence_of(found.weights, levels_of(S))
     space, Z = None, np.empty((len(S), 0))
     distinct = np.unique(points, axis=0)
     if len(same) >= _MANY and len(distinct) > 2:
@@ -141,11 +162,12 @@ def _with_weights(
     if by_kind:  # labelled pairs have a share of matches of their own
         offset = float(logit((same.sum() + 0.5) / (len(same) + 1))) - share
     constant = found.constant + share
-    total, alike = evidence.sum(axis=1) + constant, _filled(S, doubt.alike)
-    b, scale, w, v, g = corrected(total, evidence - doubt.evidence, alike, Z, same, offset)
-    b += scale * constant - w @ doubt.evidence - share
+    total = evidence.sum(axis=1, keepdims=True) + constant
+    parts = [np.ones_like(total), total, evidence - doubt.evidence, _filled(S, doubt.alike), Z]
+    b, scale, w, v, g = _corrected(parts, same, offset)
+    moved = float((b + scale * constant)[0] - w @ doubt.evidence - share)
     expansion = (space, g) if space is not None else ()
-    return MatchModel(found, doubt, found.match_share, float(b), scale + w, v, *expansion)
+    return MatchModel(found, doubt, found.match_share, moved, scale + w, v, *expansion)
 
 
 def _share_of(odds: np.ndarray, share: float) -> float:
@@ -167,46 +189,17 @@ def pair_points(S: np.ndarray, middle: Any) -> np.ndarray:
     return np.hstack([_filled(S, middle), 0.5 * np.isnan(S)])
 
 
+def evidence_of(weights: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """The weight of every field of every pair; 0 where it is missing."""
+    table = np.column_stack([weights, np.zeros(len(weights))])
+    return np.take_along_axis(table, levels.T, axis=1).T  # level -1 is the last column
+
+
 def levels_of(S: np.ndarray) -> np.ndarray:
     """Levels of agreement from 0, -1 where a side is missing."""
     levels = np.searchsorted(CUTS, S.ravel(), side="right").reshape(S.shape).astype(np.int8)
     levels[np.isnan(S)] = -1
     return levels
-
-
-def agreement(
-    levels: np.ndarray,
-    labelled: np.ndarray,
-    same: np.ndarray,
-    begin: float,
-    share: float | None = None,
-    random: np.ndarray | None = None,
-    candidate_share: float = 1.0,
-) -> Agreement:
-    """What each level of agreement is worth: a mean of two opinions.
-
-    One takes the candidates as they are, and misses records with many slips. The other compares
-    with pairs drawn from all, and takes a family at one address for one person: it counts the less
-    the more matches it sees beyond the first.
-    """
-    # Most candidates have the levels of others: each combination is looked at once.
-    patterns, counts = np.unique(levels, axis=0, return_counts=True)
-    opinions = []
-    kinds = [(None, 1.0), (random, candidate_share)][: 1 if random is None else 2]
-    if levels.shape[1] == 1:  # then the first has no single solution
-        kinds = kinds[-1:]
-    for others, part in kinds:
-        u = None if others is None else _normalized(_SMOOTH + _frequencies(others))
-        found = frequencies(patterns, counts, labelled, same, begin, share, u, part)
-        opinions.append((np.log(found.m / found.u), part, found.match_share))
-    (weights, _, near), (others_weights, part, far) = opinions[0], opinions[-1]
-    trust = min(1.0, near / far) ** 2
-    weights = (1 - trust) * weights + trust * others_weights
-    constant = float((1 - trust) * logit(near) + trust * logit(part * far))
-    evidence = Agreement(weights, 0.0, 0.5).evidence(patterns).sum(axis=1)
-    matching = np.average(expit(constant + evidence), weights=counts)
-    matching = float(np.clip(matching, _LEAST, 1 - _LEAST))
-    return Agreement(weights, constant - logit(matching), matching if share is None else share)
 
 
 def frequencies(
@@ -218,10 +211,11 @@ def frequencies(
     share: float | None = None,
     u: np.ndarray | None = None,
     part: float = 1.0,
-) -> Frequencies:
-    """Expectation maximisation for the mixture of matches and others; labels are held fixed.
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """How frequent levels are among matches and among others, and the share of matches.
 
-    With ``u``, the frequencies among others are known, and ``part`` of the population are patterns.
+    Expectation maximisation for the mixture of the two, labels held fixed. With ``u``, the
+    frequencies among others are known, and ``part`` of the population are patterns.
     Winkler, "Using the EM algorithm for weight computation in the Fellegi-Sunter model", 1988.
     """
     known_m = _frequencies(labelled, same.astype(float))
@@ -232,7 +226,7 @@ def frequencies(
         u = _normalized(_SMOOTH + _frequencies(patterns, counts.astype(float)))
     now = begin if share is None else share
     for _ in range(_MAX_ITER):
-        odds = Agreement(np.log(m / u), 0.0, 0.5).evidence(patterns).sum(axis=1)
+        odds = evidence_of(np.log(m / u), patterns).sum(axis=1)
         p = expit(odds + logit(part * now))
         before = m, now
         m = _normalized(_SMOOTH + known_m + _frequencies(patterns, counts * p))
@@ -242,27 +236,16 @@ def frequencies(
             now = float(np.clip(np.average(p, weights=counts), _LEAST, 1 - _LEAST))
         if np.max(np.abs(m - before[0])) + abs(now - before[1]) < _TOL:
             break
-    return Frequencies(m, u, now)
+    return m, u, now
 
 
-def corrected(
-    total: np.ndarray,
-    evidence: np.ndarray,
-    alike: np.ndarray,
-    Z: np.ndarray,
-    same: np.ndarray,
-    offset: float,
-) -> tuple[float, float, np.ndarray, np.ndarray, np.ndarray]:
-    """Logistic regression on labelled pairs that begins at what the evidence says.
+def _corrected(parts: list[np.ndarray], same: np.ndarray, offset: float) -> list[np.ndarray]:
+    """Weights of parts, by a logistic regression on labels that begins at what evidence says.
 
-    ``total`` are log odds by evidence alone, ``offset`` those by which matches were labelled more.
-    Returns constant, trust in all evidence, weights of evidence, similarities and coordinates Z.
+    ``offset`` are the log odds by which matches were labelled more.
     """
-    n_fields = evidence.shape[1]
-    A = np.column_stack([np.ones(len(same)), total, evidence, alike, Z])
-    start = np.zeros(A.shape[1])
-    start[1] = 1.0
-    precision = np.repeat(list(_PRECISION.values()), [1, 1, n_fields, n_fields, Z.shape[1]])
+    A, sizes = np.hstack(parts), [part.shape[1] for part in parts]
+    start, precision = np.repeat(_START, sizes), np.repeat(_PRECISION, sizes)
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
         z, moved = A @ theta + offset, theta - start
@@ -272,8 +255,7 @@ def corrected(
     theta = start
     if len(same):
         theta = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000}).x
-    (b, scale), w, v, g = np.split(theta, [2, 2 + n_fields, 2 + 2 * n_fields])
-    return float(b), float(scale), w, v, g
+    return np.split(theta, np.cumsum(sizes)[:-1])
 
 
 def _frequencies(levels: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:

@@ -34,10 +34,8 @@ class LabellingSession:
 
     Parameters
     ----------
-    left : DataFrame or list of dict
-        Records.
-    right : DataFrame or list of dict, default=None
-        Records of the other table; None looks for copies inside ``left``.
+    left, right : DataFrame or list of dict
+        Records of two tables; without ``right``, copies inside ``left`` are looked for.
     linker : RecordLinker, default=None
         How records are compared and candidates found; it is not changed.
     random_state : int, RandomState instance or None, default=0

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import check_is_fitted
@@ -16,9 +15,9 @@ from kernelmetric.compute import map_rows, warn
 from kernelmetric.graphs import Pairs
 from kernelmetric.linkage._candidates import candidate_pairs
 from kernelmetric.linkage._comparisons import RecordComparison, checked_pairs
-from kernelmetric.linkage._evidence import CUTS, LEVELS, MatchModel, learn
+from kernelmetric.linkage._evidence import CUTS, LEVELS, Found
 from kernelmetric.linkage._fields import as_tables
-from kernelmetric.linkage._links import Links, link
+from kernelmetric.linkage._links import Links, connected, link
 
 _MOST_UNLABELLED = 200_000  # candidates that frequencies are learned from, evenly spread
 _MOST_IN_FOLDS = 20_000  # of these, where labels are held out
@@ -32,19 +31,14 @@ class RecordLinker(BaseEstimator):
     r"""Finds the records of two tables, or of one, that mean the same.
 
     Candidates are compared field by field. How often fields agree among matches and among other
-    pairs is learned without labels (Fellegi and Sunter's model, by EM, beside other candidates and
-    beside random pairs: a mean of the two); the log odds of a match are
+    pairs is learned without labels, by Fellegi and Sunter's model. The log odds of a match are
 
     .. math:: b + \sum_f w_f \log \frac{m_f}{u_f} + \sum_f v_f s_f + g(s),
 
     with m and u these frequencies at the field's level of agreement and s how alike the fields
     are. Without labels w = 1, v = 0 and g = 0. Labelled pairs move w, v and b away from there,
-    against a penalty; from 50 of them on g is a kernel expansion (RBF) and learns which fields
-    must agree together.
-
-    Of one field alone, u is taken from pairs inside each of the two tables, which are of different
-    records; inside one table, as many equal pairs as there are records may be copies. Where no
-    candidate reaches a probability of 0.5 a warning says so.
+    against a penalty; from 50 of them on, a kernel expansion g learns which fields must agree
+    together. Where no candidate reaches a probability of 0.5 a warning says so.
 
     Parameters
     ----------
@@ -111,10 +105,8 @@ class RecordLinker(BaseEstimator):
 
         Parameters
         ----------
-        left : DataFrame or list of dict
-            Records.
-        right : DataFrame or list of dict, default=None
-            Records of the other table; None looks for copies inside ``left``.
+        left, right : DataFrame or list of dict
+            Records of two tables; without ``right``, copies inside ``left`` are looked for.
         pairs : array-like of shape (n_labelled, 2) or Pairs, default=None
             Pairs that are known; they need not be candidates. None learns without labels.
         same : array-like of shape (n_labelled,), default=None
@@ -143,10 +135,8 @@ class RecordLinker(BaseEstimator):
         self.match_share_ = model.match_share
         self.labelled_pairs_, self.labelled_same_ = known, same
         fewer = found._replace(S=found.S[:: -(-len(found.S) // _MOST_IN_FOLDS)])
-        self.labelled_probability_ = _cross_fitted(
-            lambda S, same: fewer.learn(S, same, self.match_share, by_kind=by_kind),
-            S_known, same, known, two=right is not None,
-        )  # fmt: skip
+        learned = partial(fewer.learn, share=self.match_share, by_kind=by_kind)
+        self.labelled_probability_ = _cross_fitted(learned, S_known, same, known, right is not None)
         self.n_left_, self.n_right_ = len(left), None if right is None else len(right)
         if found.step == 1:
             self.probability_ = model.probability(found.S)
@@ -243,27 +233,6 @@ class RecordLinker(BaseEstimator):
         return map_rows(of, len(pairs), 60.0 * len(self.comparison_.fields_), most=_AT_ONCE)
 
 
-class Found(NamedTuple):
-    """Candidates of tables, compared: all that is needed to learn, with other labels again."""
-
-    comparison: RecordComparison
-    candidates: np.ndarray
-    step: int  # every so many of them are in S
-    S: np.ndarray
-    S_random: np.ndarray
-    begin: float
-    candidate_share: float
-
-    def learn(
-        self, S_known: np.ndarray, same: np.ndarray, share: float | None, *, by_kind: bool
-    ) -> MatchModel:
-        """What labelled pairs that are so alike teach beside the candidates."""
-        return learn(
-            self.S, S_known, same, self.begin, share, by_kind=by_kind, S_random=self.S_random,
-            candidate_share=self.candidate_share,
-        )  # fmt: skip
-
-
 def found_candidates(left: Any, right: Any, comparison: Any, rules: Any) -> Found:
     """Candidates of tables, and how alike their fields are."""
     comparison = RecordComparison((comparison or RecordComparison()).kinds).fit(left, right)
@@ -278,7 +247,7 @@ def found_candidates(left: Any, right: Any, comparison: Any, rules: Any) -> Foun
         S_random = _of_others(comparison, left, right)
     else:
         S_random = comparison.similarities(left, right, drawn)
-    return Found(comparison, candidates, step, S, S_random, begin, len(candidates) / n_all)
+    return Found(S, begin, S_random, len(candidates) / n_all, comparison, candidates, step)
 
 
 def _of_others(comparison: RecordComparison, left: Any, right: Any) -> np.ndarray:
@@ -346,20 +315,13 @@ def _labelled(pairs: Any, same: Any, left: Any, right: Any) -> tuple[np.ndarray,
 
 
 def _cross_fitted(
-    learned: Callable[[np.ndarray, np.ndarray], MatchModel],
-    S: np.ndarray,
-    same: np.ndarray,
-    pairs: np.ndarray,
-    *,
-    two: bool,
+    learned: Callable, S: np.ndarray, same: np.ndarray, pairs: np.ndarray, two: bool
 ) -> np.ndarray | None:
     """For each labelled pair a probability that neither it nor its records' pairs have taught."""
     if min(same.sum(), (~same).sum()) < _FEWEST_OF_A_KIND:
         return None
     rows = pairs + np.array([0, pairs[:, 0].max() + 1 if two else 0])
-    n = int(rows.max()) + 1
-    graph = sparse.coo_array((np.ones(len(rows)), tuple(rows.T)), shape=(n, n)).tocsr()
-    groups = connected_components(graph, directed=False)[1][rows[:, 0]]
+    groups = connected(int(rows.max()) + 1, rows)[rows[:, 0]]
     if len(np.unique(groups)) < _FOLDS:
         return None
     p = np.empty(len(same))

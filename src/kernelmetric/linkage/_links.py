@@ -22,18 +22,12 @@ class Links:
 
     Parameters
     ----------
-    pairs : ndarray of shape (n_links, 2)
-        Row numbers.
-    probability : ndarray of shape (n_links,)
-        Of each that it is a match.
-    others : ndarray of shape (n_others, 2)
-        Candidates that were not linked.
-    other_probability : ndarray of shape (n_others,)
-        Their probabilities.
-    n_left : int
-        Records of the left table.
-    n_right : int or None
-        Records of the right table; None where links are inside one.
+    pairs, probability : ndarray of shape (n_links, 2) and (n_links,)
+        Row numbers, and of each pair the probability that it is a match.
+    others, other_probability : ndarray of shape (n_others, 2) and (n_others,)
+        Candidates that were not linked, and their probabilities.
+    n_left, n_right : int
+        Records of the tables; ``n_right`` is None where links are inside one.
     threshold : float
         The least probability of a link.
     """
@@ -55,9 +49,8 @@ class Links:
         Parameters
         ----------
         method : {"components", "correlation"}, default="components"
-            "components": whatever links connect; one wrong link joins two clusters.
-            "correlation": clusters that agree best with the log odds of all compared pairs; a
-            link that many pairs contradict is cut.
+            Whatever links connect; or clusters that agree best with the log odds of all compared
+            pairs, where a link that many pairs contradict is cut.
 
         Returns
         -------
@@ -74,8 +67,7 @@ class Links:
             gains = _log_odds(p) - _log_odds(self.threshold)
             codes = correlation_clusters(n, np.concatenate([rows, others]), gains)
         else:
-            graph = sparse.coo_array((np.ones(len(rows)), tuple(rows.T)), shape=(n, n))
-            codes = connected_components(graph.tocsr(), directed=False)[1]
+            codes = connected(n, rows)
         cut = codes[rows[:, 0]] != codes[rows[:, 1]]
         doubts = np.argsort(-self.probability[cut], kind="stable")
         inside = codes[others[:, 0]] == codes[others[:, 1]]
@@ -134,18 +126,14 @@ class Clusters:
     ----------
     codes : ndarray of shape (n_records,)
         The cluster of every record, those of the right table after those of the left.
-    violations : ndarray of shape (n_violations, 2)
+    violations, violation_probability : ndarray of shape (n, 2) and (n,)
         Row numbers of pairs inside a cluster that were compared and not linked, the least likely
-        first: one of the links around them is wrong, or they were wrongly left out.
-    violation_probability : ndarray of shape (n_violations,)
-        Their probabilities.
+        first, and their probabilities.
     n_unseen : int
         How many pairs inside clusters were never compared.
-    cut : ndarray of shape (n_cut, 2)
-        Row numbers of links between clusters, which other pairs contradict, the likeliest first.
-        Connected components have none.
-    cut_probability : ndarray of shape (n_cut,)
-        Their probabilities.
+    cut, cut_probability : ndarray of shape (n_cut, 2) and (n_cut,)
+        Row numbers of links between clusters, which other pairs contradict, the likeliest first,
+        and their probabilities.
     """
 
     codes: np.ndarray
@@ -173,18 +161,14 @@ def link(
                 "Got one_to_one=True for one table, but expected two: inside a table take clusters."
             )
         chosen = np.flatnonzero(accepted)
-        accepted[chosen] = one_to_one_choice(
-            pairs[chosen], probability[chosen], n_left, n_right, threshold
-        )
+        accepted[chosen] = one_to_one_choice(pairs[chosen], probability[chosen], threshold)
     return Links(
         pairs[accepted], probability[accepted], pairs[~accepted], probability[~accepted],
         n_left, n_right, threshold,
     )  # fmt: skip
 
 
-def one_to_one_choice(
-    pairs: np.ndarray, probability: np.ndarray, n_left: int, n_right: int, threshold: float
-) -> np.ndarray:
+def one_to_one_choice(pairs: np.ndarray, probability: np.ndarray, threshold: float) -> np.ndarray:
     """Which pairs to keep so that no record is in two, and their log odds are the most together."""
     if not len(pairs):
         return np.zeros(0, dtype=bool)
@@ -201,6 +185,12 @@ def one_to_one_choice(
     partner = np.empty(n, dtype=np.intp)
     partner[of_row] = of_column
     return partner[rows] == columns
+
+
+def connected(n: int, pairs: np.ndarray) -> np.ndarray:
+    """The component of each of n records that pairs connect."""
+    graph = sparse.coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(n, n))
+    return connected_components(graph.tocsr(), directed=False)[1]
 
 
 def _log_odds(p: Any) -> Any:
@@ -228,8 +218,7 @@ def _joined(n: int, near: dict[int, dict[int, float]]) -> list[int]:
     between = {i: dict(others) for i, others in near.items()}
     members = {i: [i] for i in between}
     # Equal gains are joined in the order of the records, so that the result is repeatable.
-    queue = [(-g, i, j) for i, others in between.items() for j, g in others.items() if i < j < n]
-    queue = [entry for entry in queue if entry[0] < 0]
+    queue = [(-g, i, j) for i, near_i in near.items() for j, g in near_i.items() if i < j and g > 0]
     heapq.heapify(queue)
     while queue:
         gain, i, j = heapq.heappop(queue)

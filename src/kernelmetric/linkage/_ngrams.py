@@ -1,8 +1,7 @@
 """Texts as unit vectors of their n-grams, block by block, and which of them are nearest.
 
 N-grams are taken inside words, which have a space on both sides; a word shorter than they are is
-one piece. Each is a number whose digits are its letters; of one of more than 64 bits (pieces of
-five among more than 7130 different letters) the last 64 are kept, a hash.
+one piece. Each is known by a hash of 64 bits.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from kernelmetric.compute import over_rows
 
 _BLOCK = 2**20  # letters: few blocks, as each is looked up among all n-grams
 _LETTER_BYTES = 400.0  # what the pieces that begin at a letter take, all arrays together
-_RIGHT = 2**17  # records of the right table at a time: a row of products stays in the cache
+_BASE = np.uint64(0x9E3779B97F4A7C15)  # of the hashes; odd, so that no letter is lost
 _PARTS = 4  # for each neighbour that is looked for, of a row of products
 
 
@@ -26,17 +25,8 @@ class TextWeights:
 
     def __init__(self, lines: list[str], sizes: range, most: int):
         self.sizes = sizes
-        there = np.zeros(0x110000, dtype=bool)  # which letters
-        there[ord(" ")] = True
-
-        def look(texts: list[str]) -> None:
-            there[_code_points("".join(texts))] = True
-
-        _over_texts(look, lines)
-        self._digits = np.cumsum(there, dtype=np.uint64)
-        self._base = np.uint64(there.sum() + 1 | 1)  # odd, so that of a hash no letter is lost
         self._codes, counts = self._texts_of_each(lines)
-        used = (counts > 0) & (counts <= most)
+        used = counts <= most
         if not used.any():
             raise ValueError(
                 f"Got no n-gram that at most most={most} of {len(lines)} records have: raise most."
@@ -64,46 +54,38 @@ class TextWeights:
         return csr_array((weights, columns[kept], starts), shape)
 
     def _texts_of_each(self, lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        """All n-grams in the order of their numbers, and how many texts have each."""
-        known, counts = np.zeros(1, dtype=np.uint64), np.zeros(1, dtype=np.int64)  # 0 is none
+        """The hashes of all n-grams, ascending, and how many texts have each."""
+        known, counts = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
         new: list[tuple[np.ndarray, np.ndarray]] = []
-
-        def merge() -> None:
-            nonlocal known, counts, new
-            codes, numbers = map(np.concatenate, zip((known, counts), *new, strict=True))
-            known, inverse = np.unique(codes, return_inverse=True)
-            counts = np.bincount(inverse, numbers, len(known)).astype(np.int64)
-            new = []
 
         def count(texts: list[str]) -> None:
             codes, C = self._counted(texts)
-            numbers = np.bincount(C.indices, minlength=len(codes))
-            place = np.searchsorted(known, codes, side="right") - 1
-            old = known[place] == codes
-            counts[place[old]] += numbers[old]
-            new.append((codes[~old], numbers[~old]))
-            if 4 * sum(len(codes) for codes, _ in new) > len(known):
+            new.append((codes, np.bincount(C.indices, minlength=len(codes))))
+            if sum(len(codes) for codes, _ in new) > len(known):
                 merge()
+
+        def merge() -> None:
+            nonlocal known, counts
+            codes, numbers = map(np.concatenate, zip((known, counts), *new, strict=True))
+            known, inverse = np.unique(codes, return_inverse=True)
+            counts = np.bincount(inverse, numbers, len(known)).astype(np.int64)
+            new.clear()
 
         _over_texts(count, lines)
         merge()
         return known, counts
 
     def _counted(self, texts: list[str]) -> tuple[np.ndarray, Any]:
-        """The n-grams of a block in the order of their numbers, and how often texts have each."""
+        """The n-grams of a block, and how often texts have each."""
         import pandas as pd
 
         rows, pieces = self._pieces(texts)
         found, codes = pd.factorize(pieces)
-        order = np.argsort(codes)
-        rank = np.empty(len(codes), dtype=np.int32)
-        rank[order] = np.arange(len(codes), dtype=np.int32)
-        ones = np.ones(len(rows), dtype=np.float32)
-        C = coo_array((ones, (rows, rank[found])), shape=(len(texts), len(codes))).tocsr()
-        return codes[order], C
+        ones, at = np.ones(len(rows), dtype=np.float32), (rows, found.astype(np.int32))
+        return codes, coo_array((ones, at), shape=(len(texts), len(codes))).tocsr()
 
     def _pieces(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        """The text and the number of every n-gram."""
+        """The text and the hash of every n-gram."""
         # Every word with two spaces of its own: a position is in exactly one padded word.
         joined = " ".join(filter(None, texts)).replace(" ", "  ")
         points = _code_points(f" {joined} " if joined else "")
@@ -112,12 +94,11 @@ class TextWeights:
         left = ends - np.arange(len(ends), dtype=np.int32) + 1  # letters to the end of the word
         lengths = [len(text) + text.count(" ") + 2 if text else 0 for text in texts]
         rows = np.repeat(np.arange(len(texts), dtype=np.int32), np.array(lengths, dtype=np.intp))
-        letters = self._digits[points]
-        codes = letters
+        codes = letters = points.astype(np.uint64)
         parts: list[tuple[np.ndarray, np.ndarray]] = []
         for size in range(1, self.sizes.stop):
             if size > 1:
-                codes = codes[:-1] * self._base + letters[size - 1 :]
+                codes = codes[:-1] * _BASE + letters[size - 1 :]
             room = left[: len(codes)]
             if size in self.sizes:
                 at = np.flatnonzero(room >= size)
@@ -133,13 +114,11 @@ def most_alike(Q: Any, X: Any, n_neighbors: int, *, one: bool) -> np.ndarray:
     """Pairs of every row of Q and the rows of X with the largest positive products, not itself."""
     if Q.nnz == 0 or X.nnz == 0:
         return np.empty((0, 2), dtype=np.intp)
-    parts = [(start, X[start : start + _RIGHT].T.tocsr()) for start in range(0, X.shape[0], _RIGHT)]
-    pieces = Q.sign()  # no row has more products than its n-grams have records
-    most = max(float((pieces @ np.diff(XT.indptr)).max()) for _, XT in parts)
+    XT = X.T.tocsr()
+    most = float((Q.sign() @ np.diff(XT.indptr)).max())  # as many records have a row's n-grams
 
     def nearest(block: slice) -> np.ndarray:
-        found = [_largest(Q[block] @ XT, n_neighbors + one, start) for start, XT in parts]
-        rows, near, values = map(np.concatenate, zip(*found, strict=True))
+        rows, near, values = _largest(Q[block] @ XT, n_neighbors + one)
         order = np.lexsort((near, -values, rows))
         pairs = np.column_stack([rows + block.start, near])[order]
         if one:
@@ -147,11 +126,11 @@ def most_alike(Q: Any, X: Any, n_neighbors: int, *, one: bool) -> np.ndarray:
         place = np.arange(len(pairs)) - np.searchsorted(pairs[:, 0], pairs[:, 0])
         return pairs[place < n_neighbors]
 
-    row_bytes = 40.0 * min(most, _RIGHT, X.shape[0])
+    row_bytes = 40.0 * min(most, X.shape[0])
     return np.concatenate(over_rows(nearest, Q.shape[0], row_bytes, most=1024))
 
 
-def _largest(P: Any, n: int, start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _largest(P: Any, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Row, column and value of entries among which are the n largest of every row."""
     counts, low = np.diff(P.indptr), np.zeros(P.shape[0], dtype=P.dtype)
     n_parts = _PARTS * n
@@ -165,7 +144,7 @@ def _largest(P: Any, n: int, start: int) -> tuple[np.ndarray, np.ndarray, np.nda
         low[counts >= n_parts] = nth[counts >= n_parts]
     at = np.flatnonzero(P.data >= np.repeat(low, counts))
     rows = np.searchsorted(P.indptr, at, side="right") - 1
-    return rows, P.indices[at].astype(np.intp) + start, P.data[at]
+    return rows, P.indices[at].astype(np.intp), P.data[at]
 
 
 def _over_texts(work: Callable[[list[str]], Any], lines: list[str]) -> list[Any]:

@@ -85,10 +85,8 @@ class EqualKeys(Rule):
         import pandas as pd
 
         tables = [left] if right is None else [left, right]
-        found = []
-        for key in self.keys:
-            texts = np.concatenate([texts_of(column_of(table, key)) for table in tables])
-            found.append(pd.factorize(texts)[0])
+        keys = ([texts_of(column_of(table, key)) for table in tables] for key in self.keys)
+        found = [pd.factorize(np.concatenate(texts))[0] for texts in keys]
         codes = np.unique(found, axis=1, return_inverse=True)[1].ravel()
         codes[np.min(found, axis=0) < 0] = -1  # without one of the keys
         own, other = (codes, codes) if right is None else np.split(codes, [len(left)])
@@ -167,7 +165,7 @@ class NearestText(NearestRule):
     """For every record those whose letters are most alike, by n-grams weighted by rarity.
 
     The fields of a record are one text, whose unit vector has TF-IDF weights of its n-grams;
-    nearest means the largest product.
+    nearest means the largest product, of equal ones the first. O(n · n-grams · most) time at most.
 
     Parameters
     ----------
@@ -179,12 +177,7 @@ class NearestText(NearestRule):
     ngram : int, default=3
         Letters of the shortest pieces; the longest have two more.
     most : int, default=1000
-        N-grams that more records have are left out: they say little, and without them the time
-        grows with the number of records and not with its square.
-
-    Notes
-    -----
-    O(n · n-grams · most) time at most. Of records that are equally near, the first are taken.
+        N-grams that more records have are left out: they say little, and take long.
 
     Examples
     --------

@@ -11,7 +11,7 @@ penalty P is a Laplacian, the inverse of a kernel, or both (Theorem 4)::
     _penalties.py     P of a graph, _kernel_penalties.py that of a kernel, Theorem 4, Lemma 5
     _choice.py        the graph, the dimension and λ by hidden labels
     _prior.py         the prior metric and its graph, and new points among the others
-    _given.py         parameters, labels, pairs or weights, checked
+    _given.py         labels, pairs or weights, checked
     _learn.py         one fit: choose, then solve problem (3), or (7) in the range of a kernel
     _tangent.py       tangent distance, a prior geometry for images
 """

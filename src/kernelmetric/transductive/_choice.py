@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelmetric.compute import nearest_neighbors, squared_distances, there, warn
+from kernelmetric.compute import nearest_neighbors, there, warn
 from kernelmetric.graphs import gaussian_graph, union_graph
 from kernelmetric.solvers import Eigenpairs
-from kernelmetric.transductive._penalties import Geometry
+from kernelmetric.transductive._penalties import Geometry, coordinates_of
 from kernelmetric.transductive._prior import as_graph
 
 #: Exponents of two, in units of one over the penalty's scale; the first is the default.
@@ -125,7 +126,8 @@ def choose_geometry(
         parts = []
         for kept in folds:
             found = alone or embed(geometry, tried[-1], judge, kept)
-            parts.append(hidden_scores(geometry, found, kept, codes, tried))
+            E = coordinates_of(geometry, found.vectors)
+            parts.append(hidden_scores(E, kept, codes, tried))
         scores = np.concatenate(parts, axis=1)
         around = np.vstack([scores[:1], scores, scores[-1:]])  # neighbouring dimensions have a say
         scores = (around[:-2] + 2 * scores + around[2:]) / 4
@@ -138,7 +140,8 @@ def choose_geometry(
             best = Choice(graph, geometry, d, used, alone, graph_scores, by_dimension)
     if points is None or best.geometry.basis is not None:  # with a kernel, functions are wanted
         return best
-    own = np.concatenate([point_scores(points, kept, codes) for kept in folds])
+    width = [points.shape[1]]
+    own = np.concatenate([hidden_scores(points, kept, codes, width)[0] for kept in folds])
     graph_scores[POINTS.name] = float(own.mean())
     lead = highest - own  # of the best of many, which has luck on its side
     if lead.mean() > lead.std() / np.sqrt(len(lead)):
@@ -147,39 +150,19 @@ def choose_geometry(
 
 
 def hidden_scores(
-    geometry: Geometry,
-    found: Eigenpairs,
-    kept: np.ndarray,
-    codes: np.ndarray,
-    dimensions: list[int],
+    E: np.ndarray, kept: np.ndarray, codes: np.ndarray, dimensions: list[int]
 ) -> np.ndarray:
     """How near each point of hidden label is to its own class, in the first d coordinates."""
-    hidden, labels = _hidden_and_kept(kept, codes)
-    V = found.vectors
-    A, B = (V[rows] if geometry.basis is None else geometry.basis[rows] @ V
-            for rows in (hidden, labels))  # fmt: skip
+    hidden, labels = np.flatnonzero((kept < 0) & (codes >= 0)), kept >= 0
+    if len(hidden) > _HIDDEN:  # from all over: rows may be sorted by class
+        hidden = hidden[np.linspace(0, len(hidden) - 1, _HIDDEN).astype(np.intp)]
     same = codes[hidden][:, None] == codes[labels]
     D2, done, scores = np.zeros(same.shape), 0, []
-    for d in dimensions:
-        for column in range(done, d):  # from differences: tails of eigenvectors are tiny, and tell
-            D2 += (A[:, column, None] - B[:, column]) ** 2
+    for d in dimensions:  # from differences: tails of eigenvectors are tiny, and tell
+        D2 += cdist(E[hidden, done:d], E[labels, done:d], "sqeuclidean")
         done = d
         scores.append(_nearness(D2, same))
     return np.array(scores)
-
-
-def point_scores(points: np.ndarray, kept: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """The same as :func:`hidden_scores` for the points as they are."""
-    hidden, labels = _hidden_and_kept(kept, codes)
-    D2 = np.asarray(squared_distances(points[hidden], points[labels]), dtype=np.float64)
-    return _nearness(D2, codes[hidden][:, None] == codes[labels])
-
-
-def _hidden_and_kept(kept: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    hidden = np.flatnonzero((kept < 0) & (codes >= 0))
-    if len(hidden) > _HIDDEN:  # from all over: rows may be sorted by class
-        hidden = hidden[np.linspace(0, len(hidden) - 1, _HIDDEN).astype(np.intp)]
-    return hidden, np.flatnonzero(kept >= 0)
 
 
 def _nearness(D2: np.ndarray, same: np.ndarray) -> np.ndarray:
@@ -230,15 +213,6 @@ def check_n_components(n_components: Any, geometry: Geometry, n_samples: int) ->
     return int(n_components)
 
 
-def warn_of_small_lam(lam: Any, least: float) -> None:
-    """Warn of a λ with which labels may take the embedding over."""
-    if lam < least:
-        warn(
-            f"Got lam={lam!r}, but only from {least:.4g} on labels cannot take the embedding over: "
-            "try a larger lam, or 'auto'."
-        )
-
-
 def choose_lam(
     embed: Callable[[np.ndarray, float], np.ndarray],
     codes: np.ndarray | None,
@@ -280,7 +254,7 @@ def hidden_folds(
     for fold in range(n_folds):
         kept = codes.copy()
         kept[labelled[fold::n_folds]] = -1
-        if len(np.unique(kept[kept >= 0])) > 1 and not np.array_equal(kept, codes):
+        if len(np.unique(kept[kept >= 0])) > 1:
             yield kept
 
 

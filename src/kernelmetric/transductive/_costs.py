@@ -17,8 +17,7 @@ class PaperCost(BaseEstimator):
     """The cost of the paper: near points of one class together, of two classes apart.
 
     ``c_ij = 1/k`` for the k neighbours in the class of a point, ``-1/k`` for the k outside it
-    (section 3.1 of [1]_). It is unbounded: where λ is small, a labelled point that is a neighbour
-    of many others takes an eigenvector of its own.
+    (section 3.1 of [1]_). It is unbounded, and can take over the embedding where λ is small.
 
     Parameters
     ----------
@@ -80,12 +79,11 @@ class PaperCost(BaseEstimator):
 
 
 class RobustCost(PaperCost):
-    r"""The same, bounded, so that labels move the geometry but cannot take it over.
+    """The same, bounded, so that labels move the geometry but cannot take it over.
 
     The weights of a point add up to one at most, on either side: ``c_ij min(t_i, t_j)`` with
-    ``t_i = min(1, 1 / Σ_j c_ij)``. Then :math:`\lVert C' \rVert \le 4`, and from
-    ``λ = floor / scale`` on, by Weyl's inequality, no eigenvalue of the penalty moves by more than
-    ``4 / floor`` of its mean diagonal.
+    ``t_i = min(1, 1 / Σ_j c_ij)``. From ``λ = floor / scale`` on, by Weyl's inequality, no
+    eigenvalue of the penalty moves by more than ``4 / floor`` of its mean diagonal.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""What a user gives, checked: parameters, labels of which some are missing, pairs, weights."""
+"""What a user gives, checked: labels of which some are missing, pairs, weights."""
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from kernelmetric.compute import rows_of, take_rows, warn, weigh
 from kernelmetric.graphs import as_pairs, check_graph, label_graphs, pair_graphs
-from kernelmetric.learners._checks import LARGEST, check_flags, check_number
+from kernelmetric.selection._ridge_kpca import is_auto
 from kernelmetric.tables._cells import is_gap
 
 _NEIGHBORS = 5  # unless the user, or labels, ask for others
@@ -126,25 +126,6 @@ def _known_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             "unknown: try np.array([...], dtype=object), or rename the class."
         )
     return known, np.array(values)
-
-
-def check_parameters(metric: Any) -> None:
-    """Refuse parameters of a TransductiveDistance that mean nothing."""
-    check_flags(metric)
-    check_number(metric, "n_votes", Integral, low=1)
-    check_number(metric, "cv", Integral, low=2)
-    check_number(metric, "tol", Real, low=0, high=LARGEST, above=True)
-    if not is_auto(metric.n_neighbors):
-        check_number(metric, "n_neighbors", Integral, low=1)
-    if not is_auto(metric.lam) and not (isinstance(metric.lam, Real) and metric.lam == np.inf):
-        check_number(metric, "lam", Real, low=0, high=LARGEST, above=True)
-    if metric.n_components is not None:
-        check_number(metric, "n_components", Integral, low=1)
-
-
-def is_auto(value: Any) -> bool:
-    """Whether a parameter is left open."""
-    return isinstance(value, str) and value == "auto"
 
 
 def neighbors_among(n_neighbors: Any, n_samples: int) -> int:

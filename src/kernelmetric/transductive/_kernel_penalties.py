@@ -6,11 +6,12 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 from scipy.sparse.csgraph import shortest_path
 from sklearn.base import clone
+from sklearn.neighbors import kneighbors_graph
 
-from kernelmetric.compute import nearest_neighbors, require_memory
+from kernelmetric.compute import require_memory
 from kernelmetric.learners._checks import check_number
 from kernelmetric.selection import automatic_space
 from kernelmetric.spaces import Space
@@ -154,12 +155,9 @@ class IsomapPenalty(Penalty):
         check_number(self, "n_neighbors", Integral, low=1)
         n = X.shape[0]
         require_memory(8.0 * 5 * n * n, f"Isomap of {n} points", "try penalty='laplacian'.")
-        neighbors, squares = nearest_neighbors(X, min(self.n_neighbors, n - 1))
-        columns = neighbors.ravel().astype(np.int32)  # older SciPy searches such graphs only
-        rows = np.repeat(np.arange(n, dtype=np.int32), neighbors.shape[1])
+        graph = kneighbors_graph(X, min(self.n_neighbors, n - 1), mode="distance")
         # a path of length zero would be no edge: duplicates keep the least positive number
-        lengths = np.maximum(np.sqrt(squares.ravel()), np.finfo(np.float64).tiny)
-        graph = sparse.csr_array((lengths, (rows, columns)), shape=(n, n))
+        graph.data = np.maximum(graph.data, np.finfo(np.float64).tiny)
         D = shortest_path(graph, directed=False)
         if not np.all(np.isfinite(D)):
             raise ValueError(
@@ -188,14 +186,10 @@ def warped_kernel(block: Any, left: Any, right: Any, K: Any, M: Any) -> np.ndarr
     ----------
     block : array of shape (p, q)
         Kernel values k(x, z).
-    left : array of shape (p, n)
-        Kernel values k_x of the first points with the training points.
-    right : array of shape (q, n)
-        Kernel values k_z of the second ones.
-    K : array of shape (n, n)
-        Gram matrix of the training points.
-    M : sparse or dense array of shape (n, n)
-        Positive semi-definite penalty.
+    left, right : array of shape (p, n) and (q, n)
+        Kernel values k_x and k_z of these points with the training points.
+    K, M : array of shape (n, n)
+        Gram matrix of the training points, and a positive semi-definite penalty.
 
     Returns
     -------

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 from sklearn.utils import check_random_state
 
+from kernelmetric.compute import warn
+from kernelmetric.selection._ridge_kpca import is_auto
 from kernelmetric.solvers import Eigenpairs, smallest_eigenvectors
 from kernelmetric.transductive._choice import (
     DIMENSIONS,
@@ -19,36 +21,21 @@ from kernelmetric.transductive._choice import (
     candidate_graphs,
     choose_geometry,
     choose_lam,
-    warn_of_small_lam,
 )
-from kernelmetric.transductive._costs import gram_form
-from kernelmetric.transductive._given import Source, is_auto, neighbors_among
-from kernelmetric.transductive._kernel_penalties import IsomapPenalty, KernelPenalty
-from kernelmetric.transductive._penalties import Geometry, warn_of_gaps
+from kernelmetric.transductive._costs import as_cost, gram_form
+from kernelmetric.transductive._given import Source, neighbors_among
+from kernelmetric.transductive._kernel_penalties import IsomapPenalty, KernelPenalty, as_penalty
+from kernelmetric.transductive._penalties import Geometry, coordinates_of, warn_of_gaps
 
 _DENSE = 1000  # points up to which LAPACK solves the eigenproblem of a graph
 _BLOCKS = 2**23  # bytes of tiles of distances, and of what is too small to count
 
 
-class Learned(NamedTuple):
-    """The embedding of a fit, its penalty, the points with a label or pair, and what was chosen."""
-
-    found: Eigenpairs
-    geometry: Geometry
-    spoken_of: np.ndarray
-    chosen: dict[str, Any]
-
-
 def learn(
-    metric: Any,
-    points: np.ndarray,
-    source: Source,
-    penalty: Any,
-    cost: Any,
-    start: Any,
-    weights: np.ndarray | None = None,
-) -> Learned:
-    """Choose graph, dimension and λ, and solve."""
+    metric: Any, points: np.ndarray, source: Source, start: Any, weights: np.ndarray | None
+) -> tuple[Eigenpairs, Geometry, np.ndarray, dict[str, Any]]:
+    """The embedding, its penalty, which points have a label or pair, and what was chosen."""
+    cost, penalty = as_cost(metric.cost), as_penalty(metric.penalty)
     lam = metric.lam if isinstance(metric.lam, str) else float(metric.lam)
     codes, rng = source.codes, check_random_state(metric.random_state)
     options = {"tol": metric.tol, "random_state": rng.randint(2**31 - 1)}
@@ -72,9 +59,11 @@ def learn(
     graphs = iter([Graph("none", None, None)])
     if penalty.uses_graph:
         graphs = candidate_graphs(metric.graph, metric.n_neighbors, points, codes)
+    open_ = all(map(is_auto, (metric.graph, metric.n_neighbors, lam))) and penalty.uses_graph
     choice = choose_geometry(
         graphs, partial(penalty.geometry, points), embed, codes, metric.n_components, lam,
-        len(points), n_folds=metric.cv, points=points if _all_is_open(metric, penalty) else None,
+        len(points), n_folds=metric.cv,
+        points=points if open_ and metric.n_components is None else None,
     )  # fmt: skip
     if choice.graph.gaps:
         warn_of_gaps(choice.graph.weights)
@@ -92,11 +81,15 @@ def learn(
     geometry, d = choice.geometry, choice.n_components
     if choice.graph is POINTS:
         found = Eigenpairs(np.zeros(d), points, np.zeros(d), True, 0)
-        return Learned(found, geometry, spoken_of, told | {"lam_": np.inf, "lam_scores_": {}})
+        return found, geometry, spoken_of, told | {"lam_": np.inf, "lam_scores_": {}}
     scores: dict[float, float] = {}
     if not isinstance(lam, str):
-        if C.nnz:
-            warn_of_small_lam(metric.lam, cost.least_lam(geometry.scale))
+        least = cost.least_lam(geometry.scale)
+        if C.nnz and lam < least:
+            warn(
+                f"Got lam={metric.lam!r}, but only from {least:.4g} on labels cannot take the "
+                "embedding over: try a larger lam, or 'auto'."
+            )
     elif choice.lam is not None:
         lam = choice.lam
     else:  # every λ starts from the embedding without labels
@@ -104,30 +97,17 @@ def learn(
 
         def coordinates(known: np.ndarray, lam: float) -> np.ndarray:
             V = embed(geometry, d, lam, known).vectors if np.isfinite(lam) else start
-            return V if geometry.basis is None else geometry.basis @ V
+            return coordinates_of(geometry, V)
 
         lam, scores = choose_lam(
             coordinates, codes, geometry.scale, n_folds=metric.cv, n_votes=metric.n_votes, rng=rng
         )
     told |= {"lam_": float(lam), "lam_scores_": scores}
-    return Learned(embed(geometry, d, lam, codes), geometry, spoken_of, told)
-
-
-def _all_is_open(metric: Any, penalty: Any) -> bool:
-    """Whether nothing that an embedding depends on was set by hand."""
-    words = all(map(is_auto, (metric.graph, metric.n_neighbors, metric.lam)))
-    return words and metric.n_components is None and penalty.uses_graph
+    return embed(geometry, d, lam, codes), geometry, spoken_of, told
 
 
 def solve(
-    geometry: Geometry,
-    C: sparse.csr_array,
-    lam: float,
-    n_components: int,
-    *,
-    start: np.ndarray | None = None,
-    tol: float = 1e-6,
-    random_state: Any = None,
+    geometry: Geometry, C: sparse.csr_array, lam: float, n_components: int, **options
 ) -> Eigenpairs:
     """Smallest eigenpairs of ``C' + λP``, problem (3); coefficients where there is a basis."""
     if np.isinf(lam):  # the penalty alone
@@ -141,9 +121,7 @@ def solve(
     else:
         entries = cost.tocoo()
         np.add.at(A, (entries.row, entries.col), entries.data)
-    return smallest_eigenvectors(
-        A, n_components, null=geometry.null, start=start, tol=tol, random_state=random_state
-    )
+    return smallest_eigenvectors(A, n_components, null=geometry.null, **options)
 
 
 def _solve_in_range(
@@ -171,8 +149,9 @@ def _solve_in_range(
     return Eigenpairs(1.0 / inverse - shift, V, residuals, True, 0)
 
 
-def peak_bytes(metric: Any, penalty: Any, n: int, n_features: int) -> int:
+def peak_bytes(metric: Any, n: int, n_features: int) -> int:
     """Bytes that a fit takes besides the data, within a factor of two from 700 points on."""
+    penalty = as_penalty(metric.penalty)
     automatic = isinstance(metric.n_neighbors, str)
     name = metric.graph if isinstance(metric.graph, str) else ""
     d = min(metric.n_components or max(DIMENSIONS), n)

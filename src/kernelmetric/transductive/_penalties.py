@@ -46,6 +46,11 @@ class Geometry(NamedTuple):
     space: Space | None = None
 
 
+def coordinates_of(geometry: Geometry, V: np.ndarray) -> np.ndarray:
+    """The points that eigenvectors mean: in a basis they are coefficients."""
+    return V if geometry.basis is None else geometry.basis @ V
+
+
 class Penalty(BaseEstimator):
     """What turns points, or a graph over them, into a Geometry; classes define ``_geometry``."""
 
@@ -93,11 +98,7 @@ class GraphLaplacian(Penalty):
     def _geometry(self, X: Any, W: Any) -> Geometry:
         degrees = degrees_of(W)
         scale = float(degrees.mean())
-        diagonal = np.where(degrees > 0, degrees, scale)
-        if sparse.issparse(W):
-            P = (sparse.diags_array(diagonal) - W).tocsr()
-        else:
-            P = np.diag(diagonal) - W
+        P = sparse.diags_array(np.where(degrees > 0, degrees, scale)) - W
         return Geometry(P, (degrees > 0).astype(np.float64), scale)
 
 
@@ -122,13 +123,8 @@ class NormalizedLaplacian(Penalty):
 
     def _geometry(self, X: Any, W: Any) -> Geometry:
         degrees = degrees_of(W)
-        root = np.where(degrees > 0, degrees, 1.0) ** -0.5
-        if sparse.issparse(W):
-            S = sparse.diags_array(root)
-            P = (sparse.eye_array(W.shape[0]) - S @ W @ S).tocsr()
-        else:
-            P = np.eye(len(W)) - root[:, None] * W * root
-        return Geometry(P, np.sqrt(degrees), 1.0)
+        S = sparse.diags_array(np.where(degrees > 0, degrees, 1.0) ** -0.5)
+        return Geometry(sparse.eye_array(len(degrees)) - S @ W @ S, np.sqrt(degrees), 1.0)
 
 
 class LLEPenalty(Penalty):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.ndimage import gaussian_filter
 
 from kernelmetric.compute import device_like, nearest_neighbors, over_rows, there, to_numpy
@@ -25,21 +24,18 @@ _IMAGES = 512  # whose tangents are computed together
 
 
 def tangent_vectors(images: Any, *, shape: tuple[int, int], sigma: float = 0.9) -> np.ndarray:
-    r"""The tangent vectors of images: how they change under seven small transformations.
+    """The tangent vectors of images: how they change under seven small transformations.
 
-    With the derivatives :math:`p_x, p_y` of the smoothed image and coordinates from its centre:
-    shifts :math:`p_x` and :math:`p_y`, rotation :math:`y p_x - x p_y`, scaling
-    :math:`x p_x + y p_y`, stretching :math:`x p_x - y p_y` and :math:`y p_x + x p_y`, and
-    thickness :math:`p_x^2 + p_y^2`.
+    With the derivatives p_x and p_y of the smoothed image and coordinates from its centre: shifts
+    p_x and p_y, rotation y p_x - x p_y, scaling x p_x + y p_y, stretching x p_x - y p_y and
+    y p_x + x p_y, thickness p_x² + p_y².
 
     Parameters
     ----------
     images : array-like of shape (n, h * w) or (n, h, w)
         Grey values, one image per row.
-    shape : tuple of (h, w)
-        Height and width of an image.
-    sigma : float, default=0.9
-        Width of the Gaussian that smooths the images, in pixels.
+    shape, sigma : tuple of (h, w), and float, default=0.9
+        Height and width of an image, and of the Gaussian that smooths it, in pixels.
 
     Returns
     -------
@@ -89,10 +85,8 @@ def tangent_distance(A: Any, B: Any, *, shape: tuple[int, int], sigma: float = 0
     ----------
     A, B : array-like of shape (n, h * w) or (n, h, w)
         As many images each.
-    shape : tuple of (h, w)
-        Height and width of an image.
-    sigma : float, default=0.9
-        Width of the Gaussian that smooths the images, in pixels.
+    shape, sigma : tuple of (h, w), and float, default=0.9
+        Height and width of an image, and of the Gaussian that smooths it, in pixels.
 
     Returns
     -------
@@ -115,16 +109,9 @@ def tangent_distance(A: Any, B: Any, *, shape: tuple[int, int], sigma: float = 0
     given, A, B = A, _pictures(A, shape, sigma), _pictures(B, shape, sigma)
     if len(A) != len(B):
         raise ValueError(f"Got {len(A)} and {len(B)} images, but expected as many in A as in B.")
-    dtype = np.result_type(A, B)
-
-    def squared(rows: slice) -> np.ndarray:
-        S, T = (_planes(images[rows].astype(dtype), sigma) for images in (A, B))
-        each = np.arange(len(S))
-        return subspace_distances(S, T, each, each)
-
+    each = np.arange(len(A))
     with device_like(given):
-        blocks = over_rows(squared, len(A), 4 * _bytes_per_image(A))
-    return np.sqrt(np.concatenate([np.empty(0, dtype), *blocks]))
+        return np.sqrt(_squared_distances(np.concatenate([A, B]), each, len(A) + each, sigma))
 
 
 def tangent_neighbors(
@@ -137,6 +124,8 @@ def tangent_neighbors(
     candidates: Any = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Nearest images by tangent distance, among the nearest by Euclidean distance.
+
+    O(n² h w) time for these candidates, O(n_candidates n h w) for the distances.
 
     Parameters
     ----------
@@ -159,10 +148,6 @@ def tangent_neighbors(
         Tangent distances, ascending; inf where there are too few images.
     indices : ndarray of shape (n, n_neighbors)
         The neighbours; -1 where there are too few images.
-
-    Notes
-    -----
-    O(n² h w) time for the candidates, O(n_candidates n h w) for the distances.
 
     Examples
     --------
@@ -208,10 +193,6 @@ def _pictures(images: Any, shape: tuple[int, int], sigma: float) -> np.ndarray:
     return pictures.reshape(len(pictures), *shape)
 
 
-def _bytes_per_image(pictures: np.ndarray) -> int:
-    return (len(TANGENTS) + 1) * pictures[:1].nbytes
-
-
 def _planes(pictures: np.ndarray, sigma: float) -> np.ndarray:
     """The tangent plane of every image: the smoothed image and orthonormal directions."""
     n, height, width = pictures.shape
@@ -231,7 +212,7 @@ def _squared_distances(
 ) -> np.ndarray:
     """Squared tangent distances of pairs of images, block against block of them."""
     squared = np.empty(len(first), dtype=pictures.dtype)
-    n, size = len(pictures), 2 * _bytes_per_image(pictures)
+    n, size = len(pictures), 2 * (len(TANGENTS) + 1) * pictures[:1].nbytes
 
     def from_block(I: slice) -> None:  # noqa: E741 (a block of rows)
         S = _planes(pictures[I], sigma)
@@ -271,22 +252,17 @@ def _unordered_pairs(candidates: np.ndarray, n: int) -> tuple[np.ndarray, np.nda
         )
     rows, slots = np.nonzero((candidates >= 0) & (candidates != np.arange(n)[:, None]))
     columns = candidates[rows, slots]
-    joined = sparse.csr_array(
-        (np.ones(len(rows), bool), (np.minimum(rows, columns), np.maximum(rows, columns))),
-        shape=(n, n),
-    )  # sums up what is listed twice
-    return np.repeat(np.arange(n), np.diff(joined.indptr)), joined.indices
+    joined = np.unique(np.minimum(rows, columns) * n + np.maximum(rows, columns))
+    return joined // n, joined % n
 
 
 def _nearest_of_pairs(
     first: np.ndarray, second: np.ndarray, distances: np.ndarray, n: int, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k nearest of every point among the pairs it belongs to."""
-    rows = np.concatenate([first, second])
-    columns = np.concatenate([second, first])
-    values = np.concatenate([distances, distances])
-    order = np.lexsort((columns, values, rows))
-    rows, columns, values = rows[order], columns[order], values[order]
+    both = np.concatenate([first, second]), np.concatenate([second, first]), np.tile(distances, 2)
+    order = np.lexsort((both[1], both[2], both[0]))
+    rows, columns, values = (each[order] for each in both)
     place = np.arange(len(rows)) - np.searchsorted(rows, rows)
     near = place < k
     nearest = np.full((n, k), np.inf, dtype=distances.dtype)

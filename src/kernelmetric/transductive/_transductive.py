@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn import config_context
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import accuracy_score
-from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric.compute import (
     check_points,
@@ -21,16 +21,23 @@ from kernelmetric.compute import (
     unchanged_on_failure,
     warn,
 )
-from kernelmetric.learners._checks import check_spread
+from kernelmetric.learners._checks import (
+    COUNT,
+    COUNT_OR_NONE,
+    LARGEST,
+    Numbers,
+    check_parameters,
+    check_spread,
+)
 from kernelmetric.metric import Metric
 from kernelmetric.solvers import column_signs
 from kernelmetric.transductive._choice import POINTS, label_mass, vote
-from kernelmetric.transductive._costs import as_cost
-from kernelmetric.transductive._given import check_parameters, counted_rows, read_source
-from kernelmetric.transductive._kernel_penalties import as_penalty
+from kernelmetric.transductive._given import counted_rows, read_source
 from kernelmetric.transductive._learn import learn, peak_bytes
-from kernelmetric.transductive._penalties import Geometry
+from kernelmetric.transductive._penalties import Geometry, coordinates_of
 from kernelmetric.transductive._prior import interpolate, prior_points
+
+_LAM = Numbers(Real, 0, LARGEST, above=True, words=("auto",))  # or infinity
 
 
 class TransductiveDistance(Metric, BaseEstimator):
@@ -39,16 +46,16 @@ class TransductiveDistance(Metric, BaseEstimator):
     Minimises ``Tr Xᵀ(C' + λP)X`` over embeddings X with orthonormal columns, eq. (3) of [1]_. The
     cost C pulls near labelled points of one class together and pushes those of different classes
     apart; the penalty P keeps what is near near. The solution are the smallest eigenvectors.
+    O(n² d) time for exact neighbours, then sparse products.
 
     Parameters
     ----------
     n_components : int, default=None
         Dimension of the embedding. None chooses one of 2 to 30 by hidden labels; with too few of
-        them it is ten, or their number; where the points remain as they are, it is theirs.
+        them it is ten, or their number.
     lam : float or 'auto', default='auto'
-        Weight λ of the penalty. 'auto' compares infinity, which leaves labels to the vote, with
-        2⁵ to 2¹⁴ over the scale of the penalty, by hidden labels. A finite λ must be clearly
-        better.
+        Weight λ of the penalty. 'auto' is infinity, which leaves labels to the vote, unless hidden
+        labels are clearly better found with 2⁵ to 2¹⁴ over the scale of the penalty.
     n_neighbors : int or 'auto', default='auto'
         Neighbours of each point in the graph, and in the interpolation of new points. 'auto'
         chooses 5, 10 or 20, and interpolates between 5 where the graph is another.
@@ -56,20 +63,17 @@ class TransductiveDistance(Metric, BaseEstimator):
         'laplacian', 'normalized', 'lle', 'isomap', 'kernel', 'warped', or an object such as
         ``WarpedPenalty(RBF(gamma=2))``. The last two embed new points by formula.
     graph : str, array or callable, default='auto'
-        'neighbors' joins each point with its nearest ones; 'gaussian' all points,
-        :func:`kernelmetric.graphs.gaussian_graph`. 'auto' is the former where ``n_neighbors`` is
-        a number; else hidden labels choose among these and, up to a thousand points, 'gaussian'
-        of three widths. Where ``n_components`` and ``lam`` are open too, the points stay as they
-        are unless a graph is better by more than one standard error. Or symmetric weights of
-        shape (n, n), row numbers of neighbours of shape (n, k), or a function from points to
-        either.
+        'neighbors' joins each point with its nearest ones, 'gaussian' all points. 'auto' is the
+        former where ``n_neighbors`` is a number; else hidden labels choose, up to a thousand
+        points also among 'gaussian' of three widths. Where ``n_components`` and ``lam`` are open
+        too, the points stay as they are unless a graph is clearly better. Or symmetric weights of
+        shape (n, n), row numbers of neighbours of shape (n, k), or a function that makes them.
     prior : fitted metric or callable, default=None
-        The metric to start with: points become ``prior.transform(X)``, or ``prior(X)``. None is
-        the Euclidean metric. Clones forget what was learned: in a search, pass
-        ``metric.transform``.
+        The metric to start with, None for the Euclidean one: points become ``prior.transform(X)``,
+        or ``prior(X)``. In a search pass ``metric.transform``, which clones do not forget.
     cost : {'robust', 'paper'} or cost, default='robust'
-        'paper' is the cost of [1]_, which can dominate the embedding where λ is small; 'robust'
-        bounds it. Or an object such as ``RobustCost(n_neighbors=10)``.
+        'paper' is the cost of [1]_, 'robust' bounds it. Or an object such as
+        ``RobustCost(n_neighbors=10)``.
     n_votes : int, default=1
         Labelled neighbours that vote, in the embedding, on the class of a point.
     cv : int, default=5
@@ -77,51 +81,37 @@ class TransductiveDistance(Metric, BaseEstimator):
     tol : float, default=1e-4
         Largest residual of an eigenvector, relative to the norm of the matrix.
     warm_start : bool, default=False
-        Whether a second fit on as many points starts from the embedding of the first. The result
-        is the same within the tolerance, and sooner there.
+        Whether a second fit on as many points starts from the embedding of the first.
     random_state : int, RandomState or None, default=None
         For folds, and the start of the eigen-solver.
 
     Attributes
     ----------
     embedding_ : ndarray of shape (n_samples, n_components)
-        The embedded training points, of orthonormal columns; the points themselves, in the
-        coordinates of the prior, where ``graph_`` is 'points'.
+        The embedded training points, of orthonormal columns; where ``graph_`` is 'points', the
+        points in the coordinates of the prior.
     eigenvalues_ : ndarray of shape (n_components,)
-        Those of ``C' + λP``, ascending; of P alone where ``lam_`` is infinite; zeros where
-        ``graph_`` is 'points'.
-    transduction_ : ndarray of shape (n_samples,)
-        Labels of all training points; with labels only.
-    classes_ : ndarray
-        The classes; with labels only.
-    lam_ : float
-        λ as it was used; infinite where labels did not help.
-    n_neighbors_ : int
-        Neighbours of each point, as used.
-    graph_ : str
-        The graph as used: 'neighbors', 'gaussian', 'given', 'none' where the penalty has none, or
-        'points'.
-    width_ : float or None
-        Width of the full graph, where one was chosen.
+        Those of ``C' + λP``, ascending; of P alone where ``lam_`` is infinite.
+    transduction_, classes_ : ndarray
+        Labels of all training points, and the classes; with labels only.
+    lam_, n_neighbors_ : float, int
+        λ, infinite where labels did not help, and neighbours of each point, as used.
+    graph_, width_ : str, float or None
+        The graph as used: 'neighbors', 'gaussian', 'given', 'points', or 'none' where the penalty
+        has none; and the width of a full graph that was chosen.
     graph_scores_, dimension_scores_ : dict
         How near hidden labels were to their class, at best 1, by graph and by dimension; empty
         where there was no choice, or too few labels for one.
     lam_scores_ : dict
-        Share of hidden labels found again, by λ. Empty where ``graph_`` was judged with λ already.
+        Share of hidden labels found again, by λ, where it was chosen.
     label_mass_ : ndarray of shape (n_components,)
         Share of each eigenvector's squared length on labelled points (or points in pairs).
     n_matvecs_ : int
         Products with the matrix that the last eigenproblem took; 0 for a dense one.
-    components_ : ndarray of shape (n_components, rank)
-        With a kernel: the linear map on the coordinates of ``space_``.
-    space_ : Space
-        With a kernel: the coordinates of its feature space.
+    space_, components_ : Space, ndarray of shape (n_components, rank)
+        With a kernel: the coordinates of its feature space, and the linear map on them.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² d) time for exact neighbours; then sparse products, and blocks under the memory budget.
 
     References
     ----------
@@ -143,6 +133,13 @@ class TransductiveDistance(Metric, BaseEstimator):
 
     classes_: Any
     lam_scores_: dict[float, float]
+    _allowed: ClassVar = {
+        "n_components": COUNT_OR_NONE,
+        "n_neighbors": Numbers(Integral, 1, words=("auto",)),
+        "n_votes": COUNT,
+        "cv": Numbers(Integral, 2),
+        "tol": Numbers(Real, 0, LARGEST, above=True),
+    }
 
     def __init__(
         self,
@@ -201,8 +198,7 @@ class TransductiveDistance(Metric, BaseEstimator):
             Instead of labels or pairs: symmetric weights, positive where points should be near.
             Where all are zero, the method is that of the penalty alone.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts in the cost of labels or pairs. Zero leaves the row out, also of
-            ``embedding_`` and ``transduction_``. Not beside a ``cost_graph``.
+            What each row counts in the cost of labels or pairs; zero leaves the row out.
 
         Returns
         -------
@@ -211,7 +207,8 @@ class TransductiveDistance(Metric, BaseEstimator):
         """
         with unchanged_on_failure(self), device_like(X):
             check_parameters(self)
-            cost, penalty = as_cost(self.cost), as_penalty(self.penalty)
+            if not (isinstance(self.lam, Real) and self.lam == np.inf):
+                _LAM.check(self, "lam")
             X = check_points(self, X, reset=True, ensure_min_samples=2)
             given = {"similar": similar, "dissimilar": dissimilar, "pairs": pairs}
             X, y, given, weights = counted_rows(X, y, given, cost_graph, sample_weight)
@@ -228,15 +225,15 @@ class TransductiveDistance(Metric, BaseEstimator):
             earlier: Any = getattr(self, "embedding_", ()) if self.warm_start else ()
             drawn = getattr(self, "graph_", None) != POINTS.kind  # else there are no eigenvectors
             start = earlier if drawn and len(earlier) == len(points) else None
-            learned = learn(self, points, source, penalty, cost, start, weights)
-            self.__dict__.update(learned.chosen)
-            self._store(learned.found, learned.geometry, X)
+            found, geometry, spoken_of, chosen = learn(self, points, source, start, weights)
+            self.__dict__.update(chosen)
+            self._store(found, geometry, X)
             self._points, self._codes = points, source.codes
-            self.label_mass_ = label_mass(self.embedding_, learned.spoken_of)
+            self.label_mass_ = label_mass(self.embedding_, spoken_of)
             if source.codes is not None:
                 self.classes_, E = source.classes, self.embedding_
                 voted = vote(E, source.codes, E, self.n_votes)
-                labels = np.where(learned.spoken_of, source.codes, voted)
+                labels = np.where(spoken_of, source.codes, voted)
                 self.transduction_ = self.classes_[labels]
         return self
 
@@ -245,10 +242,8 @@ class TransductiveDistance(Metric, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Points, labelled or not.
-        y : array-like of shape (n_samples,), default=None
-            Class labels, -1 where the class is not known.
+        X, y : array-like
+            As in :meth:`fit`.
         **fit_params : dict
             As in :meth:`fit`.
 
@@ -266,8 +261,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         """Map points, new ones too, to the coordinates in which Euclidean distance is the learned.
 
         With a kernel, ``f(x) = Σ α_i k(x_i, x)``. Without one, the mean of the ``n_neighbors_``
-        nearest training points, weighed by the inverse squared distance. Where ``graph_`` is
-        'points', a point stays where it is.
+        nearest training points, weighed by the inverse squared distance.
 
         Parameters
         ----------
@@ -312,42 +306,22 @@ class TransductiveDistance(Metric, BaseEstimator):
         E = self._embed(X)
         return self.classes_[vote(self.embedding_, self._codes, E, self.n_votes)]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of points whose class is predicted right.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,)
-            Their labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            What the points count.
-
-        Returns
-        -------
-        float
-            The accuracy.
-        """
-        y = column_or_1d(y)
-        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+    score = ClassifierMixin.score
 
     def estimate_memory(self, n_samples: int, n_features: int) -> int:
         """Bytes that a fit takes at its peak, besides the data.
 
         Parameters
         ----------
-        n_samples : int
-            Number of training points.
-        n_features : int
-            Number of features.
+        n_samples, n_features : int
+            Number of training points, and of features.
 
         Returns
         -------
         int
             An estimate, within a factor of two where the graph is ours.
         """
-        return peak_bytes(self, as_penalty(self.penalty), n_samples, n_features)
+        return peak_bytes(self, n_samples, n_features)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -366,8 +340,7 @@ class TransductiveDistance(Metric, BaseEstimator):
                 "that is good enough, or try a larger lam.",
                 ConvergenceWarning,
             )
-        V = found.vectors
-        E = V if geometry.basis is None else geometry.basis @ V
+        V, E = found.vectors, coordinates_of(geometry, found.vectors)
         signs = 1.0 if self.graph_ == POINTS.kind else column_signs(E)  # of vectors are arbitrary
         self.embedding_ = (E * signs).astype(to_numpy(X[:0, :]).dtype, copy=False)
         self.eigenvalues_ = found.values
