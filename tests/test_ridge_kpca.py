@@ -951,3 +951,24 @@ def test_copies_of_a_point_share_their_weighted_mean():
     shared = np.average(F[copies], axis=0, weights=counts[copies])
     np.testing.assert_allclose(found[copies], np.tile(shared, (3, 1)))
     np.testing.assert_allclose(found[[0, 2, 4]], F[[0, 2, 4]])
+
+
+# --- many rows ----------------------------------------------------------------------------------
+
+
+def test_of_very_many_rows_a_sample_is_learned_from(problem, monkeypatch):
+    X, y, X_new, _ = problem
+    thresholds(monkeypatch, ALL_ROWS=50, HELD_ROWS=50, ENOUGH_ROWS=100)
+    space = space_of(n_landmarks=40)
+    Z = space.fit_transform(X, y)
+    assert space.rows_ == "sample" and len(Z) == len(X)
+    placed = space.transform(X)
+    moved = np.linalg.norm(Z - placed, axis=1) > 1e-9
+    assert np.sum(moved) == 100  # rows of the sample are left out, the others are as new ones
+    assert set(y[moved]) == set(y)
+    every = space_of(n_landmarks=40, rows="all").fit(X, y)
+    assert every.rows_ == "all"
+    metric = Kernelized(LMNN(), KERNEL, RidgeKPCA(4, n_landmarks=40)).fit(X, y)
+    assert metric.recipe_.reasons["rows"].startswith("a sample of 100 rows of")
+    again = Kernelized(LMNN(), KERNEL, recipe=metric.recipe_, space=RidgeKPCA()).fit(X, y)
+    assert again.space_.rows_ == "sample"

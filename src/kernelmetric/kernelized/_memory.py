@@ -40,7 +40,9 @@ def fit_bytes(recipe: Any, n_samples: int, n_features: int) -> int:
     )
     rank = coordinates_rank(recipe.space, recipe.kernel, n_samples, n_features)
     held = 8 * n_samples * (2 * rank + n_features)  # coordinates, projection, anchors
-    return max(choosing, spanning, held + _bytes_of(recipe.learner, n_samples, rank))
+    enough = getattr(recipe.learner, "_enough_rows", n_samples)
+    learned = min(n_samples, enough) if getattr(recipe.space, "knows_labels", False) else n_samples
+    return max(choosing, spanning, held + _bytes_of(recipe.learner, learned, rank))
 
 
 def _bytes_of(part: Any, n_samples: int, n_features: int) -> int:

@@ -122,6 +122,8 @@ def used(recipe: Recipe, space: Any, learner: Any, n_samples: int, schema: Any) 
         plain.set_params(rows=space.rows_, ridge=space.ridge_, n_components=n_components)
         if space.rows_ == "boundary":
             reasons["rows"] = f"{space.anchors_.shape[0]:,} boundary rows of {n_samples:,}"
+        elif space.rows_ == "sample":
+            reasons["rows"] = f"a sample of {_ridge_kpca.ENOUGH_ROWS:,} rows of {n_samples:,}"
         enough = getattr(learner, "_enough_rows", n_samples)
         if n_samples > enough:
             reasons["rows"] += f"; the learner takes {enough:,} of them all"

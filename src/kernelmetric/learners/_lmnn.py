@@ -285,6 +285,7 @@ class LMNN(LargeMargin):
     """
 
     _optimises_matrix = True
+    _enough_rows = 5_000  # of few coordinates that hold predictions
     _allowed: ClassVar = {"solver": ("lbfgs", "projected")}
 
     def __init__(

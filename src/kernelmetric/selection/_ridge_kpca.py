@@ -25,7 +25,7 @@ from kernelmetric.compute import (
     worth_keeping,
 )
 from kernelmetric.graphs import Targets, coded_targets
-from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
+from kernelmetric.kernels import Kernel
 from kernelmetric.learners._checks import COUNT, Numbers, check_choice
 from kernelmetric.selection._ridge_solution import (
     LEAST_OF_CLASS,
@@ -36,6 +36,7 @@ from kernelmetric.selection._ridge_solution import (
     ridge_of,
     solved_by_landmarks,
     solved_exactly,
+    without_ridge,
 )
 from kernelmetric.solvers import column_signs
 from kernelmetric.spaces import Nystroem, Space
@@ -52,6 +53,7 @@ ROWS_PER_COMPONENT = 50  # fewer, and a learner finds directions that mean nothi
 DOUBLE_ROWS = 2_000  # up to here ridge regression is solved in float64
 ALL_ROWS = 4_000  # up to here always, in float32 where that is refined
 HELD_ROWS = 12_000  # up to here where the memory has room; every point is an anchor
+ENOUGH_ROWS = 200_000  # more say nothing new of ridge regression on so many landmarks
 N_LANDMARKS = 2_000
 EASY_ROWS = 1_000, 1_000  # of easy classes: rows that resemble all, and those that part them
 _FEW_MISTAKES = 0.01  # on points left out: more of them would hardly be right by more points
@@ -99,10 +101,12 @@ class RidgeKPCA(Space):
         a kernel written as ``k + λ Delta()``; or that which predicts 500 left-out points best.
     n_landmarks : int, default=2000
         Landmarks where points are too many.
-    rows : {'auto', 'all', 'boundary'}, default='auto'
+    rows : {'auto', 'all', 'boundary', 'sample'}, default='auto'
         Which rows ridge regression takes of more than 4,000. 'auto' is 'boundary' where
-        :class:`LeaveOneOutRidge` gave another class to at most one in a hundred left-out points.
-        Sparse points, Gram matrices, numbers and over a hundred classes always take all rows.
+        :class:`LeaveOneOutRidge` gave another class to at most one in a hundred left-out points;
+        sparse points, Gram matrices, numbers and over a hundred classes have no boundary rows.
+        Else it is a 'sample' of 200,000, of all classes, where there are more. The other rows are
+        placed as new points are.
     random_state : int, RandomState or None, default=0
         For the start of the eigensolver, the landmarks, and the rows that choose a ridge.
 
@@ -116,7 +120,7 @@ class RidgeKPCA(Space):
         The training points, those that ridge regression took, or the landmarks.
     n_landmarks_ : int
         Number m of landmarks; 0 where training points are the anchors.
-    rows_ : {'all', 'boundary'}
+    rows_ : {'all', 'boundary', 'sample'}
         Which rows were taken.
     projection_ : array of as many rows as there are anchors, and rank_ columns
         The matrix P of z(x) = f(x)ᵀ P - o.
@@ -179,7 +183,7 @@ class RidgeKPCA(Space):
         Numbers(Integral, low=1, words=("auto",)).check(self, "n_components")
         Numbers(Real, low=0, above=True, words=("auto",)).check(self, "ridge")
         COUNT.check(self, "n_landmarks")
-        check_choice(self, "rows", ("auto", "all", "boundary"))
+        check_choice(self, "rows", ("auto", "all", "boundary", "sample"))
 
     def most_rank(self, n_samples: int) -> int:
         """The most coordinates that there may be of so many points."""
@@ -197,8 +201,9 @@ class RidgeKPCA(Space):
             return 8.0 * n * (3 * n + 4 * min(width, n) + 2 * n_features)
         if self._held(n):
             return _HELD_BYTES * n * n + 8.0 * n * (6 * width + 2 * n_features)
-        landmarks = self._landmarks(None)._peak_bytes(n, n_features)
-        return landmarks + 8.0 * n * (4 * width + 3 * n_features)
+        some = min(n, ENOUGH_ROWS)
+        landmarks = self._landmarks(None)._peak_bytes(some, n_features)
+        return landmarks + 8.0 * some * (4 * width + 3 * n_features) + 8.0 * n * width
 
     def _landmarks(self, kernel: Kernel | None) -> Nystroem:
         return Nystroem(int(self.n_landmarks), kernel=kernel, random_state=self.random_state)
@@ -227,14 +232,18 @@ class RidgeKPCA(Space):
         self.kernel_ = without_ridge(self.kernel_)[0]
         plain = not (is_sparse(X) or self.kernel_.pairwise)
         boundary = X.shape[0] > ALL_ROWS and plain and few_classes and self._easy
-        self.rows_ = "boundary" if boundary else "all"
-        if not boundary:
+        sampled = X.shape[0] > ENOUGH_ROWS and not boundary and self.rows != "all"
+        self.rows_ = "boundary" if boundary else "sample" if sampled else "all"
+        if boundary:
+            ridge = self.ridge_ if weights is None else self.ridge_ / weights.unit
+            rows = boundary_rows(self.kernel_, ridge, X, Y, *EASY_ROWS)
+            self.boundary_rows = rows
+        elif sampled:
+            rows = np.sort(targets.sample(ENOUGH_ROWS, self.random_state))
+        else:
             return self._learn_from(X, Y, weights)
-        ridge = self.ridge_ if weights is None else self.ridge_ / weights.unit
-        rows = boundary_rows(self.kernel_, ridge, X, Y, *EASY_ROWS)
         some = None if weights is None else weights.take(rows)
         of_rows = self._learn_from(take_rows(X, rows), Y[rows], some)
-        self.boundary_rows = rows
 
         def coordinates() -> Any:  # the others are placed as new points are
             Z = np.array(to_numpy(self._coordinates(X)))
@@ -368,24 +377,6 @@ class RidgeKPCA(Space):
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         return {name: part for name, part in state.items() if name not in _OF_ONE_FIT}
-
-
-def without_ridge(kernel: Kernel) -> tuple[Kernel, float, Kernel | None]:
-    """A kernel without its ``Delta`` terms, their weight, and ``Delta``; None where it has none."""
-    if isinstance(kernel, Rescaled):
-        smooth, ridge, delta = without_ridge(kernel.kernel)
-        if delta is None:
-            return kernel, 0.0, None
-        return Rescaled(smooth, kernel.scales), ridge, Rescaled(delta, kernel.scales)
-    if not isinstance(kernel, Sum):
-        return kernel, 0.0, None
-    terms = list(kernel._flat())
-    deltas = [(weight, term) for weight, term in terms if isinstance(term, Delta) and weight > 0]
-    others = [(weight, term) for weight, term in terms if not isinstance(term, Delta)]
-    if not deltas or not others:
-        return kernel, 0.0, None
-    weights, kernels = zip(*others, strict=True)
-    return Sum(list(kernels), list(weights)), sum(weight for weight, _ in deltas), deltas[0][1]
 
 
 def _classes_of(y: Any, targets: Targets) -> np.ndarray | None:

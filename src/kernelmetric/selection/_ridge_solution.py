@@ -31,7 +31,7 @@ from kernelmetric.compute import (
     to_numpy,
     widened,
 )
-from kernelmetric.kernels import Kernel
+from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.solvers import (
     OnSubspace,
     cholesky_factor,
@@ -280,6 +280,24 @@ def boundary_rows(
     wrong[first] = np.inf
     taken = len(first) + n_nearest
     return np.sort(np.argpartition(wrong, n - taken)[-taken:])
+
+
+def without_ridge(kernel: Kernel) -> tuple[Kernel, float, Kernel | None]:
+    """A kernel without its ``Delta`` terms, their weight, and ``Delta``; None where it has none."""
+    if isinstance(kernel, Rescaled):
+        smooth, ridge, delta = without_ridge(kernel.kernel)
+        if delta is None:
+            return kernel, 0.0, None
+        return Rescaled(smooth, kernel.scales), ridge, Rescaled(delta, kernel.scales)
+    if not isinstance(kernel, Sum):
+        return kernel, 0.0, None
+    terms = list(kernel._flat())
+    deltas = [(weight, term) for weight, term in terms if isinstance(term, Delta) and weight > 0]
+    others = [(weight, term) for weight, term in terms if not isinstance(term, Delta)]
+    if not deltas or not others:
+        return kernel, 0.0, None
+    weights, kernels = zip(*others, strict=True)
+    return Sum(list(kernels), list(weights)), sum(weight for weight, _ in deltas), deltas[0][1]
 
 
 def mean_of_copies(F: np.ndarray, X: Any, counts: np.ndarray) -> np.ndarray:
