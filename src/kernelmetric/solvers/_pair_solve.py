@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from kernelmetric.compute import calm_if_small
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
 from kernelmetric.solvers._pair_interior import (
-    affordable,
+    MOST_FLOPS,
     interior_flops,
     interior_point,
     start_near,
@@ -48,8 +48,9 @@ def solve_pairs(
         raise ValueError(
             f"Got solver={solver!r}, but expected 'auto', 'interior' or 'first-order'."
         )
-    if solver == "interior" or (solver == "auto" and affordable(problem)):
-        flops, most = interior_flops(problem), min(max_iter, 100)
+    flops = interior_flops(problem)
+    if solver == "interior" or (solver == "auto" and flops <= MOST_FLOPS):
+        most = min(max_iter, 100)
         goal = min(tol, _INTERIOR_TOL if flops <= _QUICK_FLOPS else _LONG_TOL) if sharp else tol
         with calm_if_small(flops):
             found = interior_point(problem, tol=goal, max_iter=most, report=report, metric=metric)
@@ -76,11 +77,7 @@ def first_order(
     replaced by a multiple of the diagonal |δ|⁴. As M is linear in α, the curvature along a step is
     known before the gradient is.
     """
-    # In units of the coordinates, a power of two so that nothing is rounded, fourth powers of
-    # distances stay in range; the size of the metric decides whether its squares do.
-    size = 2.0 ** int(np.frexp(float(np.max(np.abs(problem.Z))) or 1.0)[1])
-    exact = problem.in_units(size)
-    largest = float(np.sum(exact.upper * exact.sizes()))
+    exact, largest = problem, float(np.sum(problem.upper * problem.sizes()))
     if not np.isfinite(largest * largest):
         raise ValueError(
             f"Got bounds that allow a metric of size {largest:.3g}, but expected squares in the "
@@ -92,7 +89,7 @@ def first_order(
     x = problem.project(np.zeros(len(problem)), weights)
     Mx = problem.matrix(x)
     if start is not None:
-        other = problem.project(start * size**2, weights)
+        other = problem.project(start, weights)
         Mo = exact.matrix(other)
         if exact.dual(other, exact.metric(Mo)) > exact.dual(x, exact.metric(Mx)):
             x, Mx = other, Mo
@@ -122,10 +119,7 @@ def first_order(
             gap = record.see(x, Mx if problem is exact else exact.matrix(x))
             if gap <= tol or (report is not None and report(iteration, gap, record.metric)):
                 break
-    found = record.solution(iteration, tol)
-    found.alpha = found.alpha / size**2
-    found.certificate.gamma *= size**2
-    return found
+    return record.solution(iteration, tol)
 
 
 class _Record:
