@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from kernelmetric.compute import as_points, nearest_neighbors, to_numpy
 
@@ -100,13 +99,6 @@ def union_graph(neighbors: np.ndarray) -> sparse.csr_array:
     A = adjacency(neighbors)
     A.data[:] = 1.0  # a neighbour listed twice is one neighbour
     return A.maximum(A.T).tocsr()
-
-
-def component_codes(W: Any) -> np.ndarray:
-    """The connected component of every point, 0 for the largest; stored zeros join nothing."""
-    _, codes = connected_components(W, directed=False)
-    order = np.argsort(-np.bincount(codes), kind="stable")
-    return np.argsort(order)[codes]
 
 
 def _check(n_neighbors: int, weights: str, symmetrize: str) -> None:

@@ -13,7 +13,7 @@ from kernelmetric.solvers._leading_eigenvectors import (
     OnSubspace,
     krylov_eigenpairs,
     lanczos_eigenpairs,
-    smallest_ritz_value,
+    ritz_interval,
 )
 from kernelmetric.solvers._nonnegative import kkt_residual, nonnegative_qp
 from kernelmetric.solvers._pair_dual import ComparisonDual, PairDual, PairSolution
@@ -70,8 +70,8 @@ __all__ = [
     "refuse_start",
     "ridge_solution",
     "right_singular",
+    "ritz_interval",
     "smallest_eigenvectors",
-    "smallest_ritz_value",
     "solve_in_place",
     "solve_pairs",
     "sparse_precision",

@@ -14,12 +14,12 @@ from scipy import linalg
 
 from kernelmetric.compute import in_library_of, namespace, there, to_numpy
 from kernelmetric.compute.reductions import BlockProduct
+from kernelmetric.solvers._leading_eigenvectors import OnSubspace, ritz_interval
 
 BLOCK = 16  # vectors filtered together: narrow enough for the cache
 GUARD = 10  # Ritz vectors kept beyond those wanted: the filter's edge lies behind them
 _DEGREE = 10
 _LARGEST = 1e6  # of the filter: beyond, float32 would show the smallest eigenvectors only
-_LANCZOS_STEPS = 12
 _LOOKS = 4  # random vectors that look for overlooked eigenvectors: one would do
 _ESTIMATE_FLOOR = 5e-7  # residuals from inner products lose half of the digits
 _MARGIN = 0.9  # of the tolerance, so that the residuals measured at the end are within it
@@ -75,10 +75,11 @@ class Davidson:
         self.multiply, self.k, self.width, self.rng = multiply, k, width, rng
         self.kept = k + GUARD
         self._rough = BlockProduct(A, np.float32, far=multiply.far)
-        lowest, self.upper = _spectral_interval(multiply, rng)
+        n = multiply.null.shape[0]
+        A_there = OnSubspace(multiply, multiply.project, n - multiply.null.shape[1])
+        lowest, self.upper = ritz_interval(A_there, multiply.here(rng.standard_normal((n, 1))))
         self.scale = max(abs(lowest), abs(self.upper))
         self.m = 0
-        n = multiply.null.shape[0]
         self.V, self.AV = (multiply.here(np.zeros((n, most))) for _ in range(2))
         self.xp = namespace(self.V)
         self.H, self.G = np.zeros((2, most, most))
@@ -214,26 +215,6 @@ def _orthonormal(W: Any) -> Any:
     squared, S = np.linalg.eigh(to_numpy(W.T @ W))
     fine = squared > 1e-12 * np.max(squared, initial=0.0)
     return W @ in_library_of(np.ascontiguousarray(S[:, fine] / np.sqrt(squared[fine])), W)
-
-
-def _spectral_interval(multiply: Deflated, rng: np.random.RandomState) -> tuple[float, float]:
-    """Smallest Ritz value and an upper bound of the spectrum, by a few steps of Lanczos."""
-    v = multiply.project(multiply.here(rng.standard_normal((multiply.null.shape[0], 1))))
-    xp = namespace(v)
-    before = xp.zeros_like(v)
-    v = v / xp.sqrt(xp.sum(v * v))
-    diagonal: list[float] = []
-    off_diagonal: list[float] = []
-    for _ in range(_LANCZOS_STEPS):
-        w = multiply(v) - (off_diagonal[-1] if off_diagonal else 0.0) * before
-        diagonal.append(float(xp.sum(w * v)))
-        w -= diagonal[-1] * v
-        off_diagonal.append(float(xp.sqrt(xp.sum(w * w))))
-        if off_diagonal[-1] <= 1e-12 * abs(diagonal[0]):
-            break  # the vector lies in an invariant subspace, whose spectrum this is
-        before, v = v, w / off_diagonal[-1]
-    ritz = linalg.eigh_tridiagonal(diagonal, off_diagonal[:-1], eigvals_only=True)
-    return float(ritz[0]), float(ritz[-1] + off_diagonal[-1])
 
 
 def column_norms(V: Any) -> Any:
