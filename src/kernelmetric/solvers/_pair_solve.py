@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import calm_if_small
@@ -119,7 +118,10 @@ def first_order(
             gap = record.see(x, Mx if problem is exact else exact.matrix(x))
             if gap <= tol or (report is not None and report(iteration, gap, record.metric)):
                 break
-    return record.solution(iteration, tol)
+    found = record.certificate
+    return PairSolution(
+        record.alpha, record.M, record.metric, found, iteration, found.gap <= tol, "first-order"
+    )
 
 
 class _Record:
@@ -136,33 +138,12 @@ class _Record:
         dual = problem.dual(alpha, metric)
         if dual > self.dual:
             self.dual, self.alpha, self.M = dual, alpha, M
-        q = problem.forms(metric)
-        half = 0.5 * float(np.sum(metric * metric))
-        # The size of a metric settles later than its shape: the best size is cheap to find.
-        found = minimize_scalar(
-            lambda t: problem.primal(t * t * half, t * q)[0],
-            bounds=(0.5, 1.5),
-            method="bounded",
-            options={"xatol": 1e-6, "maxiter": 25},
-        )
-        size = float(found.x)
-        if found.fun < self.primal:
-            self.primal, self.metric = float(found.fun), size * metric
-            self.gamma = problem.primal(size**2 * half, size * q)[1]
-        return self._certificate().gap
-
-    def solution(self, n_iter: int, tol: float) -> PairSolution:
-        """What was best."""
-        found = self._certificate()
-        converged = found.gap <= tol
-        return PairSolution(
-            self.alpha, self.M, self.metric, found, n_iter, converged, "first-order"
-        )
-
-    def _certificate(self) -> Certificate:
-        half = 0.5 * float(np.sum(self.metric * self.metric))
-        scale = max(half, self.problem.least_scale)
-        return Certificate.of(self.dual, self.primal, scale, self.gamma)
+        found, metric = problem.compare(dual, metric, problem.forms(metric))
+        if found.primal < self.primal:
+            self.primal, self.metric, self.gamma = found.primal, metric, found.gamma
+        scale = max(0.5 * float(np.sum(self.metric * self.metric)), problem.least_scale)
+        self.certificate = Certificate.of(self.dual, self.primal, scale, self.gamma)
+        return self.certificate.gap
 
 
 class _Steps:
