@@ -9,13 +9,13 @@ from kernelmetric import LMNN, MLKR, NCA
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.solvers import (
     PairDual,
-    kkt_residual,
     minimize_lbfgs,
     minimize_projected,
     nonnegative_qp,
     positive_part,
     solve_pairs,
 )
+from kernelmetric.solvers._nonnegative import kkt_residual
 from kernelmetric.solvers._pair_dual import Certificate, project_box_half_space
 from kernelmetric.solvers._pair_interior import MOST_FLOPS, interior_flops, interior_point
 from kernelmetric.solvers._pair_solve import _Record, _Steps, first_order

@@ -22,7 +22,6 @@ from kernelmetric.graphs._labels import (
     neighbor_parts,
     patch_graph,
     target_neighbors,
-    warn_small_classes,
     warn_unlabelled,
 )
 from kernelmetric.graphs._neighbors import neighbor_graph, union_graph
@@ -69,6 +68,5 @@ __all__ = [
     "spread_rows",
     "target_neighbors",
     "union_graph",
-    "warn_small_classes",
     "warn_unlabelled",
 ]

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import linalg
 from scipy.optimize import brentq, minimize_scalar
 
-from kernelmetric.compute import available_threads, calm_around, calm_blas
+from kernelmetric.compute import available_threads, calm_around
 from kernelmetric.solvers._pair_curvature import MOST_DENSE, TILE_ROWS, Cone, Hessian
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
 
@@ -82,16 +82,6 @@ def interior_point(
     metric: np.ndarray | None = None,
 ) -> PairSolution:
     """Mehrotra's predictor and corrector on ``β = α / upper``: the point of the smallest gap."""
-    products = problem.Z.shape[1] * (problem.Z.shape[1] + 1) / 2
-    low_rank = products < len(problem)  # then tiles are shared, and the inverse is left to BLAS
-    with calm_blas(products**3 / 3 if low_rank else interior_flops(problem)):
-        return _steps(problem, tol, max_iter, report, metric)
-
-
-def _steps(
-    problem: PairDual, tol: float, max_iter: int, report: Any, metric: np.ndarray | None
-) -> PairSolution:
-    """The steps, and what is left of them."""
     free, level = _free(problem)
     if not free.any():
         return problem.solution(problem.upper, 0, tol, "interior")
