@@ -45,20 +45,17 @@ def neighbor_graph(
     weights : {"binary", "gaussian"}, default="binary"
         The weight of a neighbour.
     symmetrize : {"union", "mutual", "mean"}, default="union"
-        max(A, Aᵀ): joined when either is a neighbour of the other; min(A, Aᵀ): when both are,
-        which may leave points alone; (A + Aᵀ)/2: one-sided neighbours count half.
+        max(A, Aᵀ), min(A, Aᵀ), which may leave points alone, or (A + Aᵀ)/2.
     metric : fitted metric, default=None
         Distances are Euclidean in ``metric.transform(X)``; None means in X itself.
     neighbors : tuple of (distances, indices), default=None
-        Neighbours as ``kneighbors`` of scikit-learn and ``tangent_neighbors`` return them, each of
-        shape (n, k) with k >= ``n_neighbors``, nearest first. A point in its own list is passed
-        over, and so are negative indices.
+        As ``kneighbors`` of scikit-learn and ``tangent_neighbors`` return them, each of shape
+        (n, k), nearest first. A point in its own list is passed over; so are negative indices.
 
     Returns
     -------
     sparse array of shape (n, n)
-        CSR, symmetric, no entries on the diagonal, no stored zeros. O(n² d) time, one block of
-        rows × n of distances in memory.
+        CSR, without a diagonal or stored zeros. O(n² d) time, one block of rows in memory.
 
     Examples
     --------

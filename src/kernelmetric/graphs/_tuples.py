@@ -105,8 +105,7 @@ class Triplets(IndexTuples):
     n_samples : int
         Number of rows of X. Triplets are refused with an X of another length.
     faults : {'raise', 'drop'}, default='raise'
-        What to do about points that occur twice in a triplet, triplets listed twice, and triplets
-        also listed the other way round; as in :class:`Pairs`.
+        As in :class:`Pairs`; a triplet also listed the other way round is a fault too.
 
     Attributes
     ----------
@@ -114,11 +113,6 @@ class Triplets(IndexTuples):
         As given, read-only.
     n_samples : int
         Number of points.
-
-    See Also
-    --------
-    Pairs : Pairs that are known to be alike or to differ.
-    Quadruplets : Comparisons of any two pairs.
 
     Examples
     --------
@@ -144,8 +138,7 @@ class Triplets(IndexTuples):
         y : array-like of shape (n_samples,)
             Class labels.
         per_point : int, default=None
-            Random triplets that every point begins, fewer where two draws are the same; None makes
-            all of them.
+            Random triplets of every point, fewer where two are the same; None makes all of them.
         random_state : int, RandomState or None, default=None
             For the draws.
 
@@ -217,8 +210,7 @@ class Quadruplets(IndexTuples):
     n_samples : int
         Number of rows of X. Quadruplets are refused with an X of another length.
     faults : {'raise', 'drop'}, default='raise'
-        What to do about pairs of a point with itself, pairs compared with themselves, quadruplets
-        listed twice or also the other way round; as in :class:`Triplets`.
+        As in :class:`Triplets`.
 
     Attributes
     ----------
@@ -226,10 +218,6 @@ class Quadruplets(IndexTuples):
         As given, read-only.
     n_samples : int
         Number of points.
-
-    See Also
-    --------
-    Triplets : Comparisons of two pairs that share a point.
 
     Examples
     --------

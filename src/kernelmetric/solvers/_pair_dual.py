@@ -242,13 +242,9 @@ class PairDual:
         """Minimise ``-least γ + Σ_D u [γ - margin]₊`` over γ >= 0: a quantile."""
         if not len(margins):
             return 0.0
-        upper = self.upper[self.apart]
-        if upper[0] == upper.max() == upper.min():  # the usual case needs no sorting
-            k = int(np.ceil(self.least * (1.0 - 1e-12) / max(upper[0], 1e-300))) - 1
-            k = min(max(k, 0), len(margins) - 1)
-            return max(0.0, float(np.partition(margins, k)[k]))
         order = np.argsort(margins)
-        k = int(np.searchsorted(np.cumsum(upper[order]), self.least * (1.0 - 1e-12)))
+        sums = np.cumsum(self.upper[self.apart][order])
+        k = int(np.searchsorted(sums, self.least * (1.0 - 1e-12)))
         return max(0.0, float(margins[order[min(k, len(order) - 1)]]))
 
 
