@@ -156,7 +156,7 @@ class Triplets(IndexTuples):
             which, c = np.nonzero(codes[a][:, None] != codes)
             return cls(np.column_stack([a[which], b[which], c]), len(codes))
         a, b, c, codes = _draws(y, per_point, random_state)
-        return cls(_unique_rows(np.column_stack([a, b, c])), len(codes))
+        return cls(np.unique(np.column_stack([a, b, c]), axis=0), len(codes))
 
     @classmethod
     def from_neighbors(cls, X: Any, y: Any, n_neighbors: int = 3, n_others: int = 10) -> Triplets:
@@ -254,7 +254,7 @@ class Quadruplets(IndexTuples):
         order = rng.permutation(len(c))
         rows = np.column_stack([np.sort(np.column_stack([a, b]), axis=1), c[order], d[order]])
         rows[:, 2:] = np.sort(rows[:, 2:], axis=1)
-        return cls(_unique_rows(rows), len(codes))
+        return cls(np.unique(rows, axis=0), len(codes))
 
 
 def count_triplets(codes: np.ndarray) -> int:
@@ -284,10 +284,3 @@ def _draws(
     b = order[begin + (place[a] - begin + 1 + inside) % np.maximum(size, 1)]
     c = order[(begin + size + outside) % max(n, 1)]
     return a, b, c, codes
-
-
-def _unique_rows(rows: np.ndarray) -> np.ndarray:
-    """Every tuple once, sorted; ``np.unique`` compares rows entry by entry, which is slow."""
-    rows = rows[np.lexsort(rows.T[::-1])]
-    repeated = np.all(rows[1:] == rows[:-1], axis=1)
-    return np.delete(rows, 1 + np.flatnonzero(repeated), axis=0)
