@@ -31,7 +31,8 @@ from kernelmetric.kernels import (
 )
 from kernelmetric.learners import LMNN
 from kernelmetric.selection import AlignedSum, KernelAlignment
-from kernelmetric.solvers import kkt_residual, nonnegative_qp
+from kernelmetric.solvers import nonnegative_qp
+from kernelmetric.solvers._nonnegative import kkt_residual
 from kernelmetric.spaces import KPCA
 
 BASES = [*[RBF(sigma=s) for s in (0.1, 0.3, 1.0, 3.0)], Polynomial(2), Laplacian(), Delta()]

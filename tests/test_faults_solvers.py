@@ -229,9 +229,9 @@ def test_a_part_of_the_features_is_two_thousand_columns_at_most():
 def test_problems_that_a_newton_step_takes_too_long_for_go_step_by_step(monkeypatch):
     problem = problem_of_pairs()
     needed = interior.interior_flops(problem)
-    monkeypatch.setattr(interior, "_MOST_FLOPS", needed)
+    monkeypatch.setattr(first, "MOST_FLOPS", needed)
     assert solve_pairs(problem, tol=0.1).solver == "interior"
-    monkeypatch.setattr(interior, "_MOST_FLOPS", 0.999 * needed)
+    monkeypatch.setattr(first, "MOST_FLOPS", 0.999 * needed)
     assert solve_pairs(problem, tol=0.1).solver == "first-order"
     assert solve_pairs(problem, tol=0.1, solver="interior").solver == "interior"
 

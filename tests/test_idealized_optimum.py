@@ -250,13 +250,12 @@ def test_the_projection_is_the_nearest_feasible_point(seed):
             assert np.sum(weights * (v - p) * (x - p)) <= 1e-9
 
 
-def test_sums_over_points_are_sums_over_pairs():
+def test_matrices_and_distances_of_many_coordinates_are_sums_over_pairs():
     rng = np.random.RandomState(0)
     Z, pairs = rng.standard_normal((40, 300)), rng.randint(20, size=(200, 2)) + np.array([0, 20])
     signs, alpha = np.where(np.arange(200) % 2, 1.0, -1.0), rng.uniform(size=200)
     problem = PairDual(Z, pairs, signs, np.ones(200), 1.0)
     delta = Z[pairs[:, 0]] - Z[pairs[:, 1]]
     M = (delta * (signs * alpha)[:, None]).T @ delta
-    assert problem._by_points
     np.testing.assert_allclose(problem.matrix(alpha), M, atol=1e-9)
     np.testing.assert_allclose(problem.forms(M), np.sum((delta @ M) * delta, axis=1), rtol=1e-9)

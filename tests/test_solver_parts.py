@@ -52,32 +52,21 @@ def test_a_warning_counts_the_eigenvectors_beyond_the_tolerance(size):
     assert 0.4 * largest < float(said[3]) < 1.1 * largest
 
 
-class Scripted:
-    """A random state that draws what it is told."""
-
-    def __init__(self, drawn):
-        self.drawn = np.array(drawn)
-
-    def standard_normal(self, shape):
-        return self.drawn.reshape(shape)
-
-
 @pytest.mark.parametrize(
     ("diagonal", "interval"),
     [([1.0, 1.0, -1.0, -1.0], (-1.0, 1.0)), ([3.0, 3.0, 3.0, 3.0], (3.0, 3.0))],
 )
-def test_an_invariant_subspace_ends_the_search_for_the_interval(diagonal, interval):
-    multiply = _davidson.Deflated(np.diag(diagonal), np.empty((4, 0)))
-    found = _davidson._spectral_interval(multiply, Scripted([0.5, 0.5, 0.5, 0.5]))
-    np.testing.assert_allclose(found, interval)
+def test_an_invariant_subspace_does_not_spoil_the_interval(diagonal, interval):
+    A = leading.OnSubspace(lambda V: np.diag(diagonal) @ V, lambda V: V, 4)
+    np.testing.assert_allclose(leading.ritz_interval(A, np.full((4, 1), 0.5)), interval)
 
 
 def test_the_interval_holds_the_spectrum():
     for seed in range(5):
         rng = np.random.RandomState(seed)
         values = np.r_[-3.0, rng.uniform(-1, 2, 60), 7.0]
-        multiply = _davidson.Deflated(np.diag(values), np.empty((62, 0)))
-        lowest, upper = _davidson._spectral_interval(multiply, rng)
+        A = leading.OnSubspace(lambda V, values=values: values[:, None] * V, lambda V: V, 62)
+        lowest, upper = leading.ritz_interval(A, rng.standard_normal((62, 1)))
         assert 7.0 <= upper < 10.0
         assert -3.0 - 1e-9 <= lowest < -2.0
 

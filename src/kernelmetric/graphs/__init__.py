@@ -22,10 +22,9 @@ from kernelmetric.graphs._labels import (
     neighbor_parts,
     patch_graph,
     target_neighbors,
-    warn_small_classes,
     warn_unlabelled,
 )
-from kernelmetric.graphs._neighbors import component_codes, neighbor_graph, union_graph
+from kernelmetric.graphs._neighbors import neighbor_graph, union_graph
 from kernelmetric.graphs._pair_sources import read_pairs
 from kernelmetric.graphs._pairs import Pairs
 from kernelmetric.graphs._row_tuples import check_length, check_rows, pair_distances
@@ -50,7 +49,6 @@ __all__ = [
     "check_length",
     "check_rows",
     "coded_targets",
-    "component_codes",
     "count_triplets",
     "discriminant_graph",
     "gaussian_graph",
@@ -70,6 +68,5 @@ __all__ = [
     "spread_rows",
     "target_neighbors",
     "union_graph",
-    "warn_small_classes",
     "warn_unlabelled",
 ]

@@ -26,20 +26,8 @@ def are_tuples(X: Any) -> bool:
 def points_of_tuples(T: Any) -> tuple[np.ndarray, np.ndarray]:
     """The different points X in an array of tuples T, and rows with ``X[rows]`` equal to T."""
     T = to_numpy(T) if hasattr(T, "dtype") else np.asarray(T)
-    X, rows = _different(T.reshape(-1, T.shape[2]))
+    X, rows = np.unique(T.reshape(-1, T.shape[2]), axis=0, return_inverse=True)
     return X, rows.reshape(T.shape[:2])
-
-
-def _different(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What ``np.unique`` says of rows, which compares them entry by entry as it sorts: slowly."""
-    if P.dtype not in (np.float64, np.float32) or not P.size:
-        X, rows = np.unique(P, axis=0, return_inverse=True)
-        return X, rows
-    bits = (P.astype(np.float64) + 0.0).view(np.int64)  # 0 added: -0.0 is 0.0
-    bits ^= (bits >> 63) | np.int64(-(2**63))  # bytes in the order of the numbers
-    words = bits.astype(">i8").view(f"V{8 * P.shape[1]}").ravel()
-    _, first, rows = np.unique(words, return_index=True, return_inverse=True)
-    return P[first], rows
 
 
 def signed_pairs(rows: np.ndarray, y: Any, n_samples: int) -> Pairs:

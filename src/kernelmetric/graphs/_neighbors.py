@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from kernelmetric.compute import as_points, nearest_neighbors, to_numpy
 
@@ -46,20 +45,17 @@ def neighbor_graph(
     weights : {"binary", "gaussian"}, default="binary"
         The weight of a neighbour.
     symmetrize : {"union", "mutual", "mean"}, default="union"
-        max(A, Aᵀ): joined when either is a neighbour of the other; min(A, Aᵀ): when both are,
-        which may leave points alone; (A + Aᵀ)/2: one-sided neighbours count half.
+        max(A, Aᵀ), min(A, Aᵀ), which may leave points alone, or (A + Aᵀ)/2.
     metric : fitted metric, default=None
         Distances are Euclidean in ``metric.transform(X)``; None means in X itself.
     neighbors : tuple of (distances, indices), default=None
-        Neighbours as ``kneighbors`` of scikit-learn and ``tangent_neighbors`` return them, each of
-        shape (n, k) with k >= ``n_neighbors``, nearest first. A point in its own list is passed
-        over, and so are negative indices.
+        As ``kneighbors`` of scikit-learn and ``tangent_neighbors`` return them, each of shape
+        (n, k), nearest first. A point in its own list is passed over; so are negative indices.
 
     Returns
     -------
     sparse array of shape (n, n)
-        CSR, symmetric, no entries on the diagonal, no stored zeros. O(n² d) time, one block of
-        rows × n of distances in memory.
+        CSR, without a diagonal or stored zeros. O(n² d) time, one block of rows in memory.
 
     Examples
     --------
@@ -100,13 +96,6 @@ def union_graph(neighbors: np.ndarray) -> sparse.csr_array:
     A = adjacency(neighbors)
     A.data[:] = 1.0  # a neighbour listed twice is one neighbour
     return A.maximum(A.T).tocsr()
-
-
-def component_codes(W: Any) -> np.ndarray:
-    """The connected component of every point, 0 for the largest; stored zeros join nothing."""
-    _, codes = connected_components(W, directed=False)
-    order = np.argsort(-np.bincount(codes), kind="stable")
-    return np.argsort(order)[codes]
 
 
 def _check(n_neighbors: int, weights: str, symmetrize: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
+from bisect import bisect_left
 from collections.abc import Iterable
 from numbers import Real
 from pathlib import Path
@@ -102,15 +103,12 @@ def draw_until_connected(
         if size == total or components_of(order, n_samples).max() < target:
             break
         size = min(total, 4 * size)
-    # The number of components only falls along the order: bisection finds the place to stop.
-    low, high = 0, len(order)  # `high` pairs suffice, fewer than `low` do not
-    while low < high:
-        middle = (low + high) // 2
-        if components_of(order[:middle], n_samples).max() < target:
-            high = middle
-        else:
-            low = middle + 1
-    return order[:high]
+
+    def suffice(n_pairs: int) -> bool:
+        return components_of(order[:n_pairs], n_samples).max() < target
+
+    # The number of components only falls along the order.
+    return order[: bisect_left(range(len(order)), True, key=suffice)]
 
 
 def draw_partners(

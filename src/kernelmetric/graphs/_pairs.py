@@ -45,28 +45,19 @@ class Pairs(RowTuples):
     n_samples : int
         Number of rows of X. Pairs are refused with an X of another length.
     faults : {'raise', 'drop'}, default='raise'
-        What to do about a pair of a point with itself, a pair listed twice, and a pair said to be
-        both: name them in an error, or in a warning and leave them out, but for the first of
-        duplicates.
+        Whether pairs of a point with itself, pairs listed twice, and pairs said to be both are
+        named in an error, or left out with a warning, but for the first of duplicates.
     labelled : bool, default=False
-        Whether the pairs came from class labels, so that :meth:`select` may leave out similar
-        pairs that are far apart.
+        Whether they came from class labels: :meth:`select` may then leave out far similar ones.
 
     Attributes
     ----------
-    similar : ndarray of shape (n_similar, 2), dtype intp
-        As given, read-only.
-    dissimilar : ndarray of shape (n_dissimilar, 2), dtype intp
+    similar, dissimilar : ndarray of shape (n_pairs, 2), dtype intp
         As given, read-only.
     n_samples : int
         Number of points.
     labelled : bool
         Whether the pairs came from class labels.
-
-    Notes
-    -----
-    ``len`` counts the pairs, but indexing is refused: scikit-learn's ``GridSearchCV`` would slice
-    pairs like rows of X. See :func:`cross_validate_pairs`.
 
     Examples
     --------
@@ -117,8 +108,8 @@ class Pairs(RowTuples):
             Random partners of every point inside its class, and as many outside it; None makes
             all n (n - 1) / 2 pairs.
         components : float, default=None
-            Draw random similar pairs until the points form ``components * n`` connected groups, as
-            in section 4.1 of [1]_ with 0.7; dissimilar pairs go by ``per_point``.
+            Draw random similar pairs until there are ``components * n`` connected groups, as in
+            section 4.1 of [1]_ with 0.7; dissimilar pairs go by ``per_point``.
         random_state : int, RandomState or None, default=None
             For the random pairs.
 
@@ -225,8 +216,7 @@ class Pairs(RowTuples):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Number of the group of every point, from 0; a point without similar pairs is a group
-            of its own.
+            Number of the group of every point, from 0.
         """
         return components_of(self.similar, self.n_samples)
 
@@ -236,8 +226,7 @@ class Pairs(RowTuples):
         Returns
         -------
         Pairs
-            Every pair inside a group of :meth:`components`, and every pair between two groups
-            that some dissimilar pair joins.
+            All inside groups of :meth:`components`, and between groups that a dissimilar one joins.
         """
         codes = self.components()
         ends = np.sort(codes[self.dissimilar], axis=1)
@@ -267,8 +256,7 @@ class Pairs(RowTuples):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Points; their distances, of shape (n_samples, n_samples), where metric is
-            'precomputed'.
+            Points, or their distances (n_samples, n_samples) where metric is 'precomputed'.
         n_neighbors : int, default=5
             A pair stays if it is among the m shortest of its kind at one of its points.
         radius : float, 'median' or None, default='median'

@@ -56,10 +56,9 @@ class RowTuples:
         Parameters
         ----------
         path : str or path
-            Row numbers, counted from 0, in the columns. Pairs that are not all similar have a sign
-            in a third one: 1 for similar, -1 or 0 for dissimilar. Commas, semicolons, tabs or
-            blanks part them. A line of column names may come first; ``#`` begins a comment. The
-            text is UTF-8, or UTF-16 with its mark.
+            Columns of row numbers, counted from 0, parted by commas, semicolons, tabs or blanks.
+            Pairs may have a third column: 1 for similar, -1 or 0 for dissimilar. A line of names
+            may come first; ``#`` begins a comment. UTF-8, or UTF-16 with its mark.
         n_samples : int
             Number of rows of X.
         faults : {'raise', 'drop'}, default='raise'

@@ -105,8 +105,7 @@ class Triplets(IndexTuples):
     n_samples : int
         Number of rows of X. Triplets are refused with an X of another length.
     faults : {'raise', 'drop'}, default='raise'
-        What to do about points that occur twice in a triplet, triplets listed twice, and triplets
-        also listed the other way round; as in :class:`Pairs`.
+        As in :class:`Pairs`; a triplet also listed the other way round is a fault too.
 
     Attributes
     ----------
@@ -114,11 +113,6 @@ class Triplets(IndexTuples):
         As given, read-only.
     n_samples : int
         Number of points.
-
-    See Also
-    --------
-    Pairs : Pairs that are known to be alike or to differ.
-    Quadruplets : Comparisons of any two pairs.
 
     Examples
     --------
@@ -144,8 +138,7 @@ class Triplets(IndexTuples):
         y : array-like of shape (n_samples,)
             Class labels.
         per_point : int, default=None
-            Random triplets that every point begins, fewer where two draws are the same; None makes
-            all of them.
+            Random triplets of every point, fewer where two are the same; None makes all of them.
         random_state : int, RandomState or None, default=None
             For the draws.
 
@@ -163,7 +156,7 @@ class Triplets(IndexTuples):
             which, c = np.nonzero(codes[a][:, None] != codes)
             return cls(np.column_stack([a[which], b[which], c]), len(codes))
         a, b, c, codes = _draws(y, per_point, random_state)
-        return cls(_unique_rows(np.column_stack([a, b, c])), len(codes))
+        return cls(np.unique(np.column_stack([a, b, c]), axis=0), len(codes))
 
     @classmethod
     def from_neighbors(cls, X: Any, y: Any, n_neighbors: int = 3, n_others: int = 10) -> Triplets:
@@ -217,8 +210,7 @@ class Quadruplets(IndexTuples):
     n_samples : int
         Number of rows of X. Quadruplets are refused with an X of another length.
     faults : {'raise', 'drop'}, default='raise'
-        What to do about pairs of a point with itself, pairs compared with themselves, quadruplets
-        listed twice or also the other way round; as in :class:`Triplets`.
+        As in :class:`Triplets`.
 
     Attributes
     ----------
@@ -226,10 +218,6 @@ class Quadruplets(IndexTuples):
         As given, read-only.
     n_samples : int
         Number of points.
-
-    See Also
-    --------
-    Triplets : Comparisons of two pairs that share a point.
 
     Examples
     --------
@@ -266,7 +254,7 @@ class Quadruplets(IndexTuples):
         order = rng.permutation(len(c))
         rows = np.column_stack([np.sort(np.column_stack([a, b]), axis=1), c[order], d[order]])
         rows[:, 2:] = np.sort(rows[:, 2:], axis=1)
-        return cls(_unique_rows(rows), len(codes))
+        return cls(np.unique(rows, axis=0), len(codes))
 
 
 def count_triplets(codes: np.ndarray) -> int:
@@ -296,10 +284,3 @@ def _draws(
     b = order[begin + (place[a] - begin + 1 + inside) % np.maximum(size, 1)]
     c = order[(begin + size + outside) % max(n, 1)]
     return a, b, c, codes
-
-
-def _unique_rows(rows: np.ndarray) -> np.ndarray:
-    """Every tuple once, sorted; ``np.unique`` compares rows entry by entry, which is slow."""
-    rows = rows[np.lexsort(rows.T[::-1])]
-    repeated = np.all(rows[1:] == rows[:-1], axis=1)
-    return np.delete(rows, 1 + np.flatnonzero(repeated), axis=0)

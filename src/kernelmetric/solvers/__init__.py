@@ -13,9 +13,9 @@ from kernelmetric.solvers._leading_eigenvectors import (
     OnSubspace,
     krylov_eigenpairs,
     lanczos_eigenpairs,
-    smallest_ritz_value,
+    ritz_interval,
 )
-from kernelmetric.solvers._nonnegative import kkt_residual, nonnegative_qp
+from kernelmetric.solvers._nonnegative import nonnegative_qp
 from kernelmetric.solvers._pair_dual import ComparisonDual, PairDual, PairSolution
 from kernelmetric.solvers._pair_interior import pair_bytes
 from kernelmetric.solvers._pair_solve import solve_pairs
@@ -35,7 +35,7 @@ from kernelmetric.solvers._ridge_grid import (
     with_intercept,
 )
 from kernelmetric.solvers._smallest_eigenvectors import Eigenpairs, smallest_eigenvectors
-from kernelmetric.solvers._sparse_precision import SparsePrecision, sparse_precision
+from kernelmetric.solvers._sparse_precision import sparse_precision
 from kernelmetric.solvers._symmetric import column_signs, positive_part, right_singular
 
 __all__ = [
@@ -49,7 +49,6 @@ __all__ = [
     "OnSubspace",
     "PairDual",
     "PairSolution",
-    "SparsePrecision",
     "cholesky_factor",
     "column_signs",
     "evenly",
@@ -57,7 +56,6 @@ __all__ = [
     "finite_or_none",
     "inverse_diagonal_in_place",
     "inverse_of",
-    "kkt_residual",
     "krylov_eigenpairs",
     "lanczos_eigenpairs",
     "leave_one_out_errors",
@@ -70,8 +68,8 @@ __all__ = [
     "refuse_start",
     "ridge_solution",
     "right_singular",
+    "ritz_interval",
     "smallest_eigenvectors",
-    "smallest_ritz_value",
     "solve_in_place",
     "solve_pairs",
     "sparse_precision",

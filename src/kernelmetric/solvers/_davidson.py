@@ -14,14 +14,13 @@ from scipy import linalg
 
 from kernelmetric.compute import in_library_of, namespace, there, to_numpy
 from kernelmetric.compute.reductions import BlockProduct
+from kernelmetric.solvers._leading_eigenvectors import OnSubspace, ritz_interval
 
 BLOCK = 16  # vectors filtered together: narrow enough for the cache
 GUARD = 10  # Ritz vectors kept beyond those wanted: the filter's edge lies behind them
 _DEGREE = 10
 _LARGEST = 1e6  # of the filter: beyond, float32 would show the smallest eigenvectors only
-_LANCZOS_STEPS = 12
 _LOOKS = 4  # random vectors that look for overlooked eigenvectors: one would do
-_ESTIMATE_FLOOR = 5e-7  # residuals from inner products lose half of the digits
 _MARGIN = 0.9  # of the tolerance, so that the residuals measured at the end are within it
 TINY = np.finfo(np.float64).tiny
 
@@ -61,7 +60,7 @@ class Deflated:
 
 
 class Davidson:
-    """An orthonormal basis V with its image AV, and the inner products that tell its quality."""
+    """An orthonormal basis V with its image AV, and H, their inner products."""
 
     def __init__(
         self,
@@ -75,13 +74,14 @@ class Davidson:
         self.multiply, self.k, self.width, self.rng = multiply, k, width, rng
         self.kept = k + GUARD
         self._rough = BlockProduct(A, np.float32, far=multiply.far)
-        lowest, self.upper = _spectral_interval(multiply, rng)
+        n = multiply.null.shape[0]
+        A_there = OnSubspace(multiply, multiply.project, n - multiply.null.shape[1])
+        lowest, self.upper = ritz_interval(A_there, multiply.here(rng.standard_normal((n, 1))))
         self.scale = max(abs(lowest), abs(self.upper))
         self.m = 0
-        n = multiply.null.shape[0]
         self.V, self.AV = (multiply.here(np.zeros((n, most))) for _ in range(2))
         self.xp = namespace(self.V)
-        self.H, self.G = np.zeros((2, most, most))
+        self.H = np.zeros((most, most))
 
     def run(self, start: np.ndarray, tol: float, max_iter: int) -> tuple[np.ndarray, np.ndarray]:
         """Grow the basis until the residuals and a last look around are fine."""
@@ -130,9 +130,8 @@ class Davidson:
         AW = self.multiply(W)
         self.V[:, new], self.AV[:, new] = W, AW
         self.m = new.stop
-        for products, basis in ((self.H, self.V), (self.G, self.AV)):
-            products[: self.m, new] = to_numpy(basis[:, : self.m].T @ AW)
-            products[new, : self.m] = products[: self.m, new].T
+        self.H[: self.m, new] = to_numpy(self.V[:, : self.m].T @ AW)
+        self.H[new, : self.m] = self.H[: self.m, new].T
 
     def _rotate(self) -> None:
         """Ritz values, ascending, and the coordinates S of their vectors in the basis."""
@@ -140,10 +139,9 @@ class Davidson:
 
     def _restart(self) -> None:
         m, kept = self.m, min(self.kept, self.m)
-        S = self.S[:, :kept]
+        S = self._like(self.S[:, :kept])
         for basis in (self.V, self.AV):
-            basis[:, :kept] = basis[:, :m] @ self._like(S)
-        self.G[:kept, :kept] = S.T @ self.G[:m, :m] @ S
+            basis[:, :kept] = basis[:, :m] @ S
         self.H[:kept, :kept] = np.diag(self.theta[:kept])
         self.m = kept
 
@@ -153,15 +151,7 @@ class Davidson:
 
     def _open_pairs(self, tol: float) -> np.ndarray:
         """Which of the wanted Ritz pairs have residuals beyond the tolerance."""
-        # ‖Av - θv‖² = ‖Av‖² - θ² costs nothing, but loses half of the digits.
-        k = min(self.k, self.m)
-        S, theta = self.S[:, :k], self.theta[:k]
-        squared = np.sum(S * (self.G[: self.m, : self.m] @ S), axis=0) - theta**2
-        size = np.sqrt(np.maximum(squared, 0))
-        found = np.flatnonzero(size > _MARGIN * max(tol, _ESTIMATE_FLOOR) * self.scale)
-        if len(found) or tol >= _ESTIMATE_FLOOR:
-            return found
-        size = to_numpy(column_norms(self._residuals(np.arange(k))))
+        size = to_numpy(column_norms(self._residuals(np.arange(min(self.k, self.m)))))
         return np.flatnonzero(size > _MARGIN * tol * self.scale)
 
     def _edge(self) -> float:
@@ -214,26 +204,6 @@ def _orthonormal(W: Any) -> Any:
     squared, S = np.linalg.eigh(to_numpy(W.T @ W))
     fine = squared > 1e-12 * np.max(squared, initial=0.0)
     return W @ in_library_of(np.ascontiguousarray(S[:, fine] / np.sqrt(squared[fine])), W)
-
-
-def _spectral_interval(multiply: Deflated, rng: np.random.RandomState) -> tuple[float, float]:
-    """Smallest Ritz value and an upper bound of the spectrum, by a few steps of Lanczos."""
-    v = multiply.project(multiply.here(rng.standard_normal((multiply.null.shape[0], 1))))
-    xp = namespace(v)
-    before = xp.zeros_like(v)
-    v = v / xp.sqrt(xp.sum(v * v))
-    diagonal: list[float] = []
-    off_diagonal: list[float] = []
-    for _ in range(_LANCZOS_STEPS):
-        w = multiply(v) - (off_diagonal[-1] if off_diagonal else 0.0) * before
-        diagonal.append(float(xp.sum(w * v)))
-        w -= diagonal[-1] * v
-        off_diagonal.append(float(xp.sqrt(xp.sum(w * w))))
-        if off_diagonal[-1] <= 1e-12 * abs(diagonal[0]):
-            break  # the vector lies in an invariant subspace, whose spectrum this is
-        before, v = v, w / off_diagonal[-1]
-    ritz = linalg.eigh_tridiagonal(diagonal, off_diagonal[:-1], eigvals_only=True)
-    return float(ritz[0]), float(ritz[-1] + off_diagonal[-1])
 
 
 def column_norms(V: Any) -> Any:

@@ -88,7 +88,7 @@ class _Descent:
     ):
         self.objective, self.shape = objective, x.shape
         self.x, self.value, self.gradient = x.ravel(), value, gradient
-        self.n_iter, self.n_evaluations, self.walled = 0, 1, False
+        self.n_iter, self.walled = 0, False
         self._least = value
         self._trial, self._direction = np.empty(x.size), np.empty(x.size)
         self._corrections = corrections
@@ -98,9 +98,7 @@ class _Descent:
         self, max_iter: int, tol: float, report: Callable[[np.ndarray, float], bool] | None
     ) -> str:
         """Iterate until something ends it; what that was."""
-        if np.abs(self.gradient).max(initial=0.0) <= _FLAT:
-            return _REACHED
-        while True:
+        while np.abs(self.gradient).max(initial=0.0) > _FLAT:
             before = self.value
             step = self._step()
             if step is None:
@@ -114,13 +112,10 @@ class _Descent:
                 return "stopped by a callback"
             if self.n_iter >= max_iter:
                 return "iteration limit reached"
-            if self.n_evaluations > _EVALUATIONS * (max_iter + 1):
-                return "too many evaluations"
             scale = max(abs(before), abs(self.value), 1.0)
             if before - self.value <= min(tol, 2.0) * scale:
                 return _REACHED
-            if self._corrections.flat(self.gradient):
-                return _REACHED
+        return _REACHED
 
     def _step(self) -> tuple[np.ndarray, float, float, float] | None:
         """Go to the end of a line search; the old gradient, the step, and slopes at both ends."""
@@ -128,7 +123,10 @@ class _Descent:
         slope = self._corrections.direct(old, self._direction)
         if not slope < 0.0:
             return None
-        first = 1.0 if self.n_iter or self._corrections.count else 1.0 / _length(old)
+        first = 1.0
+        if not (self.n_iter or self._corrections.count):
+            # The norm is SciPy's, whose squares do not overflow.
+            first /= max(float(linalg.norm(old.astype(np.float64, copy=False))), 1.0 / _FAR)
         search = LineSearch(self.value, slope, first)
         self.walled, ended = False, False
         for _ in range(_EVALUATIONS):
@@ -153,7 +151,6 @@ class _Descent:
 
     def _evaluate(self) -> tuple[float, np.ndarray | None, float]:
         """Value, gradient and slope at the trial; no gradient where one is not finite."""
-        self.n_evaluations += 1
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # told by the result
             value, gradient = self.objective(self._trial.reshape(self.shape))
             gradient, d = np.asarray(gradient).ravel(), self._direction
@@ -234,11 +231,11 @@ class _Corrections:
             if keep:
                 np.multiply(d[some], step, out=here[k])
                 np.subtract(g, old[some], out=here[k + 1])
-            return here @ here[k + 1] if keep else 0.0, here @ g, g @ g
+            return here @ here[k + 1] if keep else 0.0, here @ g
 
         # What overflows gives no direction later, and all corrections are forgotten.
         with np.errstate(all="ignore"):
-            with_y, with_g, self.square = sum_entries(products, d.size, 8.0 * self.count + 8.0)
+            with_y, with_g = sum_entries(products, d.size, 8.0 * self.count + 8.0)
             self.s_gradient, self.y_gradient = with_g.reshape(-1, 2)[self.order].T
             if keep:
                 self._take(curvature, *with_y.reshape(-1, 2)[self.order].T)
@@ -251,12 +248,6 @@ class _Corrections:
         self.inverse[last, last] = 1.0 / curvature
         self.inverse[:last, last] = self.inverse[:last, :last] @ s[:last] / -curvature
         self.scale = curvature / self.yy[last, last]
-
-    def flat(self, gradient: np.ndarray) -> bool:
-        """Whether no entry of the gradient counts, which its length tells but at the limit."""
-        if self.square > _FLAT**2 * gradient.size:
-            return False
-        return bool(np.abs(gradient).max() <= _FLAT)
 
     def _make_room(self) -> None:
         """Room for another correction: the oldest one goes where there are as many as may be."""
@@ -281,11 +272,6 @@ class _Corrections:
             weights[self.order, 0] = -(v @ inverse)
             weights[self.order, 1] = self.scale * u
         return weights.ravel()
-
-
-def _length(g: np.ndarray) -> float:
-    """The Euclidean norm of a vector, not too small to divide by; its squares may overflow."""
-    return max(float(linalg.norm(g.astype(np.float64, copy=False))), 1.0 / _FAR)
 
 
 def finite_or_none(objective: Objective, x: np.ndarray) -> tuple[float, np.ndarray | None]:

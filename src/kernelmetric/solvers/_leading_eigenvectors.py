@@ -91,14 +91,15 @@ def krylov_eigenpairs(
     return found
 
 
-def smallest_ritz_value(A: OnSubspace, start: Any) -> float:
-    """Upper bound of the smallest eigenvalue by a few Lanczos steps: cheap, sees indefiniteness."""
+def ritz_interval(A: OnSubspace, start: Any) -> tuple[float, float]:
+    """Upper bounds of the smallest eigenvalue and of the largest one, by a few Lanczos steps."""
     basis = [namespace(start).linalg.qr(A.project(start))[0]]
     images = [A.multiply(basis[0])]
     for _ in range(min(_LANCZOS_STEPS, A.dimensions) - 1):
         basis.append(_orthonormal(A, images[-1], basis))
         images.append(A.multiply(basis[-1]))
-    return float(_ritz(basis, images)[0][0])
+    ritz, beyond = _ritz(basis, images)[0], to_numpy(_apart(A, images[-1], basis))
+    return float(ritz[0]), float(ritz[-1] + np.linalg.norm(beyond))
 
 
 def _ritz(basis: list[Any], images: list[Any]) -> tuple[np.ndarray, Any]:

@@ -18,14 +18,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from kernelmetric.compute import map_rows, sum_rows, worth_keeping
 from kernelmetric.solvers._symmetric import positive_part
 
 _BLOCK_ROWS = 8192  # differences of so many pairs stay in the cache while they are used twice
-_GATHERED_ROWS = 1024  # fewer where rows are gathered: fresh memory would take longer than that
-_MANY_COORDINATES = 257  # with fewer, the digits that it costs on raw features are not worth it
 _CACHED_BYTES = 1e9  # differences kept between passes, at most
 _PRODUCT_BYTES = 2.5e6  # products of their coordinates kept too: more would leave the cache
 
@@ -85,12 +82,10 @@ class PairDual:
         self.least = float(least)
         self.psd = psd
         self.apart = self.signs > 0
-        n, r = self.Z.shape
-        # With many pairs per point and many coordinates, M = Zᵀ (Laplacian) Z has fewer products.
-        self._by_points = r >= _MANY_COORDINATES and len(self.first) > 2 * n
+        r = self.Z.shape[1]
         self._kept: np.ndarray | None = None
         n_bytes = 8.0 * r * len(self.first)
-        if not self._by_points and n_bytes <= _CACHED_BYTES and worth_keeping(n_bytes, share=0.5):
+        if n_bytes <= _CACHED_BYTES and worth_keeping(n_bytes, share=0.5):
             self._kept = self._of_pairs(self.differences)
         self._products = self._few_products()
         self.prior = np.eye(r) if prior is None else np.asarray(prior, dtype=np.float64)
@@ -124,21 +119,11 @@ class PairDual:
 
     def in_single(self) -> PairDual:
         """The same with passes in float32, twice as fast: for steps, not for the certificate."""
-        return self._moved(lambda V: V.astype(np.float32))
-
-    def in_units(self, size: float) -> PairDual:
-        """The same with coordinates in other units: α times ``size²`` has the same metric there."""
-        scaled, square = self._moved(lambda V: V / size), size**2
-        scaled.d2, scaled.reach = self.d2 / square, self.reach / square
-        scaled.upper, scaled.least = self.upper * square, self.least * square
-        return scaled
-
-    def _moved(self, change: Callable[[np.ndarray], np.ndarray]) -> PairDual:
-        other = copy(self)
-        other.Z = change(self.Z)
-        other._kept = None if self._kept is None else change(self._kept)
-        other._products = other._few_products()
-        return other
+        single = copy(self)
+        single.Z = self.Z.astype(np.float32)
+        single._kept = None if self._kept is None else self._kept.astype(np.float32)
+        single._products = single._few_products()
+        return single
 
     def _few_products(self) -> np.ndarray | None:
         """All products of two coordinates of each difference, if few: a pass is one product."""
@@ -158,8 +143,7 @@ class PairDual:
         return delta
 
     def _of_pairs(self, work: Callable[[slice], np.ndarray], reduction: Any = map_rows) -> Any:
-        most = _GATHERED_ROWS if self._by_points else _BLOCK_ROWS
-        return reduction(work, len(self.first), 6 * 8 * self.Z.shape[1], most=most)
+        return reduction(work, len(self.first), 6 * 8 * self.Z.shape[1], most=_BLOCK_ROWS)
 
     def matrix(self, alpha: np.ndarray) -> np.ndarray:
         """The matrix ``M(α) = Σ s α δδᵀ``, eq. (11)."""
@@ -167,15 +151,9 @@ class PairDual:
 
     def _weighed(self, weights: np.ndarray) -> np.ndarray:
         """The sum of ``δδᵀ`` with weights."""
-        n = len(self.Z)
         if self._products is not None:
             halves = weights.astype(self.Z.dtype) @ self._products
             return halves.astype(np.float64)[_triangle(self.Z.shape[1])[2]]
-        if self._by_points:
-            W = sparse.csr_array((weights, (self.first, self.second)), shape=(n, n))
-            degrees = np.bincount(self.first, weights, n) + np.bincount(self.second, weights, n)
-            M = self.Z.T @ (0.5 * degrees[:, None] * self.Z - W @ self.Z)
-            return M + M.T
         roots = np.sqrt(np.abs(weights)).astype(self.Z.dtype)
 
         def products(block: slice) -> np.ndarray:
@@ -194,16 +172,11 @@ class PairDual:
             i, j, _ = _triangle(len(M))
             halves = np.where(i == j, 0.5, 1.0) * (M[i, j] + M[j, i])
             return (self._products @ halves.astype(self.Z.dtype)).astype(np.float64)
-        Y = self.Z @ M if self._by_points else None
         M = M.astype(self.Z.dtype)
 
         def form(block: slice) -> np.ndarray:
             delta = self.differences(block)
-            if Y is None:
-                return np.einsum("pi,pi->p", delta, delta @ M)
-            image = Y.take(self.first[block], axis=0)
-            image -= Y.take(self.second[block], axis=0)
-            return np.einsum("pi,pi->p", delta, image)
+            return np.einsum("pi,pi->p", delta, delta @ M)
 
         return self._of_pairs(form).astype(np.float64)
 
@@ -269,13 +242,9 @@ class PairDual:
         """Minimise ``-least γ + Σ_D u [γ - margin]₊`` over γ >= 0: a quantile."""
         if not len(margins):
             return 0.0
-        upper = self.upper[self.apart]
-        if upper[0] == upper.max() == upper.min():  # the usual case needs no sorting
-            k = int(np.ceil(self.least * (1.0 - 1e-12) / max(upper[0], 1e-300))) - 1
-            k = min(max(k, 0), len(margins) - 1)
-            return max(0.0, float(np.partition(margins, k)[k]))
         order = np.argsort(margins)
-        k = int(np.searchsorted(np.cumsum(upper[order]), self.least * (1.0 - 1e-12)))
+        sums = np.cumsum(self.upper[self.apart][order])
+        k = int(np.searchsorted(sums, self.least * (1.0 - 1e-12)))
         return max(0.0, float(margins[order[min(k, len(order) - 1)]]))
 
 

@@ -13,11 +13,11 @@ import numpy as np
 from scipy import linalg
 from scipy.optimize import brentq, minimize_scalar
 
-from kernelmetric.compute import available_threads, calm_around, calm_blas
+from kernelmetric.compute import available_threads, calm_around
 from kernelmetric.solvers._pair_curvature import MOST_DENSE, TILE_ROWS, Cone, Hessian
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
 
-_MOST_FLOPS = 3e10  # of one Newton step: about a second
+MOST_FLOPS = 3e10  # of one Newton step: about a second
 _MOST_FORMED = 2e9  # bytes of the matrices of a Newton step; the same on every machine
 _SHARP = 1e-9
 _FIRST_BARRIER = 0.03  # slopes of a first point, in mean squared distances times bounds
@@ -47,17 +47,12 @@ def pair_bytes(n_pairs: int, r: int) -> int:
     """Bytes of a solver at its peak for so many pairs in r dimensions, within a factor of two."""
     N, products = float(n_pairs), r * (r + 1) / 2
     taken = 8 * N * (r + 30) + 8 * 6 * r * r  # differences, multipliers, matrices
-    if _flops(n_pairs, r, psd=True) > _MOST_FLOPS:
+    if _flops(n_pairs, r, psd=True) > MOST_FLOPS:
         return int(taken + 8 * min(N, 8192) * 2 * r)
     if products < N:  # features of a block of pairs for every thread, and the small matrix
         rows = min(N, TILE_ROWS * available_threads(N * products**2 / 3))
         return int(taken + 8 * (rows * products + 4 * products**2))
     return int(taken + 8 * N * (4 * N + min(products, 2048)))
-
-
-def affordable(problem: PairDual) -> bool:
-    """Whether the interior-point method is the one to use."""
-    return interior_flops(problem) <= _MOST_FLOPS
 
 
 def start_near(problem: PairDual, metric: np.ndarray) -> np.ndarray:
@@ -87,16 +82,6 @@ def interior_point(
     metric: np.ndarray | None = None,
 ) -> PairSolution:
     """Mehrotra's predictor and corrector on ``β = α / upper``: the point of the smallest gap."""
-    products = problem.Z.shape[1] * (problem.Z.shape[1] + 1) / 2
-    low_rank = products < len(problem)  # then tiles are shared, and the inverse is left to BLAS
-    with calm_blas(products**3 / 3 if low_rank else interior_flops(problem)):
-        return _steps(problem, tol, max_iter, report, metric)
-
-
-def _steps(
-    problem: PairDual, tol: float, max_iter: int, report: Any, metric: np.ndarray | None
-) -> PairSolution:
-    """The steps, and what is left of them."""
     free, level = _free(problem)
     if not free.any():
         return problem.solution(problem.upper, 0, tol, "interior")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import calm_if_small
+from kernelmetric.compute import calm_blas, calm_if_small
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
 from kernelmetric.solvers._pair_interior import (
-    affordable,
+    MOST_FLOPS,
     interior_flops,
     interior_point,
     start_near,
@@ -48,10 +47,14 @@ def solve_pairs(
         raise ValueError(
             f"Got solver={solver!r}, but expected 'auto', 'interior' or 'first-order'."
         )
-    if solver == "interior" or (solver == "auto" and affordable(problem)):
-        flops, most = interior_flops(problem), min(max_iter, 100)
+    flops = interior_flops(problem)
+    if solver == "interior" or (solver == "auto" and flops <= MOST_FLOPS):
+        most = min(max_iter, 100)
         goal = min(tol, _INTERIOR_TOL if flops <= _QUICK_FLOPS else _LONG_TOL) if sharp else tol
-        with calm_if_small(flops):
+        # Where the rank is low, our threads share the tiles, and BLAS is left an inverse.
+        products = problem.Z.shape[1] * (problem.Z.shape[1] + 1) / 2
+        inverse = products**3 / 3 if products < len(problem) else flops
+        with calm_if_small(flops), calm_blas(inverse):
             found = interior_point(problem, tol=goal, max_iter=most, report=report, metric=metric)
             if metric is not None and not found.certificate.gap <= tol and found.n_iter < most:
                 found = interior_point(problem, tol=goal, max_iter=most, report=report)
@@ -76,11 +79,7 @@ def first_order(
     replaced by a multiple of the diagonal |δ|⁴. As M is linear in α, the curvature along a step is
     known before the gradient is.
     """
-    # In units of the coordinates, a power of two so that nothing is rounded, fourth powers of
-    # distances stay in range; the size of the metric decides whether its squares do.
-    size = 2.0 ** int(np.frexp(float(np.max(np.abs(problem.Z))) or 1.0)[1])
-    exact = problem.in_units(size)
-    largest = float(np.sum(exact.upper * exact.sizes()))
+    exact, largest = problem, float(np.sum(problem.upper * problem.sizes()))
     if not np.isfinite(largest * largest):
         raise ValueError(
             f"Got bounds that allow a metric of size {largest:.3g}, but expected squares in the "
@@ -92,7 +91,7 @@ def first_order(
     x = problem.project(np.zeros(len(problem)), weights)
     Mx = problem.matrix(x)
     if start is not None:
-        other = problem.project(start * size**2, weights)
+        other = problem.project(start, weights)
         Mo = exact.matrix(other)
         if exact.dual(other, exact.metric(Mo)) > exact.dual(x, exact.metric(Mx)):
             x, Mx = other, Mo
@@ -122,10 +121,10 @@ def first_order(
             gap = record.see(x, Mx if problem is exact else exact.matrix(x))
             if gap <= tol or (report is not None and report(iteration, gap, record.metric)):
                 break
-    found = record.solution(iteration, tol)
-    found.alpha = found.alpha / size**2
-    found.certificate.gamma *= size**2
-    return found
+    found = record.certificate
+    return PairSolution(
+        record.alpha, record.M, record.metric, found, iteration, found.gap <= tol, "first-order"
+    )
 
 
 class _Record:
@@ -142,33 +141,12 @@ class _Record:
         dual = problem.dual(alpha, metric)
         if dual > self.dual:
             self.dual, self.alpha, self.M = dual, alpha, M
-        q = problem.forms(metric)
-        half = 0.5 * float(np.sum(metric * metric))
-        # The size of a metric settles later than its shape: the best size is cheap to find.
-        found = minimize_scalar(
-            lambda t: problem.primal(t * t * half, t * q)[0],
-            bounds=(0.5, 1.5),
-            method="bounded",
-            options={"xatol": 1e-6, "maxiter": 25},
-        )
-        size = float(found.x)
-        if found.fun < self.primal:
-            self.primal, self.metric = float(found.fun), size * metric
-            self.gamma = problem.primal(size**2 * half, size * q)[1]
-        return self._certificate().gap
-
-    def solution(self, n_iter: int, tol: float) -> PairSolution:
-        """What was best."""
-        found = self._certificate()
-        converged = found.gap <= tol
-        return PairSolution(
-            self.alpha, self.M, self.metric, found, n_iter, converged, "first-order"
-        )
-
-    def _certificate(self) -> Certificate:
-        half = 0.5 * float(np.sum(self.metric * self.metric))
-        scale = max(half, self.problem.least_scale)
-        return Certificate.of(self.dual, self.primal, scale, self.gamma)
+        found, metric = problem.compare(dual, metric, problem.forms(metric))
+        if found.primal < self.primal:
+            self.primal, self.metric, self.gamma = found.primal, metric, found.gamma
+        scale = max(0.5 * float(np.sum(self.metric * self.metric)), problem.least_scale)
+        self.certificate = Certificate.of(self.dual, self.primal, scale, self.gamma)
+        return self.certificate.gap
 
 
 class _Steps:

@@ -6,12 +6,11 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg, sparse
-from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import device_in_use, is_sparse, require_memory, to_numpy
+from kernelmetric.compute import require_memory, to_numpy
 from kernelmetric.solvers._davidson import BLOCK, GUARD, TINY, Davidson, Deflated, column_norms
 from kernelmetric.solvers._symmetric import column_signs
 
@@ -54,13 +53,16 @@ def smallest_eigenvectors(
        Journal on Matrix Analysis and Applications 29 (2007).
     """
     rng = check_random_state(random_state)
-    A, order = _near_rows(A)
+    A = A if hasattr(A, "shape") else np.asarray(A)
+    if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
+        raise ValueError(f"Got a matrix of shape {A.shape}, but expected a square one.")
+    n = A.shape[0]
     width = min(BLOCK, max(4, n_components))
     most = n_components + GUARD + _ROUNDS * width
-    dense = len(order) <= _DENSE or 3 * most > len(order)
-    multiply = Deflated(A, _columns(null, len(order))[order], far=not dense)
+    dense = n <= _DENSE or 3 * most > n
+    multiply = Deflated(A, _columns(null, n), far=not dense)
     multiply.require_symmetry(rng)
-    n, c = multiply.null.shape
+    c = multiply.null.shape[1]
     if not 1 <= n_components <= n - c:
         raise ValueError(
             f"Got n_components={n_components!r}, but expected from 1 to {n - c}: {n} rows less "
@@ -71,7 +73,7 @@ def smallest_eigenvectors(
         tol = max(tol, n * np.finfo(np.float64).eps)  # LAPACK gives no more
     else:
         search = Davidson(A, multiply, n_components, width, most, rng)
-        values, vectors = search.run(_columns(start, n)[order], tol, max_iter)
+        values, vectors = search.run(_columns(start, n), tol, max_iter)
         scale = search.scale
     residuals = to_numpy(column_norms(multiply(vectors) - vectors * multiply.here(values)))
     vectors = to_numpy(vectors)
@@ -84,23 +86,8 @@ def smallest_eigenvectors(
             ConvergenceWarning,
             stacklevel=2,
         )
-    vectors[order] = vectors * column_signs(vectors)
-    return Eigenpairs(values, vectors, residuals, converged, multiply.count)
-
-
-def _near_rows(A: Any) -> tuple[Any, np.ndarray]:
-    """The matrix with joined rows moved near each other, for the cache, and the order of rows."""
-    if not hasattr(A, "shape"):
-        A = np.asarray(A)
-    if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
-        raise ValueError(f"Got a matrix of shape {A.shape}, but expected a square one.")
-    if not is_sparse(A):
-        return A, np.arange(A.shape[0])
-    A = sparse.csr_array(A)
-    if device_in_use() and A.shape[0] > _DENSE:
-        return A, np.arange(A.shape[0])
-    order = reverse_cuthill_mckee(A, symmetric_mode=True)
-    return A[order][:, order], order
+    signs = column_signs(vectors)
+    return Eigenpairs(values, vectors * signs, residuals, converged, multiply.count)
 
 
 def _dense(A: Any, multiply: Deflated, k: int) -> tuple[np.ndarray, np.ndarray, float]:

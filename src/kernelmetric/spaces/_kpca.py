@@ -26,7 +26,7 @@ from kernelmetric.solvers import (
     column_signs,
     krylov_eigenpairs,
     lanczos_eigenpairs,
-    smallest_ritz_value,
+    ritz_interval,
 )
 from kernelmetric.spaces._base import (
     Space,
@@ -255,7 +255,7 @@ class KPCA(Space):
         if self.solver_ == "lanczos":
             gram.refuse_coincident()
             values, V = lanczos_eigenpairs(A, rank, gram.array(rng.uniform(-1, 1, (n, 1))))
-            smallest = smallest_ritz_value(A, gram.array(rng.standard_normal((n, 1))))
+            smallest, _ = ritz_interval(A, gram.array(rng.standard_normal((n, 1))))
             if len(values) < rank:
                 fault = f"Lanczos found {len(values)} of {rank} eigenvectors; others are left out."
         else:
