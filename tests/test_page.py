@@ -323,7 +323,7 @@ def test_points_of_any_size_are_numbers_on_the_page(scale):
     assert np.isfinite(before).all()
     if scale > 1e-300:
         assert before.max() > 0.1 * scale
-    assert [row[0] for row in data["cells"][:4]] == ["", "None", "inf", "0"]
+    assert [row[0] for row in data["cells"][:4]] == ["", "", "inf", "0"]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

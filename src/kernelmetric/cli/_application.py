@@ -47,13 +47,13 @@ def build_application() -> click.Group:
     import rich  # noqa: F401 (the commands use it: better to miss it now)
 
     from kernelmetric import __version__
-    from kernelmetric.cli._talk import Refused, sentences, spoken
+    from kernelmetric.cli._talk import Refused, spoken
 
     class InOrder(click.Group):
         """Lists the commands in the order in which a user meets them; all fail alike."""
 
         def invoke(self, ctx: click.Context) -> Any:
-            with spoken(), sentences():
+            with spoken():
                 return super().invoke(ctx)
 
         def list_commands(self, ctx: click.Context) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from kernelmetric.cli._talk import json_text, sentences, visible
+from kernelmetric.cli._talk import json_text, spoken, visible
 from kernelmetric.tables import TableError, read_table
 
 YES, NO, ERROR = 0, 1, 2
@@ -56,7 +56,7 @@ def check(path: str, params: tuple[str, ...], data: Path | None, tol: float, as_
     if math.isnan(tol):  # no change is as small as that: the answer would always be no
         raise click.BadParameter("Got --tol nan, but expected a number from 0 on.")
     estimator = _estimator(path, params)
-    with sentences(ERROR):
+    with spoken(ERROR):
         X, y = (None, None) if data is None else _read(data)
         report = _report(estimator, X, y, tol)
     found = {

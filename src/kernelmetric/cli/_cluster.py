@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import click
@@ -111,30 +110,3 @@ def over_parts(
             future.release()  # what it holds is not needed on the worker any more
     finally:
         client.cancel(futures)
-
-
-@contextmanager
-def watched(client: Any, tell: Callable[[str], Any]) -> Iterator[None]:
-    """Tell, once a second, how many tasks the workers have finished inside the block."""
-    over = threading.Event()
-
-    def watch() -> None:
-        with suppress(Exception):  # a cluster that goes away is told by the work itself
-            before = client.run_on_scheduler(finished_tasks)
-            while not over.wait(1.0):
-                done = client.run_on_scheduler(finished_tasks) - before
-                tell(f"{done:,} tasks done")
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
-def finished_tasks(dask_scheduler: Any) -> int:
-    """How many tasks have ever been finished, as the scheduler counts them."""
-    prefixes = dask_scheduler.task_prefixes.values()
-    return sum(prefix.state_counts["memory"] for prefix in prefixes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -94,18 +93,11 @@ def _bars(talk: Talk, title: str, columns: list[str], rows: list[tuple[list[str]
     """A table whose last column is a bar list; of very many rows, the rest in one line."""
     shown, rest = rows[:_LISTED], rows[_LISTED:]
     largest = max((abs(share) for _, share in rows), default=0.0) or 1.0
-    lines = [[*cells, percent(s), _bar(s / largest)] for cells, s in shown]
+    lines = [
+        [*cells, percent(s), ("#" if s > 0 else "-") * round(_BAR * abs(s) / largest)]
+        for cells, s in shown
+    ]
     if rest:
         others = count(len(rest), "other column")
         lines.append([others, *[""] * len(columns), percent(sum(s for _, s in rest)), ""])
-    head: list[tuple[str, Any]] = [("column", "left"), *((name, "right") for name in columns)]
-    talk.table(title, [*head, ("share", "right"), ("", "left")], lines)
-
-
-def _bar(part: float) -> str:
-    mark = "█" if part > 0 else "░"
-    try:
-        mark.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
-    except UnicodeEncodeError:
-        mark = "#" if part > 0 else "-"
-    return mark * round(_BAR * abs(part))
+    talk.table(title, ["column", *columns, "share", ""], lines)

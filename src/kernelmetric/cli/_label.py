@@ -120,10 +120,9 @@ def _show(talk: Talk, session: LabellingSession, records: Records, pair: tuple[i
         a, b = ("" if is_gap(value) else str(value) for value in (one[column], other[column]))
         mark = "=" if a and a.casefold().strip() == b.casefold().strip() else ""
         rows.append((column, a, mark, b))
-    columns = [("field", "left"), (names[0], "left"), ("", "center"), (names[1], "left")]
     talk.say()
     talk.say(_said(session))
-    talk.table(None, columns, rows)
+    talk.table(None, ["field", names[0], "", names[1]], rows)
 
 
 def _said(session: LabellingSession) -> str:

@@ -22,7 +22,6 @@ from kernelmetric.compute import nearest_neighbors
 from kernelmetric.metric import places_of, refuse_signed
 from kernelmetric.report._text import short
 from kernelmetric.tables import Table, TableError, features_of, open_table, require_columns, typed
-from kernelmetric.tables._cells import is_gap
 
 _SHOWN_COLUMNS = 5
 
@@ -111,7 +110,7 @@ def find_neighbors(
         indices, _ = nearest_neighbors(Z, min(k, len(Z)), queries=Q)
 
     def described(i: int, query: np.ndarray) -> dict[str, Any]:
-        columns = {name: _plain(frame[name].iloc[i]) for name in shown}
+        columns = {name: frame[name].iloc[i] for name in shown}
         # by the difference: equal points are at no distance, to the last bit
         return {"row": i, "distance": float(np.linalg.norm(Z[i] - query)), "columns": columns}
 
@@ -143,22 +142,10 @@ def _chosen(rows: tuple[int, ...], frame: Any, *, own: bool) -> np.ndarray:
     return np.array(rows)
 
 
-def _plain(value: Any) -> Any:
-    """A value that JSON knows: a number, a text, or null where it is missing."""
-    value = value.item() if hasattr(value, "item") else value
-    if is_gap(value) or (isinstance(value, float) and not np.isfinite(value)):
-        return None
-    return value if isinstance(value, int | float | str | bool) else str(value)
-
-
 def _tell(talk: Talk, answer: dict[str, Any], what: str) -> None:
     found = answer["neighbors"]
     shown = list(found[0]["columns"]) if found else []
-    talk.table(
-        f"Nearest to {what} {answer['query']}",
-        [("row", "right"), ("distance", "right"), *((name, "left") for name in shown)],
-        [
-            [short(value) for value in (n["row"], n["distance"], *n["columns"].values())]
-            for n in found
-        ],
-    )
+    lines = [
+        [short(value) for value in (n["row"], n["distance"], *n["columns"].values())] for n in found
+    ]
+    talk.table(f"Nearest to {what} {answer['query']}", ["row", "distance", *shown], lines)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
@@ -19,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from kernelmetric.cli._models import load_recipe
 from kernelmetric.cli._options import KNOWN, Wanted, metric_name
 from kernelmetric.cli._talk import count
-from kernelmetric.evaluation import baselines, cross_validate_pairs, measured, with_metric
+from kernelmetric.evaluation import Trial, baselines, cross_validate_pairs, measured, with_metric
 from kernelmetric.tables import (
     ColumnPlan,
     TableEncoder,
@@ -112,10 +111,6 @@ class Study:
         """The model to keep, not fitted: table in, learned coordinates out."""
         return Pipeline([("table", self.encoder()), ("metric", clone(self.metric))])
 
-    def watched(self, tell: Callable[[str], Any]) -> Any:
-        """A context in which the fit to all rows tells how far it is, where that can be known."""
-        return nullcontext()
-
     def fitted(self) -> Pipeline:
         """The model, fitted to all rows."""
         if self.pairs is None:
@@ -133,21 +128,15 @@ def varying_columns(frame: Any, names: Iterable[str], most: int) -> list[str]:
     return list(islice((name for name in names if frame[name].nunique() > 1), most))
 
 
-def judged_on_pairs(
-    study: Study, n_folds: int, begin: Callable[[str], None]
-) -> tuple[dict[str, list[float]], float, dict[str, str]]:
-    """Scores of Euclidean distance and the metric by fold, its time to learn, and warnings."""
+def pair_trials(study: Study, n_folds: int) -> Iterator[Trial]:
+    """Euclidean distance, then the metric, judged on every fold of the pairs."""
     how: Any = {"pairs": study.pairs, "by": "pair", "cv": n_folds}
     how["random_state"] = study.wanted.seed
-    scores, seconds = {}, 0.0
-    notes: dict[str, str] = {}
     for name, method in (("Euclidean", study.encoder()), (study.name, study.model())):
-        begin(name)
         found, _, _, note = measured(partial(cross_validate_pairs, method, study.X, **how))
-        scores[name], seconds = found["test_score"].tolist(), float(found["fit_time"].mean())
-        if note:
-            notes[name] = note
-    return scores, seconds, notes
+        folds = zip(found["test_score"].tolist(), found["fit_time"].tolist(), strict=True)
+        for fold, (score, seconds) in enumerate(folds):
+            yield Trial(name, fold, score, seconds, note, None, None)
 
 
 def open_study(data: Path, **options: Any) -> Study:

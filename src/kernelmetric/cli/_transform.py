@@ -89,13 +89,8 @@ def _transform_parts(
     features_of(columns_of(parts[0]), model["table"])  # a column that is missing: before the work
     require_empty_folder("--output", folder)
     n_rows = sum(part.n_rows for part in parts)
-    remarks = {}
-    with talk.progress(len(parts)) as begin:
-        begin("transforming")
-        work = over_parts(client, _transform_part, parts, model, str(folder.absolute()))
-        for number, said in work:
-            remarks[number] = said
-            begin("transforming")
+    work = over_parts(client, _transform_part, parts, model, str(folder.absolute()))
+    remarks = dict(talk.tracked(work, ["transforming"] * len(parts)))
     talk.aside(remark for number in sorted(remarks) for remark in remarks[number])
     talk.say(f"Saved {folder}: {count(n_rows, 'row')} in {count(len(parts), 'file')}.")
 
