@@ -130,7 +130,6 @@ def report_page(
     scores = {name: [float(value) for value in values] for name, values in (scores or {}).items()}
     judged = _scores.Judged(scores, learned, score_name, len(X), n_test, class_scores or {})
     parts = [
-        _scores.comparison_section(judged),
         _scores.confusion_section(judged, label),
         _sections.map_section(points, shares, len(X) + n_test),
         _sections.gram_section(points, label),

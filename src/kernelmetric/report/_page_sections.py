@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,8 @@ from kernelmetric.compute import to_numpy
 from kernelmetric.inspection import FeatureImportance
 from kernelmetric.kernelized._recipe import described
 from kernelmetric.report._kernel_plots import _names
-from kernelmetric.report._page_charts import HALF, bars_svg, curve_svg, scatter_svg
 from kernelmetric.report._page_data import MOST_POINTS, Points, hardness, on_a_line, predictions
-from kernelmetric.report._page_html import figure, line, section, table
+from kernelmetric.report._page_html import bars, chart, figure, line, scaled, section, table
 from kernelmetric.report._text import html_text, percent
 from kernelmetric.selection import AlignedSum
 
@@ -104,16 +103,33 @@ def learned_section(metric: Any, found: FeatureImportance | None) -> str:
     boxes = _kernel_boxes(getattr(metric, "kernel_", None))
     if found is not None:
         listed = found.ranked()[:_LISTED]
-        texts = [percent(share) for _, share in listed]
-        bars = bars_svg(listed, texts=texts, width=HALF, label="how much each feature counts")
+        shares = bars(listed, [percent(share) for _, share in listed])
         total = len(found.names)
         rest = f" (the first {len(listed)} of {total})" if len(listed) < total else ""
-        boxes += figure(f"How much each feature counts{rest}", bars)
+        boxes += figure(f"How much each feature counts{rest}", shares)
     loss = getattr(getattr(metric, "learner_", metric), "loss_curve_", None)
     if loss is not None and len(loss) > 1:
-        curve = curve_svg(loss, label="loss by iteration")
-        boxes += figure("The loss as it fell", curve)
+        boxes += figure("The loss as it fell", loss_chart(loss))
     return section("What was learned", "", f'<div class="flow">{boxes}</div>') if boxes else ""
+
+
+def loss_chart(values: Sequence[float]) -> str:
+    """The finite values of a loss by iteration, on a log scale where they span a decade.
+
+    >>> from kernelmetric.report._page_sections import loss_chart
+    >>> "log" in loss_chart([100.0, 10.0, 1.0]), "log" in loss_chart([3.0, 2.0])
+    (True, False)
+    """
+    loss = np.asarray(values, dtype=float)
+    loss = loss[np.isfinite(loss)]
+    if not len(loss):
+        return ""
+    low, high = loss.min(), loss.max()
+    ends = ("1", str(len(loss)), f"{low:.4g}", f"{high:.4g}")
+    steps, name = scaled(np.arange(len(loss)), 0, len(loss) - 1), "loss"
+    if low > 0 and high > 10 * low:
+        loss, low, high, name = np.log10(loss), np.log10(low), np.log10(high), "loss, log scale"
+    return chart(steps, scaled(loss, low, high), ends, ("iteration", name), joined=True)
 
 
 def _kernel_boxes(kernel: Any) -> str:
@@ -122,15 +138,12 @@ def _kernel_boxes(kernel: Any) -> str:
         names, below = _names(kernel.base_kernels_)
         shares = np.asarray(kernel.weights_) / np.sum(kernel.weights_)
         weights = [(f"{below} {name}".strip(), s) for name, s in zip(names, shares, strict=True)]
-        texts = [percent(share) for share in shares]
-        bars = bars_svg(weights, texts=texts, width=HALF, label="kernel weights")
-        return figure(f"Weights of the kernels; alignment {kernel.alignment_:.3f}", bars)
+        content = bars(weights, [percent(share) for share in shares])
+        return figure(f"Weights of the kernels; alignment {kernel.alignment_:.3f}", content)
     if hasattr(kernel, "candidates_"):
         ranked = sorted(kernel.candidates_.items(), key=lambda item: item[1])
-        best = [error == ranked[0][1] for _, error in ranked]
-        label = "errors of the kernels that were tried"
-        bars = bars_svg(ranked, strong=best, width=HALF, label=label)
-        return figure("Kernels that were tried, by leave-one-out error", bars)
+        content = bars(ranked, [f"{error:.3g}" for _, error in ranked])
+        return figure("Kernels that were tried, by leave-one-out error", content)
     return ""
 
 
@@ -185,7 +198,9 @@ def number_section(points: Points, data: Mapping[str, Any], label: str) -> str:
         lines += line([f"row {data['points']['rows'][n + i]}"], numbers, point=n + i)
     listed = table(["row"], (html_text(label), "neighbours say", "before"), lines, "hard")
     listed += '<p class="note">Click a row to see it in the planes.</p>'
-    picture = scatter_svg(true, after, x_name=label, y_name="neighbours say")
+    low, high = (float(end(np.concatenate([true, after]))) for end in (np.min, np.max))
+    sides = (scaled(numbers, low, high) for numbers in (true, after))
+    picture = chart(*sides, 2 * (f"{low:.4g}", f"{high:.4g}"), (label, "neighbours say"))
     body = f'<div class="two"><figure>{picture}</figure>{figure("Farthest off", listed)}</div>'
     return section("Predicted numbers", note, body, name="numbers")
 
