@@ -59,7 +59,9 @@ def build_application() -> click.Group:
         def list_commands(self, ctx: click.Context) -> list[str]:
             return list(self.commands)
 
-    @click.group(cls=InOrder, context_settings={"help_option_names": ["-h", "--help"]})
+    settings: Any = {"help_option_names": ["-h", "--help"], "show_default": True}
+
+    @click.group(cls=InOrder, context_settings=settings)
     @click.version_option(__version__, prog_name="kernelmetric", message="%(prog)s %(version)s")
     def application() -> None:
         """Distances learned from data, linear or through kernels.

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from kernelmetric.cli._options import FILE
 from kernelmetric.cli._talk import json_text, spoken, visible
 from kernelmetric.tables import TableError, read_table
 
@@ -20,23 +21,11 @@ YES, NO, ERROR = 0, 1, 2
 @click.command()
 @click.argument("path", metavar="ESTIMATOR")
 @click.option(
-    "--param",
-    "params",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Set a parameter of the estimator. Repeat it for several.",
+    "--param", "params", multiple=True, metavar="NAME=VALUE", help="Set a parameter. Repeat it."
 )
+@click.option("--data", type=FILE, help="Try it on this table of numbers, the label last.")
 @click.option(
-    "--data",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Try it on this table of numbers. The last column is the label.",
-)
-@click.option(
-    "--tol",
-    type=click.FloatRange(0),
-    default=0.01,
-    show_default=True,
-    help="The largest change that counts as no change.",
+    "--tol", type=click.FloatRange(0), default=0.01, help="The largest change that counts as none."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def check(path: str, params: tuple[str, ...], data: Path | None, tol: float, as_json: bool) -> None:

@@ -32,7 +32,6 @@ from kernelmetric.report import (
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("demo-output"),
-    show_default=True,
     help="Folder for the table and the pictures.",
 )
 @click.option("--quick", is_flag=True, help="Use fewer data sets and splits. Takes seconds.")

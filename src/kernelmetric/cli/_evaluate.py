@@ -21,9 +21,7 @@ from kernelmetric.tables import TableError, features_of, labels_of, open_table, 
 @data_argument
 @metric_options
 @click.option("--test", type=FILE, help="Judge on this table instead of on folds of DATA.")
-@click.option(
-    "--folds", type=click.IntRange(2), default=5, show_default=True, help="Number of folds."
-)
+@click.option("--folds", type=click.IntRange(2), default=5, help="Number of folds.")
 @output_options
 def evaluate(talk: Talk, data: Path, test: Path | None, folds: int, **options: Any) -> None:
     """Compare a metric with k-NN and SVM on held-out rows.

@@ -23,11 +23,7 @@ _RIDGE_TOLD = 0.01  # of the squared distance
 @model_argument
 @data_argument
 @click.option(
-    "--rows",
-    nargs=2,
-    type=click.IntRange(0),
-    metavar="I J",
-    help="Explain the distance of these two rows of DATA, counted from 0.",
+    "--rows", nargs=2, type=click.IntRange(0), metavar="I J", help="Explain two rows, from 0 on."
 )
 @output_options
 def explain(talk: Talk, model: Path, data: Path, rows: tuple[int, int] | None) -> None:

@@ -41,11 +41,7 @@ _SHOWN_COLUMNS = 4
     "--report", type=FILE, metavar="FILE.html", help="Write a report page for the browser."
 )
 @click.option(
-    "--test-size",
-    type=click.FloatRange(0.05, 0.9),
-    default=0.25,
-    show_default=True,
-    help="Share of the rows to hold out for the comparison.",
+    "--test-size", type=click.FloatRange(0.05, 0.9), default=0.25, help="Share of rows to hold out."
 )
 @click.option(
     "--task",

@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from kernelmetric.cli._answers import ANSWERS, AnswerFile
 from kernelmetric.cli._options import FILE, seed_option
 from kernelmetric.cli._outputs import require_outputs
-from kernelmetric.cli._records import Records, open_records, record_options
+from kernelmetric.cli._records import ANSWERS, AnswerFile, Records, open_records, record_options
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.linkage import LabellingSession
 from kernelmetric.report import plot_learning_curve, png_bytes, visible, write_atomically
@@ -61,7 +60,6 @@ def label(
     session = LabellingSession(*records.compared, records.linker, random_state=seed + len(earlier))
     for i, j, same in earlier:
         session.answer(i, j, same)
-    file.agree(session.answers)
     if earlier:
         talk.say(" ".join([f"Read {count(len(earlier), 'answer')} from {out}.", *notes]))
     _ask(talk, session, records, file, goal)

@@ -8,10 +8,9 @@ from typing import Any
 import click
 import numpy as np
 
-from kernelmetric.cli._answers import AnswerFile
 from kernelmetric.cli._options import FILE, output_options
 from kernelmetric.cli._outputs import require_outputs
-from kernelmetric.cli._records import Records, open_records, record_options
+from kernelmetric.cli._records import AnswerFile, Records, open_records, record_options
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.evaluation import threshold_for
 from kernelmetric.graphs import read_pairs
@@ -40,7 +39,6 @@ _PART = click.FloatRange(0, 1, min_open=True, max_open=True)
     "method",
     type=click.Choice(["components", "correlation"]),
     default="components",
-    show_default=True,
     help="Whatever links connect, or the clusters that agree best with all compared pairs.",
 )
 @click.option("--out", type=FILE, required=True, help="Where the links go.")

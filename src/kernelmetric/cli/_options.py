@@ -147,11 +147,7 @@ model_argument = click.argument("model", type=FILE)
 data_argument = click.argument("data", type=FILE)
 several_data = click.argument("data", type=FILE, nargs=-1, required=True)
 seed_option = click.option(
-    "--seed",
-    type=click.IntRange(0, LARGEST_SEED),
-    default=0,
-    show_default=True,
-    help="Seed for everything random.",
+    "--seed", type=click.IntRange(0, LARGEST_SEED), default=0, help="Seed for everything random."
 )
 
 
@@ -184,12 +180,8 @@ def device_option(function: Callable) -> Callable:
 
 
 def _known_option(name: str, line: str) -> Decorator:
-    return click.option(
-        f"--{name}",
-        f"{name}_file",
-        type=FILE,
-        help=f"Learn from {name} of row numbers instead of labels. {line}",
-    )
+    said = f"Learn from {name} of row numbers instead of labels. {line}"
+    return click.option(f"--{name}", f"{name}_file", type=FILE, help=said)
 
 
 metric_options = together(
@@ -211,7 +203,6 @@ metric_options = together(
         "--kernel",
         type=click.Choice(KERNELS),
         default="auto",
-        show_default=True,
         help="The kernel. auto chooses it from the data. none learns a linear metric.",
     ),
     click.option(

@@ -130,9 +130,6 @@ def report_page(
     scores = {name: [float(value) for value in values] for name, values in (scores or {}).items()}
     judged = _scores.Judged(scores, learned, score_name, len(X), n_test, class_scores or {})
     parts = [
-        _scores.confusion_section(judged, label),
-        _sections.map_section(points, shares, len(X) + n_test),
-        _sections.gram_section(points, label),
         _sections.chosen_section(metric),
         _sections.learned_section(metric, relevance(reading, X)),
         _sections.error_section(points, data, label),
@@ -146,6 +143,8 @@ def report_page(
         version=html_text(versions()["kernelmetric"]),
         lead=_scores.verdict(judged),
         tiles=_scores.tiles(judged),
+        confusion=_scores.confusion_section(judged, label),
+        **_sections.captions(points, shares, len(X) + n_test, label),
         sections="\n".join(filter(None, parts)),
         css=_read("page.css"),
         js=_read("page.js"),

@@ -22,66 +22,26 @@ _LONGEST = 300  # characters of a note
 _VOTERS = 5  # neighbours whose mean is the prediction where the metric chose no number
 
 
-def map_section(points: Points, shares: tuple[float, float], n_rows: int) -> str:
-    """The two planes, to be filled by the script."""
+def captions(
+    points: Points, shares: tuple[float, float], n_rows: int, label: str
+) -> dict[str, str]:
+    """What stands beside the two planes and the two Gram matrices, by its name in the page."""
     n, n_test = len(points.codes), len(points.codes) - points.n_train
     said = "Every mark is a row; near marks are alike."
-    chooser = ""
     if n_test:
         said += f" Bright marks are the {n_test:,} rows held out, pale ones the training rows."
-        chooser = (
-            '<label>Show <select id="part"><option value="all">all rows</option>'
-            '<option value="held">held-out rows</option></select></label>'
-        )
     if n > MOST_POINTS - 2:
         said += f" Shown are {n:,} of {n_rows:,} rows."
     axes = "First two principal axes"
     if len(points.classes) > 1:
         kind = "classes" if points.values is None else "ranges"
         axes = f"Where the means of the {kind} differ most"
-
-    def plane(side: str, title: str, share: float) -> str:
-        caption = f"{axes}: {100 * share:.0f} % of the variance."
-        if side == "after" and on_a_line(points.after[: points.n_train]):
-            caption = "The metric is one direction. Heights only keep the marks apart."
-        canvas = (
-            f'<canvas id="plane-{side}" class="plane" tabindex="0" '
-            f'role="application" aria-label="{title}: points in a plane. Arrow keys walk through '
-            f'them, their neighbours are listed below."></canvas>'
-        )
-        return figure(title, f"{canvas}<figcaption>{caption}</figcaption>")
-
-    body = (
-        f'<div class="controls"><ul id="legend" class="legend"></ul>{chooser}</div>'
-        f'<div class="two">{plane("before", "Before: Euclidean distance", shares[0])}'
-        f"{plane('after', 'After: the learned metric', shares[1])}</div>"
-        '<div id="picked" aria-live="polite"><p class="note">Click a point, or press an arrow key '
-        "in a plane, to see its nearest neighbours before and after, and of the hardest rows what "
-        "parts them from their neighbours. Click two ringed points, one after the other, to see "
-        "what parts the two.</p></div>"
-    )
-    return section("Before and after", said, body, name="map")
-
-
-def gram_section(points: Points, label: str) -> str:
-    """The two Gram matrices, to be filled by the script."""
-    n_test = len(points.codes) - points.n_train
+    before, after = (f"{axes}: {100 * share:.0f} % of the variance." for share in shares)
+    if on_a_line(points.after[: points.n_train]):
+        after = "The metric is one direction. Heights only keep the marks apart."
     order = f", ordered by {html_text(label)}" if points.classes else ""
-    pictures = "".join(
-        figure(
-            title,
-            f'<canvas id="gram-{title.lower()}" class="gram" role="img" '
-            f'aria-label="{title}: centred Gram matrix"></canvas>',
-        )
-        for title in ("Before", "After")
-    )
-    return section(
-        "Who resembles whom",
-        f"Centred Gram matrices of {'held-out' if n_test >= 2 else 'training'} rows{order}: warm "
-        "is alike, cold is unlike. A metric that suits the labels shows warm squares along the "
-        "diagonal.",
-        f'<div class="two">{pictures}</div>',
-    )
+    rows = f"{'held-out' if n_test >= 2 else 'training'} rows{order}"
+    return {"marks": said, "before": before, "after": after, "rows": rows}
 
 
 def chosen_section(metric: Any) -> str:
