@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from kernelmetric.cli._options import FILE
 from kernelmetric.cli._talk import json_text, spoken, visible
 from kernelmetric.tables import TableError, read_table
 
-YES, NO, ERROR = 0, 1, 2
+_ERROR = 2
 
 
 @click.command()
@@ -42,10 +41,8 @@ def check(path: str, params: tuple[str, ...], data: Path | None, tol: float, as_
       kernelmetric check sklearn.cluster.KMeans --param n_clusters=3
       kernelmetric check sklearn.linear_model.Lasso --data points.csv --json
     """
-    if math.isnan(tol):  # no change is as small as that: the answer would always be no
-        raise click.BadParameter("Got --tol nan, but expected a number from 0 on.")
     estimator = _estimator(path, params)
-    with spoken(ERROR):
+    with spoken(_ERROR):
         X, y = (None, None) if data is None else _read(data)
         report = _report(estimator, X, y, tol)
     found = {
@@ -55,7 +52,7 @@ def check(path: str, params: tuple[str, ...], data: Path | None, tol: float, as_
         "conditions": [asdict(condition) for condition in report.conditions],
     }
     click.echo(json_text(found) if as_json else visible(report, keep="\n"))
-    raise SystemExit(YES if report.kernelizable else NO)
+    raise SystemExit(0 if report.kernelizable else 1)
 
 
 def _report(estimator: Any, X: Any, y: Any, tol: float) -> Any:
@@ -109,13 +106,11 @@ def _parameter(text: str) -> tuple[str, Any]:
 
 def _read(path: Path) -> tuple[Any, Any]:
     """Numbers and, in the last column, labels."""
-    import pandas as pd
-
     frame = read_table(path)
     try:
         if frame.shape[1] < 2:
             raise ValueError("there is one column only")
-        X = frame.iloc[:, :-1].apply(pd.to_numeric).to_numpy(dtype=float)
+        X = frame.iloc[:, :-1].to_numpy(dtype=float)
     except (ValueError, TypeError) as error:
         raise TableError(
             f"Got {path}, but expected a header and rows of numbers with the label last: {error}."
@@ -123,7 +118,4 @@ def _read(path: Path) -> tuple[Any, Any]:
     y = frame.iloc[:, -1]
     if y.isna().any():
         raise TableError(f"Got {path}, but expected a label in every row: fill the last column.")
-    try:
-        return X, pd.to_numeric(y).to_numpy()
-    except (ValueError, TypeError):  # names of classes
-        return X, y.astype(str).to_numpy(dtype=str)
+    return X, y.to_numpy() if y.dtype.kind in "iuf" else y.astype(str).to_numpy(dtype=str)

@@ -10,7 +10,7 @@ import click
 
 from kernelmetric import __version__
 from kernelmetric import demo as comparison
-from kernelmetric.cli._options import output_options, seed_option
+from kernelmetric.cli._options import FOLDER, output_options, seed_option
 from kernelmetric.cli._outputs import require_folder
 from kernelmetric.cli._talk import INTERRUPTED, Talk
 from kernelmetric.demo import Demo
@@ -29,10 +29,7 @@ from kernelmetric.report import (
 
 @click.command()
 @click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("demo-output"),
-    help="Folder for the table and the pictures.",
+    "--out", type=FOLDER, default=Path("demo-output"), help="Folder for table and pictures."
 )
 @click.option("--quick", is_flag=True, help="Use fewer data sets and splits. Takes seconds.")
 @output_options
@@ -49,14 +46,12 @@ def demo(talk: Talk, out: Path, quick: bool, seed: int) -> None:
     cells: list[Cell] = []
     files: dict[str, str | bytes] = {}
     finished, problem = True, ""
-    splits = range(1, chosen.n_splits + 1)
-    names = [
-        f"{d.name}, split {i}" for i in splits for d in chosen.datasets for _ in chosen.methods
-    ]
     try:
-        for cell in talk.tracked(comparison.run_cells(chosen), names):
+        for cell in talk.tracked(comparison.run_cells(chosen), ["comparing"] * chosen.n_cells):
             cells.append(cell)
-        files = _pictures(chosen, cells)
+        os.environ.setdefault("MPLBACKEND", "Agg")  # files only: no window, no display
+        files["fig2.png"] = png_bytes(plot_fig2(comparison.fig2_panels(seed)))
+        files["accuracies.png"] = png_bytes(plot_accuracies(cells))
     except KeyboardInterrupt:
         finished = False
     except MissingExtraError as error:
@@ -95,17 +90,4 @@ def demo(talk: Talk, out: Path, quick: bool, seed: int) -> None:
     if not finished:
         click.echo(f"Interrupted: {len(cells)} of {chosen.n_cells} fits were done.", err=True)
         sys.exit(INTERRUPTED)
-    talk.suggest(
-        {
-            f"kernelmetric demo --seed {chosen.seed + 1}": "other draws, the same story?",
-            "python -m pydoc kernelmetric.Kernelized": "the class behind it",
-        }
-    )
-
-
-def _pictures(chosen: Demo, cells: list[Cell]) -> dict[str, str | bytes]:
-    os.environ.setdefault("MPLBACKEND", "Agg")  # files only: no window, no display
-    return {
-        "fig2.png": png_bytes(plot_fig2(comparison.fig2_panels(chosen.seed))),
-        "accuracies.png": png_bytes(plot_accuracies(cells)),
-    }
+    talk.suggest(f"kernelmetric demo --seed {chosen.seed + 1}")

@@ -41,10 +41,10 @@ def evaluate(talk: Talk, data: Path, test: Path | None, folds: int, **options: A
     talk.listed(study.notes)
     how, said = f"mean±std over {folds} folds", []
     if study.pairs is not None:
-        names = [name for name in ("Euclidean", study.name) for _ in range(folds)]
+        names = ["Euclidean"] * folds + [study.name] * folds
         work, what = pair_trials(study, folds), study.pair_score
     else:
-        X, y, weights, splits = study.X, study.y, study.weights, []
+        X, y, weights = study.X, study.y, study.weights
         if test is None:
             splits = study.folds(folds)
         else:
@@ -52,8 +52,8 @@ def evaluate(talk: Talk, data: Path, test: Path | None, folds: int, **options: A
             splits = [(np.arange(len(study.y)), np.arange(len(study.y), len(y)))]
             how = f"on {test.name}"
             talk.listed(said)
-        methods, n = study.methods, len(splits)
-        names = [f"{name}, {i + 1} of {n}" for i in range(n) for name in methods]
+        methods = study.methods
+        names = list(methods) * len(splits)
         work = run_trials(methods, X, y, splits, sample_weight=weights)
         what = "Accuracy"
     trials = list(talk.tracked(work, names))

@@ -37,9 +37,7 @@ _SHOWN_COLUMNS = 4
 @several_data
 @metric_options
 @click.option("--out", type=FILE, help="Write the model to this file.")
-@click.option(
-    "--report", type=FILE, metavar="FILE.html", help="Write a report page for the browser."
-)
+@click.option("--report", type=FILE, metavar="FILE.html", help="Write a page for the browser.")
 @click.option(
     "--test-size", type=click.FloatRange(0.05, 0.9), default=0.25, help="Share of rows to hold out."
 )
@@ -91,7 +89,12 @@ def fit(
     require_outputs({"--out": out, "--report": report}, inputs)
     with cluster(address, workers) as client:
         if client is None:
-            study = open_study(_only(data), **options)
+            if len(data) > 1:
+                raise ValueError(
+                    f"Got {len(data)} files, but expected one: add --workers 2, and the files are "
+                    "read part by part, as those of one table."
+                )
+            study = open_study(data[0], **options)
             shape = f"{count(len(study.rows), 'row')}, {count(study.frame.shape[1], 'column')}"
             talk.say(f"Read {study.path}: {shape}.")
         else:
@@ -100,18 +103,14 @@ def fit(
         needed = out is not None or (report is not None and study.pairs is not None)
         found = _learn(study, talk, test_size, keep=needed)
     _show(talk, study, found)
-    files = _write(study, found, out, report)
+    page = "" if report is None else _page(study, found)  # first: it may be refused
+    files = {}
+    if out is not None:
+        files["model"] = save_model(found.model, out)
+    if report is not None:
+        files["report"] = write_atomically(report, page)
     talk.answer(_summary(study, found, files))
     _farewell(talk, files, study)
-
-
-def _only(data: tuple[Path, ...]) -> Path:
-    if len(data) > 1:
-        raise ValueError(
-            f"Got {len(data)} files, but expected one: add --workers 2, and the files are read "
-            "part by part, as those of one table."
-        )
-    return data[0]
 
 
 @dataclass
@@ -147,7 +146,7 @@ def _learn(study: Study, talk: Talk, test_size: float, *, keep: bool) -> Found:
         names, everything = list(methods), "all rows"
     else:
         work = pair_trials(study, _PAIR_FOLDS)
-        names = [name for name in ("Euclidean", study.name) for _ in range(_PAIR_FOLDS)]
+        names = ["Euclidean"] * _PAIR_FOLDS + [study.name] * _PAIR_FOLDS
         everything = f"all {wanted.known}"
     if keep:
         work, names = chain(work, _fitted(study)), [*names, everything]
@@ -188,16 +187,6 @@ def _show(talk: Talk, study: Study, found: Found) -> None:
         talk.say(f"  {name:<8}{part}")
         if why:
             talk.say(f"          {why}", style="dim")
-
-
-def _write(study: Study, found: Found, out: Path | None, report: Path | None) -> dict[str, Path]:
-    page = "" if report is None else _page(study, found)  # first: it may be refused
-    files = {}
-    if out is not None:
-        files["model"] = save_model(found.model, out)
-    if report is not None:
-        files["report"] = write_atomically(report, page)
-    return files
 
 
 def _page(study: Study, found: Found) -> str:
@@ -270,4 +259,4 @@ def _farewell(talk: Talk, files: dict[str, Path], study: Study) -> None:
         talk.say("Nothing was saved: add --out model.km to keep the metric, --report for a page.")
     if "model" in files:
         model, table = shlex.quote(str(files["model"])), shlex.quote(str(study.path))
-        talk.suggest({f"kernelmetric neighbors {model} {table} --row 0": "who resembles row 0?"})
+        talk.suggest(f"kernelmetric neighbors {model} {table} --row 0")

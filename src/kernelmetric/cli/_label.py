@@ -69,8 +69,7 @@ def label(
     talk.say(f"{_said(session)} Saved {out}.")
     files = " ".join(str(path) for path in (left, right) if path is not None)
     named = "" if id_column is None else f" --id {id_column}"
-    command = f"kernelmetric link {files}{named} --answers {out} --out links.csv"
-    talk.suggest({command: "the links"})
+    talk.suggest(f"kernelmetric link {files}{named} --answers {out} --out links.csv")
 
 
 def _ask(

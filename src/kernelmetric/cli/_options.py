@@ -21,6 +21,7 @@ KERNELS = ("auto", "aligned", "none", "rbf", "laplacian", "poly", "linear", "cos
 KNOWN = {"pairs": Pairs, "triplets": Triplets, "quadruplets": Quadruplets}  # beside labels
 LARGEST_SEED = 4_000_000
 FILE: Any = click.Path(dir_okay=False, path_type=Path)
+FOLDER: Any = click.Path(file_okay=False, path_type=Path)
 LEARNERS = {  # nca, lmnn, idealized, ...
     kind.__name__.lower().removesuffix("kernel"): kind
     for kind in vars(_registry).values()

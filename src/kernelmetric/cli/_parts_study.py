@@ -31,7 +31,7 @@ class PartsStudy(Study):
 
     sampled = True
     parts: list[Part]
-    labelled: list[int]  # rows of each part
+    labelled: Sequence[int]  # rows of each part
     classes: Any  # all labels
 
     @property
@@ -75,13 +75,11 @@ def open_parts_study(client: Any, talk: Talk, data: Sequence[Path], **options: A
     talk.say(
         f"Reading {count(n_rows, 'row')} in {count(n_files, 'file')}, {count(len(parts), 'part')}."
     )
-    counts: Counter[str] = Counter()
-    labelled, drawn = [0] * len(parts), [None] * len(parts)
     share = min(1.0, SAMPLE_ROWS / n_rows)
     work = over_parts(client, _looked_at, parts, label, share, wanted.seed)
-    for number, (found, n, frame) in talk.tracked(work, ["labels and a sample"] * len(parts)):
-        counts.update(found)
-        labelled[number], drawn[number] = n, frame
+    found = dict(talk.tracked(work, ["labels and a sample"] * len(parts)))
+    texts, labelled, drawn = zip(*(found[k] for k in range(len(parts))), strict=True)
+    counts = sum(texts, Counter())
     n_labelled = sum(labelled)
     notes = _class_notes(counts, label)
     if n_labelled < n_rows:

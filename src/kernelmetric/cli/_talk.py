@@ -96,12 +96,10 @@ class Talk:
             self.say("Saved:")
             self.listed(names)
 
-    def suggest(self, commands: dict[str, str]) -> None:
+    def suggest(self, command: str) -> None:
         """Print what to try next."""
         self.say("Try next:")
-        for command, reason in commands.items():
-            self.say(f"  {command}")
-            self.say(f"      {reason}", style="dim")
+        self.say(f"  {command}")
 
     def answer(self, result: dict[str, Any]) -> None:
         """Print the result as JSON, where that was asked for."""

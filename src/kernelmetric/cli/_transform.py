@@ -10,7 +10,7 @@ import click
 
 from kernelmetric.cli._cluster import cluster, cluster_options, over_parts
 from kernelmetric.cli._models import load_model, remarks_on, unused_columns
-from kernelmetric.cli._options import FILE, device_option, model_argument, several_data
+from kernelmetric.cli._options import FILE, FOLDER, device_option, model_argument, several_data
 from kernelmetric.cli._outputs import require_empty_folder, require_outputs
 from kernelmetric.cli._talk import Talk, count, visible
 from kernelmetric.report import write_atomically
@@ -28,7 +28,7 @@ from kernelmetric.tables._parts import Part, columns_of, open_parts
 @click.option(
     "--output",
     "folder",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     metavar="FOLDER",
     help="Read Parquet files part by part, and write as many Parquet files into this folder.",
 )
