@@ -60,7 +60,7 @@ def plot_embedding(
 
     Points of more than two dimensions are shown along the first two principal axes of the
     training points. A class is a colour and a marker; a test point is a small dot in the colour
-    of the class predicted for it, and a black cross where that is wrong.
+    of the class predicted for it, and a black cross where that is wrong. Returns the axes.
 
     Parameters
     ----------
@@ -74,15 +74,8 @@ def plot_embedding(
         Labels predicted for the test points.
     y_test : array of shape (m,), default=None
         Their true labels, to mark the errors.
-    ax : matplotlib axes, default=None
-        Where to draw; None makes a new figure.
-    title : str, default=None
-        Title of the axes.
-
-    Returns
-    -------
-    matplotlib axes
-        The axes, of equal scale.
+    ax, title : matplotlib axes and str, default=None
+        Where to draw, None makes a new figure; and the title of the axes.
 
     Examples
     --------
