@@ -233,7 +233,7 @@ def ctrl_c():
         "kernelmetric.cli._fit.open_study",
         "kernelmetric.cli._fit.holdout",
         pytest.param("kernelmetric.cli._fit.report_page", marks=pytest.mark.slow),
-        "kernelmetric.cli._fit.save_model",
+        "kernelmetric.cli._fit.save",
         pytest.param("kernelmetric.cli._fit.write_atomically", marks=pytest.mark.slow),
         pytest.param("kernelmetric.cli._fit._show", marks=pytest.mark.slow),
         "kernelmetric.cli._fit._farewell",
@@ -379,7 +379,7 @@ def test_the_metric_is_the_one_that_the_options_describe():
     assert (type(linear), linear.n_components, linear.random_state) == (NCA, None, 7)
     assert metric_name(metric) == "Kernelized NCA"
     assert metric_name(linear) == "NCA"
-    with pytest.raises(ValueError, match="Got --components 2, but itml has no such choice"):
+    with pytest.raises(ValueError, match="Got --components, but itml has no such choice"):
         Wanted(learner="itml", kernel="none", components=2).metric()
 
 

@@ -214,7 +214,7 @@ def test_a_file_that_is_no_model_is_refused(run, table):
         (["--label", "kind", "--use", "nothing"], "no column 'nothing'"),
         (["--label", "kind", "--components", "99", *FAST], "n_components=99"),
         (["--label", "kind", "--report", "no/such/folder.html"], "no folder"),
-        (["--pairs", "trees.csv", "--learner", "nca"], "learns from labels"),
+        (["--pairs", "trees.csv", "--learner", "nca"], "learns from no pairs"),
     ],
 )
 def test_what_cannot_be_learned_is_refused_in_a_sentence(run, table, arguments, sentence):

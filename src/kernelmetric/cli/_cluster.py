@@ -70,14 +70,11 @@ def cluster(address: str | None, workers: int | None) -> Iterator[Any]:
 def _connected(client: Any, address: str) -> Any:
     try:
         found = client(address)
-    except OSError as error:  # no answer in time is one too
+    except (OSError, ValueError) as error:  # no answer in time is one too
         raise OSError(
-            f"Got --dask {address}, but no scheduler answers there: {error} Start one with dask "
-            "scheduler, and workers with dask worker ADDRESS."
-        ) from error
-    except ValueError as error:
-        raise ValueError(
-            f"Got --dask {address}, but expected an address such as tcp://host:8786: {error}"
+            f"Got --dask {address}, but expected an address where a scheduler answers, such as "
+            f"tcp://host:8786: {error} Start one with dask scheduler, and workers with dask worker "
+            "ADDRESS."
         ) from error
     if not found.scheduler_info()["workers"]:
         found.close()

@@ -17,7 +17,6 @@ import click
 import numpy as np
 
 from kernelmetric.cli._cluster import cluster, cluster_options
-from kernelmetric.cli._models import save_model
 from kernelmetric.cli._options import FILE, KNOWN, metric_options, output_options, several_data
 from kernelmetric.cli._outputs import require_outputs
 from kernelmetric.cli._parts_study import open_parts_study
@@ -28,6 +27,7 @@ from kernelmetric.evaluation import Trial, holdout, is_uneven, run_trials
 from kernelmetric.inspection import feature_columns
 from kernelmetric.kernelized._recipe import described
 from kernelmetric.report import report_page, write_atomically
+from kernelmetric.shipping import save
 
 _PAIR_FOLDS = 3
 _SHOWN_COLUMNS = 4
@@ -106,7 +106,8 @@ def fit(
     page = "" if report is None else _page(study, found)  # first: it may be refused
     files = {}
     if out is not None:
-        files["model"] = save_model(found.model, out)
+        save(found.model, out)
+        files["model"] = out
     if report is not None:
         files["report"] = write_atomically(report, page)
     talk.answer(_summary(study, found, files))

@@ -8,17 +8,8 @@ from typing import Any
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
-from kernelmetric.shipping import load, save
+from kernelmetric.shipping import load
 from kernelmetric.tables import Table, TableEncoder
-
-
-def save_model(model: Pipeline, path: Path) -> Path:
-    """Write a fitted model, without pickle."""
-    try:
-        save(model, path)
-    except TypeError as error:  # what it says of objects that no file can hold safely
-        raise ValueError(str(error)) from error
-    return path
 
 
 def remarks_on(table: Table, model: Pipeline) -> list[str]:

@@ -29,29 +29,18 @@ def require_outputs(
         taken.append((name, path))
 
 
-def require_folder(path: Path) -> None:
-    """Make a folder, where it is missing, and refuse one that no file can be made in."""
+def require_folder(path: Path, *, empty: bool = False) -> None:
+    """Make a folder, where it is missing; refuse one in which no file can be made, or may be."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        _try_to_write(path)
+        tempfile.TemporaryFile(dir=path).close()  # only the attempt tells
     except OSError as error:
         raise click.BadParameter(f"cannot make the folder {path}: {error}") from error
-
-
-def require_empty_folder(name: str, path: Path) -> None:
-    """The same of a folder that an option names; refused where it holds something."""
-    require_folder(path)
-    if any(path.iterdir()):
+    if empty and any(path.iterdir()):
         raise ValueError(
-            f"Got {name} {path}, which is not empty: old files would be mixed with new ones. Try "
+            f"Got --output {path}, which is not empty: old files would be mixed with new ones. Try "
             "another folder."
         )
-
-
-def _try_to_write(folder: Path) -> None:
-    """Only the attempt tells: rights, file systems and quotas may forbid it."""
-    with tempfile.TemporaryFile(dir=folder):
-        pass
 
 
 @contextmanager
@@ -89,7 +78,7 @@ def _require_writable(name: str, path: Path) -> None:
     if not folder.is_dir():
         raise OSError(f"Got {name} {path}, but there is no folder {folder}: make it first.")
     try:
-        _try_to_write(folder)
+        tempfile.TemporaryFile(dir=folder).close()  # rights, file systems and quotas may forbid it
     except OSError as error:
         raise OSError(
             f"Got {name} {path}, but no file can be made in {folder}: {error.strerror}."

@@ -11,7 +11,7 @@ import click
 from kernelmetric.cli._cluster import cluster, cluster_options, over_parts
 from kernelmetric.cli._models import load_model, remarks_on, unused_columns
 from kernelmetric.cli._options import FILE, FOLDER, device_option, model_argument, several_data
-from kernelmetric.cli._outputs import require_empty_folder, require_outputs
+from kernelmetric.cli._outputs import require_folder, require_outputs
 from kernelmetric.cli._talk import Talk, count, visible
 from kernelmetric.report import write_atomically
 from kernelmetric.tables import features_of, open_table, table_bytes, typed
@@ -87,7 +87,7 @@ def _transform_parts(
     """Write the coordinates of every part to a file of its own."""
     parts = open_parts(data)
     features_of(columns_of(parts[0]), model["table"])  # a column that is missing: before the work
-    require_empty_folder("--output", folder)
+    require_folder(folder, empty=True)
     n_rows = sum(part.n_rows for part in parts)
     work = over_parts(client, _transform_part, parts, model, str(folder.absolute()))
     remarks = dict(talk.tracked(work, ["transforming"] * len(parts)))

@@ -29,7 +29,6 @@ from kernelmetric.report._page_data import (
 from kernelmetric.report._page_reasons import columns_of, compared, reasons, relevance
 from kernelmetric.report._text import html_text, short, visible
 
-_SMALLEST = 1e-300
 _LONGEST = 300  # characters of a cell: more hide the others
 
 
@@ -210,10 +209,7 @@ def _texts(values: Iterable[Any]) -> list[str]:
 
 def _rounded(values: np.ndarray) -> list[list[float]]:
     """Numbers with four digits: a screen shows no more."""
-    scale = float(np.max(np.abs(values), initial=0.0))
-    if scale < _SMALLEST:  # ten to the number of digits would be infinite
-        return [[0.0] * values.shape[1] for _ in values]
-    return np.round(values, int(4 - np.floor(np.log10(scale)))).tolist()
+    return [[float(f"{value:.4g}") for value in row] for row in values.tolist()]
 
 
 def _read(name: str) -> str:
