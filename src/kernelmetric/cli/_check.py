@@ -71,26 +71,17 @@ def _report(estimator: Any, X: Any, y: Any, tol: float) -> Any:
 def _estimator(path: str, params: tuple[str, ...]) -> Any:
     """The estimator named on the command line, or a sentence why there is none."""
     module, _, name = path.replace(":", ".").rpartition(".")
-    try:
-        kind = getattr(importlib.import_module(module), name)
-    except Exception as error:  # noqa: BLE001, RUF100 (a module may raise whatever it likes)
-        raise click.BadParameter(
-            f"Got {path!r}, but expected a class that can be imported, such as "
-            f"sklearn.cluster.KMeans: {type(error).__name__}: {error}."
-        ) from error
-    # Looked at before it is called: a function may do anything at all.
-    if not isinstance(kind, type) or not all(hasattr(kind, m) for m in ("fit", "get_params")):
-        what = f"the class {name}" if isinstance(kind, type) else f"a {type(kind).__name__}"
-        raise click.BadParameter(
-            f"Got {path!r}, which is {what}, but expected the class of an estimator, with fit and "
-            "get_params, such as sklearn.cluster.KMeans."
-        )
     chosen = dict(_parameter(text) for text in params)
     try:
+        kind = getattr(importlib.import_module(module), name)
+        # Looked at before it is called: a function may do anything at all.
+        if not isinstance(kind, type) or not all(hasattr(kind, m) for m in ("fit", "get_params")):
+            raise TypeError(f"{name} is no class with fit and get_params")
         return kind(**chosen)
-    except Exception as error:  # noqa: BLE001, RUF100 (code of others)
+    except Exception as error:  # noqa: BLE001, RUF100 (code of others may raise whatever it likes)
         raise click.BadParameter(
-            f"{name} could not be made: {error}. Try --param NAME=VALUE for what it needs."
+            f"Got {path!r}, but expected an estimator's class, such as sklearn.cluster.KMeans, and "
+            f"what it needs as --param NAME=VALUE: {type(error).__name__}: {error}."
         ) from error
 
 

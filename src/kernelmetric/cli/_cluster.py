@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -21,10 +21,7 @@ cluster_options = together(
         "They must see the files under the same names.",
     ),
     click.option(
-        "--workers",
-        type=click.IntRange(1),
-        metavar="N",
-        help="Share the work among so many processes of this machine. It needs dask.",
+        "--workers", type=click.IntRange(1), metavar="N", help="Use N processes of this machine."
     ),
 )
 
@@ -38,20 +35,16 @@ def cluster(address: str | None, workers: int | None) -> Iterator[Any]:
     if address is not None and workers is not None:
         raise ValueError(f"Got --dask {address} and --workers {workers}, but expected one of them.")
     try:
-        from dask.distributed import Client, KilledWorker, LocalCluster
+        from dask.distributed import Client, KilledWorker
     except ImportError as error:
         raise ImportError(
             "Work on many machines needs dask and distributed, which are not installed: try "
             'pip install "kernelmetric[dask]".'
         ) from error
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its errors are ours to tell
-    with ExitStack() as stack:
-        if workers is not None:
-            quiet: Any = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL}
-            local = LocalCluster(n_workers=workers, threads_per_worker=1, **quiet)
-            client = stack.enter_context(Client(stack.enter_context(local)))
-        else:
-            client = stack.enter_context(_connected(Client, str(address)))
+    local: Any = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+    local["silence_logs"] = logging.CRITICAL
+    with Client(**local) if address is None else _connected(Client, address) as client:
         try:
             yield client
         except KilledWorker as error:

@@ -8,23 +8,13 @@ from pathlib import Path
 
 import click
 
-from kernelmetric import __version__
+from kernelmetric import __version__, report
 from kernelmetric import demo as comparison
 from kernelmetric.cli._options import FOLDER, output_options, seed_option
 from kernelmetric.cli._outputs import require_folder
 from kernelmetric.cli._talk import INTERRUPTED, Talk
 from kernelmetric.demo import Demo
-from kernelmetric.report import (
-    Cell,
-    MissingExtraError,
-    csv_text,
-    plot_accuracies,
-    plot_fig2,
-    png_bytes,
-    rich_table,
-    summarize,
-    write_atomically,
-)
+from kernelmetric.report import Cell, MissingExtraError, write_atomically
 
 
 @click.command()
@@ -50,21 +40,21 @@ def demo(talk: Talk, out: Path, quick: bool, seed: int) -> None:
         for cell in talk.tracked(comparison.run_cells(chosen), ["comparing"] * chosen.n_cells):
             cells.append(cell)
         os.environ.setdefault("MPLBACKEND", "Agg")  # files only: no window, no display
-        files["fig2.png"] = png_bytes(plot_fig2(comparison.fig2_panels(seed)))
-        files["accuracies.png"] = png_bytes(plot_accuracies(cells))
+        files["fig2.png"] = report.png_bytes(report.plot_fig2(comparison.fig2_panels(seed)))
+        files["accuracies.png"] = report.png_bytes(report.plot_accuracies(cells))
     except KeyboardInterrupt:
         finished = False
     except MissingExtraError as error:
         problem = f"No pictures were drawn. {error}"
     if cells:
-        files = {"accuracies.csv": csv_text(cells), **files}
+        files = {"accuracies.csv": report.csv_text(cells), **files}
     try:
         paths = {name: write_atomically(out / name, content) for name, content in files.items()}
     except OSError as error:
         raise OSError(f"cannot write to {out}: {error}") from error
     summary = [
         {"dataset": dataset, "method": method, **row._asdict()}
-        for dataset, of_dataset in summarize(cells).items()
+        for dataset, of_dataset in report.summarize(cells).items()
         for method, row in of_dataset.items()
     ]
     talk.answer(
@@ -80,7 +70,7 @@ def demo(talk: Talk, out: Path, quick: bool, seed: int) -> None:
     if cells:
         n_splits = max(cell.split for cell in cells) + 1
         title = f"Accuracy of neighbours in %, mean±std over {n_splits} splits"
-        talk.show(rich_table(cells, title=title))
+        talk.show(report.rich_table(cells, title=title))
     noted = sum(bool(cell.note) for cell in cells)
     if noted:
         talk.say(f"{noted} of {len(cells)} fits had something to say: column note of the CSV.")

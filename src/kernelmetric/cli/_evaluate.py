@@ -12,7 +12,7 @@ from kernelmetric.cli._options import FILE, data_argument, metric_options, outpu
 from kernelmetric.cli._study import Study, open_study, pair_trials
 from kernelmetric.cli._talk import Talk, count, visible
 from kernelmetric.cli._uneven import by_method, tell_uneven, trial_notes, uneven_summary
-from kernelmetric.evaluation import is_uneven, run_trials
+from kernelmetric.evaluation import run_trials
 from kernelmetric.report import Cell, rich_table
 from kernelmetric.tables import TableError, features_of, labels_of, open_table, weights_of
 
@@ -63,9 +63,8 @@ def evaluate(talk: Talk, data: Path, test: Path | None, folds: int, **options: A
         for trial in trials
     ]
     talk.show(rich_table(cells, title=visible(what)))
-    judged, notes = by_method(trials, "scores"), trial_notes(trials)
-    if judged and is_uneven(study.y):
-        tell_uneven(talk, judged, study.name)
+    tell_uneven(talk, trials, study.name, study.y)
+    notes = trial_notes(trials)
     talk.listed(f"{name}: {note}" for name, note in notes.items())
     seconds = by_method(trials, "seconds")
     talk.answer(
@@ -73,7 +72,7 @@ def evaluate(talk: Talk, data: Path, test: Path | None, folds: int, **options: A
             "metric": study.name,
             "score": what,
             "scores": by_method(trials, "accuracy"),
-            **uneven_summary(judged, study.name),
+            **uneven_summary(trials, study.name),
             "seconds": {name: round(sum(values), 3) for name, values in seconds.items()},
             "warnings": notes,
             "notes": [*study.notes, *said],

@@ -23,7 +23,7 @@ from kernelmetric.cli._parts_study import open_parts_study
 from kernelmetric.cli._study import Study, open_study, pair_trials, varying_columns
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.cli._uneven import by_method, tell_uneven, trial_notes, uneven_summary
-from kernelmetric.evaluation import Trial, holdout, is_uneven, run_trials
+from kernelmetric.evaluation import Trial, holdout, run_trials
 from kernelmetric.inspection import feature_columns
 from kernelmetric.kernelized._recipe import described
 from kernelmetric.report import report_page, write_atomically
@@ -177,9 +177,7 @@ def _show(talk: Talk, study: Study, found: Found) -> None:
     for name, mean in means.items():
         best = mean == max(means.values())
         talk.say(f"  {name:<{width}}  {100 * mean:5.1f} %", style="bold" if best else None)
-    judged = by_method(found.trials, "scores")
-    if judged and is_uneven(study.y):
-        tell_uneven(talk, judged, study.name)
+    tell_uneven(talk, found.trials, study.name, study.y)
     for name, note in trial_notes(found.trials).items():
         talk.say(f"  {name}: {note}", style="dim")
     if chosen := found.chosen():
@@ -246,7 +244,7 @@ def _summary(study: Study, found: Found, files: dict[str, Path]) -> dict[str, An
         "left_out": study.plan.left_out,
         "notes": study.notes,
         "scores": by_method(found.trials, "accuracy"),
-        **uneven_summary(by_method(found.trials, "scores"), study.name),
+        **uneven_summary(found.trials, study.name),
         "warnings": trial_notes(found.trials),
         "chosen": {name: {"is": is_, "why": why} for name, (is_, why) in found.chosen().items()},
         "seconds": round(found.seconds, 3),

@@ -190,10 +190,7 @@ metric_options = together(
         "triplets or quadruplets.",
     ),
     click.option(
-        "--kernel",
-        type=click.Choice(KERNELS),
-        default="auto",
-        help="The kernel. auto chooses it from the data. none learns a linear metric.",
+        "--kernel", type=click.Choice(KERNELS), default="auto", help="none learns a linear metric."
     ),
     click.option(
         "--recipe",
@@ -205,15 +202,10 @@ metric_options = together(
     ),
     click.option("--components", type=click.IntRange(1), help="Number of learned coordinates."),
     click.option(
-        "--weights",
-        metavar="COL",
-        help="The column that says what each row counts: zero leaves a row out, and three "
-        "counts three times as much as one.",
+        "--weights", metavar="COL", help="The column of what each row counts; zero leaves it out."
     ),
     click.option(
-        "--class-weight",
-        type=click.Choice(["balanced"]),
-        help="balanced lets all classes count alike, however many rows they have.",
+        "--class-weight", type=click.Choice(["balanced"]), help="Let all classes count alike."
     ),
     click.option("--use", multiple=True, metavar="COL", help="Use a column all the same."),
     click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out."),

@@ -75,8 +75,6 @@ def _require_writable(name: str, path: Path) -> None:
     if path.exists() and not os.access(path, os.W_OK):
         raise OSError(f"Got {name} {path}, but it is write-protected: try another name.")
     folder = Path(os.path.realpath(path)).parent
-    if not folder.is_dir():
-        raise OSError(f"Got {name} {path}, but there is no folder {folder}: make it first.")
     try:
         tempfile.TemporaryFile(dir=folder).close()  # rights, file systems and quotas may forbid it
     except OSError as error:

@@ -30,10 +30,7 @@ record_options = together(
     click.option("--id", "id_column", metavar="COL", help="The column that names records."),
     click.option("--column", "columns", multiple=True, metavar="COL", help="Compare these alone."),
     click.option(
-        "--neighbors",
-        type=click.IntRange(1),
-        default=10,
-        help="Candidates of each record: those whose letters are most alike.",
+        "--neighbors", type=click.IntRange(1), default=10, help="Candidates of each record."
     ),
 )
 

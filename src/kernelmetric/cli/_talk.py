@@ -124,14 +124,6 @@ class Talk:
                 yield result
 
 
-class Refused(click.ClickException):
-    """Ends the program with a sentence and an exit code."""
-
-    def __init__(self, message: str, exit_code: int = 1):
-        super().__init__(message)
-        vars(self)["exit_code"] = exit_code  # click's types call it the class's
-
-
 @contextmanager
 def spoken(exit_code: int = 1) -> Iterator[None]:
     """Turn what may go wrong into a sentence and an exit code."""
@@ -145,8 +137,10 @@ def spoken(exit_code: int = 1) -> Iterator[None]:
         raise
     except (ImportError, ValueError, OSError, MemoryError) as error:
         said = visible(str(error) or type(error).__name__, most=_LONGEST_ERROR, keep="\n")
+        refused = click.ClickException(said)
         missing = isinstance(error, ImportError)  # a package that is optional
-        raise Refused(said, 2 if missing else exit_code) from error
+        vars(refused)["exit_code"] = 2 if missing else exit_code  # click's types call it a class's
+        raise refused from error
     except KeyboardInterrupt:
         click.echo("Interrupted: no file was left half written.", err=True)
         sys.exit(INTERRUPTED)

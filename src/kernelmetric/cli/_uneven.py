@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from kernelmetric.cli._talk import Talk
-from kernelmetric.evaluation import ClassScores, Trial
+from kernelmetric.evaluation import ClassScores, Trial, is_uneven
 from kernelmetric.report._text import percent
 
-Judged = Mapping[str, Sequence[ClassScores]]
 _MOST_CLASSES = 10  # of a confusion matrix that fits a terminal
 _MEASURES = ("balanced_accuracy", "roc_auc", "log_loss")
 
@@ -36,8 +35,11 @@ def trial_notes(trials: Sequence[Trial]) -> dict[str, str]:
     return notes
 
 
-def tell_uneven(talk: Talk, judged: Judged, learned: str) -> None:
-    """Print the scores that uneven classes do not flatter, and the confusion of the metric."""
+def tell_uneven(talk: Talk, trials: Sequence[Trial], learned: str, y: Any) -> None:
+    """Print scores that do not flatter, and the confusion of the metric, if classes are uneven."""
+    judged = by_method(trials, "scores")
+    if not judged or not is_uneven(y):
+        return
     rows = []
     for name, scores in judged.items():
         balanced, area, loss = (_mean(scores, measure) for measure in _MEASURES)
@@ -51,8 +53,9 @@ def tell_uneven(talk: Talk, judged: Judged, learned: str) -> None:
         talk.table(f"Confusion by {learned}", ["is, and was taken for", *classes], lines)
 
 
-def uneven_summary(judged: Judged, learned: str) -> dict[str, Any]:
+def uneven_summary(trials: Sequence[Trial], learned: str) -> dict[str, Any]:
     """The same for JSON, whatever the classes; nothing where there was nothing to judge."""
+    judged = by_method(trials, "scores")
     if not judged:
         return {}
     found: dict[str, Any] = {

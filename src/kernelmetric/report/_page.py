@@ -15,18 +15,10 @@ import numpy as np
 
 from kernelmetric.evaluation import ClassScores
 from kernelmetric.inspection._columns import Reading
+from kernelmetric.report import _page_data as _points
+from kernelmetric.report import _page_reasons as _reasons
 from kernelmetric.report import _page_scores as _scores
 from kernelmetric.report import _page_sections as _sections
-from kernelmetric.report._page_data import (
-    VOTERS,
-    Points,
-    choose_points,
-    gram_picture,
-    in_planes,
-    neighbors_of,
-    predictions,
-)
-from kernelmetric.report._page_reasons import columns_of, compared, reasons, relevance
 from kernelmetric.report._text import html_text, short, visible
 
 _LONGEST = 300  # characters of a cell: more hide the others
@@ -121,16 +113,16 @@ def report_page(
     >>> page.startswith("<!doctype html>"), "<title>Iris</title>" in page
     (True, True)
     """
-    points = choose_points(metric, X, y, X_test, y_test, regression=regression)
+    points = _points.choose_points(metric, X, y, X_test, y_test, regression=regression)
     n_test = 0 if X_test is None else len(X_test)
     numbers = np.arange(len(X) + n_test) if rows is None else np.asarray(rows)
-    reading = columns_of(metric, X, feature_names)
+    reading = _reasons.columns_of(metric, X, feature_names)
     data, shares = _data(points, numbers, label, shown or {}, reading)
     scores = {name: [float(value) for value in values] for name, values in (scores or {}).items()}
     judged = _scores.Judged(scores, learned, score_name, len(X), n_test, class_scores or {})
     parts = [
         _sections.chosen_section(metric),
-        _sections.learned_section(metric, relevance(reading, X)),
+        _sections.learned_section(metric, _reasons.relevance(reading, X)),
         _sections.error_section(points, data, label),
         _sections.number_section(points, data, label),
         _sections.pairs_section(metric, X, pairs, numbers),
@@ -165,32 +157,32 @@ def _script(data: Any) -> str:
 
 
 def _data(
-    points: Points,
+    points: _points.Points,
     numbers: np.ndarray,
     label: str,
     shown: Mapping[str, Sequence[Any]],
     reading: Reading | None,
 ) -> tuple[dict[str, Any], tuple[float, float]]:
     """What the scripts of the page read."""
-    before, after, shares = in_planes(points)
+    before, after, shares = _points.in_planes(points)
     sides = {}
     for name, plane, Z, k in (
-        ("before", before, points.before, VOTERS),
-        ("after", after, points.after, points.voters or VOTERS),
+        ("before", before, points.before, _points.VOTERS),
+        ("after", after, points.after, points.voters or _points.VOTERS),
     ):
-        neighbors, distances = neighbors_of(Z, points.n_train)
+        neighbors, distances = _points.neighbors_of(Z, points.n_train)
         distances = np.where(np.isfinite(distances), distances, 0.0)  # JSON knows no infinity
         sides[name] = {
             "xy": _rounded(plane),
             "neighbors": neighbors.tolist(),
             "distances": _rounded(distances),
-            "said": predictions(Z, points.codes, points.n_train, k).tolist(),
+            "said": _points.predictions(Z, points.codes, points.n_train, k).tolist(),
         }
     columns = [np.asarray(values, dtype=object)[points.rows] for values in shown.values()]
     names = () if reading is None else reading.names
     return {
-        "why": reasons(reading, points, np.asarray(sides["after"]["neighbors"])),
-        "pairs": compared(reading, points),
+        "why": _reasons.reasons(reading, points, np.asarray(sides["after"]["neighbors"])),
+        "pairs": _reasons.compared(reading, points),
         "whyColumns": _texts(names),
         "values": None if points.values is None else [f"{value:.4g}" for value in points.values],
         "classes": _texts(points.classes),
@@ -199,7 +191,7 @@ def _data(
         "points": {"codes": points.codes.tolist(), "rows": numbers[points.rows].tolist(), **sides},
         "columns": _texts(shown),
         "cells": [_texts(values[i] for values in columns) for i in range(len(points.codes))],
-        "gram": gram_picture(points),
+        "gram": _points.gram_picture(points),
     }, shares
 
 

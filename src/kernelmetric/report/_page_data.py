@@ -75,10 +75,9 @@ def ranges_of(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
     cuts = np.unique(np.quantile(values, np.arange(1, _RANGES) / _RANGES))
     codes = np.searchsorted(cuts, values, side="left")
     present, codes = np.unique(codes, return_inverse=True)
-    names = []
+    names, ends = [], ["", *(f"{cut:.4g}" for cut in cuts), ""]
     for code in present:
-        low = "" if code == 0 else f"{cuts[code - 1]:.4g}"
-        high = "" if code == len(cuts) else f"{cuts[code]:.4g}"
+        low, high = ends[code], ends[code + 1]
         names.append(
             f"{low} to {high}" if low and high else f"up to {high}" if high else f"above {low}"
         )

@@ -201,9 +201,6 @@ def details_section(
 ) -> str:
     """Parameters, versions, timings, how the data were prepared, and the command."""
     known = {"metric": repr(metric)} if hasattr(metric, "get_params") else {}
-    if hasattr(metric, "kernel_") and not hasattr(metric, "recipe_"):  # which says it above
-        with np.printoptions(precision=3, threshold=8, edgeitems=3):
-            known["kernel used"] = repr(metric.kernel_)
     if hasattr(metric, "space_"):
         rank = getattr(metric.space_, "rank_", metric.components_.shape[1])
         known["space used"] = f"{type(metric.space_).__name__} of rank {rank}"
