@@ -71,8 +71,13 @@ def neighbors(
     if queries is not None:
         notes += [f"{queries.name}: {remark}" for remark in remarks_on(queries, fitted)]
     talk.aside(notes)
+    what = "row" if query is None else f"{query.name} row"
     for answer in answers:
-        _tell(talk, answer, "row" if query is None else f"{query.name} row")
+        found = answer["neighbors"]
+        shown = list(found[0]["columns"]) if found else []
+        rows_found = [(n["row"], n["distance"], *n["columns"].values()) for n in found]
+        lines = [[short(value) for value in row] for row in rows_found]
+        talk.table(f"Nearest to {what} {answer['query']}", ["row", "distance", *shown], lines)
     talk.answer({"model": str(model), "data": str(data), "notes": notes, "queries": answers})
 
 
@@ -126,12 +131,3 @@ def _chosen(rows: tuple[int, ...], frame: Any, *, own: bool) -> np.ndarray:
     if max(rows) >= len(frame):
         raise TableError(f"Got --row {max(rows)}, but expected at most {len(frame) - 1}.")
     return np.array(rows)
-
-
-def _tell(talk: Talk, answer: dict[str, Any], what: str) -> None:
-    found = answer["neighbors"]
-    shown = list(found[0]["columns"]) if found else []
-    lines = [
-        [short(value) for value in (n["row"], n["distance"], *n["columns"].values())] for n in found
-    ]
-    talk.table(f"Nearest to {what} {answer['query']}", ["row", "distance", *shown], lines)

@@ -128,19 +128,21 @@ def report_page(
         _sections.pairs_section(metric, X, pairs, numbers),
         _sections.details_section(metric, facts or {}, notes, command, versions()),
     ]
-    return _fill(
-        "page.html",
-        title=html_text(title),
-        version=html_text(versions()["kernelmetric"]),
-        lead=_scores.verdict(judged),
-        tiles=_scores.tiles(judged),
-        confusion=_scores.confusion_section(judged, label),
+    script = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    values = {
+        "title": html_text(title),
+        "version": html_text(versions()["kernelmetric"]),
+        "lead": _scores.verdict(judged),
+        "tiles": _scores.tiles(judged),
+        "confusion": _scores.confusion_section(judged, label),
         **_sections.captions(points, shares, len(X) + n_test, label),
-        sections="\n".join(filter(None, parts)),
-        css=_read("page.css"),
-        js=_read("page.js"),
-        data=_script(data),
-    )
+        "sections": "\n".join(filter(None, parts)),
+        "css": _read("page.css"),
+        "js": _read("page.js"),
+        "data": script.replace("<", "\\u003c"),  # a label might be "</script>"
+    }
+    # in one pass: values may hold braces
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], _read("page.html"))
 
 
 def versions() -> dict[str, str]:
@@ -148,12 +150,6 @@ def versions() -> dict[str, str]:
     found = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
     ours = sys.modules["kernelmetric"].__version__  # loaded, since this room is one of its rooms
     return {"kernelmetric": ours, **found, "Python": platform.python_version()}
-
-
-def _script(data: Any) -> str:
-    """JSON for a script element, where no "<" may stand: a label might be "</script>"."""
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.replace("<", "\\u003c")
 
 
 def _data(
@@ -206,8 +202,3 @@ def _rounded(values: np.ndarray) -> list[list[float]]:
 
 def _read(name: str) -> str:
     return (resources.files("kernelmetric.report") / "page" / name).read_text(encoding="utf-8")
-
-
-def _fill(template: str, **values: str) -> str:
-    """The template with its ``{{names}}`` filled, in one pass: values may hold braces."""
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], _read(template))
