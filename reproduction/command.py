@@ -24,7 +24,7 @@ from rich.progress import (
 )
 
 from kernelmetric.cli._cluster import cluster
-from kernelmetric.cli._outputs import require_folder
+from kernelmetric.cli._files import require_folder
 from kernelmetric.cli._talk import INTERRUPTED, make_console, spoken
 from kernelmetric.report import png_bytes, visible, write_atomically
 from reproduction.cells import CellFileError

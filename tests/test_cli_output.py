@@ -19,7 +19,7 @@ import pandas as pd
 from rich.console import Console
 
 from kernelmetric.cli import _fit, _transform
-from kernelmetric.cli._outputs import require_outputs
+from kernelmetric.cli._files import require_outputs
 from kernelmetric.cli._talk import json_text, spoken, visible
 from kernelmetric.report import Cell, rich_table
 from kernelmetric.tables import read_table, table_bytes

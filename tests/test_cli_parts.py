@@ -17,7 +17,7 @@ from dask.distributed import Client, LocalCluster
 
 from kernelmetric.cli import _parts_study
 from kernelmetric.cli._cluster import over_parts
-from kernelmetric.cli._models import load_model
+from kernelmetric.cli._files import load_model
 from kernelmetric.tables import TableError
 from kernelmetric.tables._parts import counting_columns, open_parts
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from kernelmetric.cli import _fit
 from kernelmetric.cli._application import COMMANDS
-from kernelmetric.cli._models import unused_columns
+from kernelmetric.cli._files import unused_columns
 from kernelmetric.cli._neighbors import find_neighbors
 from kernelmetric.cli._options import LEARNERS, Wanted, takes
 from kernelmetric.cli._study import open_study

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from half_of_product import half_of
 from kernelmetric import DNE, load, save
 from kernelmetric.cli import _study
-from kernelmetric.cli._models import load_model
+from kernelmetric.cli._files import load_model
 from kernelmetric.cli._study import open_study
 from kernelmetric.tables import (
     Table,

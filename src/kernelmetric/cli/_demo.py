@@ -10,8 +10,8 @@ import click
 
 from kernelmetric import __version__, report
 from kernelmetric import demo as comparison
+from kernelmetric.cli._files import require_folder
 from kernelmetric.cli._options import FOLDER, output_options, seed_option
-from kernelmetric.cli._outputs import require_folder
 from kernelmetric.cli._talk import INTERRUPTED, Talk
 from kernelmetric.demo import Demo
 from kernelmetric.report import Cell, MissingExtraError, write_atomically
@@ -48,10 +48,7 @@ def demo(talk: Talk, out: Path, quick: bool, seed: int) -> None:
         problem = f"No pictures were drawn. {error}"
     if cells:
         files = {"accuracies.csv": report.csv_text(cells), **files}
-    try:
-        paths = {name: write_atomically(out / name, content) for name, content in files.items()}
-    except OSError as error:
-        raise OSError(f"cannot write to {out}: {error}") from error
+    paths = {name: write_atomically(out / name, content) for name, content in files.items()}
     summary = [
         {"dataset": dataset, "method": method, **row._asdict()}
         for dataset, of_dataset in report.summarize(cells).items()

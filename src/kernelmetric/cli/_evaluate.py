@@ -39,7 +39,8 @@ def evaluate(talk: Talk, data: Path, test: Path | None, folds: int, **options: A
     study = open_study(data, **options)
     talk.say(f"Read {data}: {count(len(study.rows), 'row')}.")
     talk.listed(study.notes)
-    how, said = f"mean±std over {folds} folds", []
+    how = f"mean±std over {folds} folds"
+    said: list[str] = []
     if study.pairs is not None:
         names = ["Euclidean"] * folds + [study.name] * folds
         work, what = pair_trials(study, folds), study.pair_score

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from kernelmetric.cli._models import load_model, remarks_on
-from kernelmetric.cli._options import data_argument, model_argument, output_options
+from kernelmetric.cli._files import load_model, remarks_on
+from kernelmetric.cli._options import model_and_data, output_options
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.inspection import explain_pair, feature_importance
 from kernelmetric.report._text import percent, short
@@ -20,8 +20,7 @@ _RIDGE_TOLD = 0.01  # of the squared distance
 
 
 @click.command()
-@model_argument
-@data_argument
+@model_and_data
 @click.option(
     "--rows", nargs=2, type=click.IntRange(0), metavar="I J", help="Explain two rows, from 0 on."
 )

@@ -17,8 +17,8 @@ import click
 import numpy as np
 
 from kernelmetric.cli._cluster import cluster, cluster_options
+from kernelmetric.cli._files import require_outputs
 from kernelmetric.cli._options import FILE, KNOWN, metric_options, output_options, several_data
-from kernelmetric.cli._outputs import require_outputs
 from kernelmetric.cli._parts_study import open_parts_study
 from kernelmetric.cli._study import Study, open_study, pair_trials, varying_columns
 from kernelmetric.cli._talk import Talk, count

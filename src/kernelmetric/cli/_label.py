@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from kernelmetric.cli._files import require_outputs
 from kernelmetric.cli._options import FILE, seed_option
-from kernelmetric.cli._outputs import require_outputs
 from kernelmetric.cli._records import ANSWERS, AnswerFile, Records, open_records, record_options
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.linkage import LabellingSession
@@ -64,7 +64,14 @@ def label(
         talk.say(" ".join([f"Read {count(len(earlier), 'answer')} from {out}.", *notes]))
     _ask(talk, session, records, file, goal)
     if plot is not None:
-        _draw(session, plot)
+        names = ("F1", "precision", "recall")
+        curves = {
+            f"expected {name}": [getattr(point, name.lower()) for point in session.curve]
+            for name in names
+        }
+        n_answers = [point.n_answers for point in session.curve]
+        axes = plot_learning_curve(n_answers, curves, xlabel="answers")
+        write_atomically(plot, png_bytes(axes))
         talk.say(f"Saved {plot}.")
     talk.say(f"{_said(session)} Saved {out}.")
     files = " ".join(str(path) for path in (left, right) if path is not None)
@@ -133,14 +140,3 @@ def _said(session: LabellingSession) -> str:
         f"{found.n_matches:,.0f} matches, precision {found.precision:.3f}, recall "
         f"{found.recall:.3f}, F1 {found.f1:.3f}."
     )
-
-
-def _draw(session: LabellingSession, path: Path) -> None:
-    points = session.curve
-    scores = {"F1": "f1", "precision": "precision", "recall": "recall"}
-    curves = {
-        f"expected {name}": [getattr(point, score) for point in points]
-        for name, score in scores.items()
-    }
-    axes = plot_learning_curve([point.n_answers for point in points], curves, xlabel="answers")
-    write_atomically(path, png_bytes(axes))

@@ -8,8 +8,8 @@ from typing import Any
 import click
 import numpy as np
 
+from kernelmetric.cli._files import require_outputs
 from kernelmetric.cli._options import FILE, output_options
-from kernelmetric.cli._outputs import require_outputs
 from kernelmetric.cli._records import AnswerFile, Records, open_records, record_options
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.evaluation import threshold_for

@@ -8,14 +8,8 @@ from typing import Any
 import click
 import numpy as np
 
-from kernelmetric.cli._models import load_model, remarks_on, unused_columns
-from kernelmetric.cli._options import (
-    FILE,
-    data_argument,
-    device_option,
-    model_argument,
-    output_options,
-)
+from kernelmetric.cli._files import load_model, remarks_on, unused_columns
+from kernelmetric.cli._options import FILE, device_option, model_and_data, output_options
 from kernelmetric.cli._study import varying_columns
 from kernelmetric.cli._talk import Talk
 from kernelmetric.compute import nearest_neighbors
@@ -27,8 +21,7 @@ _SHOWN_COLUMNS = 5
 
 
 @click.command()
-@model_argument
-@data_argument
+@model_and_data
 @device_option
 @click.option("--query", type=FILE, help="Find neighbours of the rows of this table.")
 @click.option(

@@ -135,6 +135,7 @@ def together(*options: Decorator) -> Decorator:
 
 model_argument = click.argument("model", type=FILE)
 data_argument = click.argument("data", type=FILE)
+model_and_data = together(model_argument, data_argument)
 several_data = click.argument("data", type=FILE, nargs=-1, required=True)
 seed_option = click.option(
     "--seed", type=click.IntRange(0, LARGEST_SEED), default=0, help="Seed for everything random."

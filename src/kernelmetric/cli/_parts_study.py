@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from kernelmetric.cli._cluster import over_parts
-from kernelmetric.cli._options import Wanted
+from kernelmetric.cli._options import KNOWN, Wanted
 from kernelmetric.cli._study import Study
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.spaces import automatic_space
@@ -79,7 +79,7 @@ def open_parts_study(client: Any, talk: Talk, data: Sequence[Path], **options: A
     work = over_parts(client, _looked_at, parts, label, share, wanted.seed)
     found = dict(talk.tracked(work, ["labels and a sample"] * len(parts)))
     texts, labelled, drawn = zip(*(found[k] for k in range(len(parts))), strict=True)
-    counts = sum(texts, Counter())
+    counts: Counter[str] = sum(texts, Counter())
     n_labelled = sum(labelled)
     notes = _class_notes(counts, label)
     if n_labelled < n_rows:
@@ -113,20 +113,14 @@ def open_parts_study(client: Any, talk: Talk, data: Sequence[Path], **options: A
 
 def _label_alone(wanted: Wanted) -> str:
     """The column of classes; refused with options that parts of a table do not have."""
-    asked = {
-        f"--{wanted.known}": wanted.known is not None,
-        "no --label": wanted.label is None,
-        "--task regression": wanted.regression,
-        "--weights": wanted.weights is not None,
-        "--class-weight": wanted.class_weight is not None,
-        "--recipe": wanted.recipe_file is not None,
-    }
-    for option, given in asked.items():
-        if given:
-            raise ValueError(
-                f"Got {option} for files to be read part by part, but expected a column of classes "
-                "in --label, without weights or recipe: learn from one table, or in Python."
-            )
+    options = (*(f"{name}_file" for name in (*KNOWN, "recipe")), "weights", "class_weight")
+    given = ["--" + name.removesuffix("_file") for name in options if getattr(wanted, name)]
+    given += ["--task regression"] * wanted.regression + ["no --label"] * (wanted.label is None)
+    if given:
+        raise ValueError(
+            f"Got {given[0]} for files to be read part by part, but expected a column of classes "
+            "in --label, without weights or recipe: learn from one table, or in Python."
+        )
     return str(wanted.label)
 
 

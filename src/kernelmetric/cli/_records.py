@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import click
 
+from kernelmetric.cli._files import alone_at
 from kernelmetric.cli._options import FILE, together
-from kernelmetric.cli._outputs import alone_at
 from kernelmetric.cli._talk import count
 from kernelmetric.linkage import NearestText, RecordLinker
 from kernelmetric.report import write_atomically

@@ -16,7 +16,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
 from kernelmetric import tables
-from kernelmetric.cli._models import load_recipe
+from kernelmetric.cli._files import load_recipe
 from kernelmetric.cli._options import KNOWN, Wanted, metric_name
 from kernelmetric.cli._talk import count
 from kernelmetric.evaluation import Trial, baselines, cross_validate_pairs, measured, with_metric

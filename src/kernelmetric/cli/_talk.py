@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
-from rich import box, progress
+from rich import box
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
 from kernelmetric.report import visible
@@ -108,19 +109,11 @@ class Talk:
 
     def tracked(self, work: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:
         """The results of work under a bar, which names the step that is being taken."""
-        columns = (
-            progress.SpinnerColumn(),
-            progress.TextColumn("{task.description}", markup=False),
-            progress.BarColumn(),
-            progress.MofNCompleteColumn(),
-            progress.TimeElapsedColumn(),
-        )
         hidden = self.silent or not self._err.is_terminal  # a log file wants no bar
-        steps = [visible(name).ljust(28) for name in names]
-        with progress.Progress(*columns, console=self._err, disable=hidden, transient=True) as bar:
-            task = bar.add_task(steps[0], total=len(steps))
+        with Progress(console=self._err, disable=hidden, transient=True) as bar:
+            task = bar.add_task(names[0], total=len(names))
             for done, result in enumerate(work, start=1):
-                bar.update(task, advance=1, description=steps[min(done, len(steps) - 1)])
+                bar.update(task, advance=1, description=names[min(done, len(names) - 1)])
                 yield result
 
 

@@ -9,9 +9,14 @@ from typing import Any
 import click
 
 from kernelmetric.cli._cluster import cluster, cluster_options, over_parts
-from kernelmetric.cli._models import load_model, remarks_on, unused_columns
+from kernelmetric.cli._files import (
+    load_model,
+    remarks_on,
+    require_folder,
+    require_outputs,
+    unused_columns,
+)
 from kernelmetric.cli._options import FILE, FOLDER, device_option, model_argument, several_data
-from kernelmetric.cli._outputs import require_folder, require_outputs
 from kernelmetric.cli._talk import Talk, count, visible
 from kernelmetric.report import write_atomically
 from kernelmetric.tables import features_of, open_table, table_bytes, typed

@@ -62,8 +62,8 @@ def plot_kernel_weights(kernel: Sum, *, labels: Any = None, ax: Axes | None = No
         ax.axhline(kernel.alignment_, color=PALETTE[5], lw=1, ls="--", zorder=1)
         ax.set_title(f"Alignment of the sum {kernel.alignment_:.3f} (dashed)", fontsize=11)
         ax.legend(frameon=False, fontsize=9)
-    turned = {"rotation": 60, "rotation_mode": "anchor", "ha": "right"} if len(bases) > 4 else {}
-    ax.set_xticks(places, labels, fontsize=8, **turned)
+    turned: dict[str, Any] = {"rotation": 60, "rotation_mode": "anchor", "ha": "right"}
+    ax.set_xticks(places, labels, fontsize=8, **(turned if len(bases) > 4 else {}))
     ax.set_xlabel(below if labels is names else "")
     ax.set_xlim(-0.7, len(bases) - 0.3)
     ax.set_ylim(bottom=0)

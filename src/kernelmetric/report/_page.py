@@ -51,7 +51,8 @@ def report_page(
     The page shows the points before and after, with the nearest training points of any that is
     clicked, and the shares of the features in the distance of any two of 40 points. It also has the
     Gram matrices, scores against the alternatives, what was chosen and why, what the kernel and
-    the features count, the loss curve, and the points or pairs that are hardest.
+    the features count, the loss curve, and the points or pairs that are hardest. Of more than
+    2,000 points an even sample is shown: O(n²) distances, in blocks.
 
     Parameters
     ----------
@@ -98,10 +99,6 @@ def report_page(
     -------
     str
         The text of an HTML file; write it with :func:`write_atomically`.
-
-    Notes
-    -----
-    Of more than 2,000 points an even sample is shown. O(n²) distances for them, in blocks.
 
     Examples
     --------

@@ -159,8 +159,8 @@ def number_section(points: Points, data: Mapping[str, Any], label: str) -> str:
     listed = table(["row"], (html_text(label), "neighbours say", "before"), lines, "hard")
     listed += '<p class="note">Click a row to see it in the planes.</p>'
     low, high = (float(end(np.concatenate([true, after]))) for end in (np.min, np.max))
-    sides = (scaled(numbers, low, high) for numbers in (true, after))
-    picture = chart(*sides, 2 * (f"{low:.4g}", f"{high:.4g}"), (label, "neighbours say"))
+    x, y = (scaled(numbers, low, high) for numbers in (true, after))
+    picture = chart(x, y, 2 * (f"{low:.4g}", f"{high:.4g}"), (label, "neighbours say"))
     body = f'<div class="two"><figure>{picture}</figure>{figure("Farthest off", listed)}</div>'
     return section("Predicted numbers", note, body, name="numbers")
 
@@ -201,9 +201,6 @@ def details_section(
 ) -> str:
     """Parameters, versions, timings, how the data were prepared, and the command."""
     known = {"metric": repr(metric)} if hasattr(metric, "get_params") else {}
-    if hasattr(metric, "space_"):
-        rank = getattr(metric.space_, "rank_", metric.components_.shape[1])
-        known["space used"] = f"{type(metric.space_).__name__} of rank {rank}"
     known |= facts
     known["versions"] = ", ".join(f"{name} {number}" for name, number in versions.items())
     body = f"<pre>{html_text(command, keep=chr(10))}</pre>" if command else ""

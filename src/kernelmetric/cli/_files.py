@@ -1,4 +1,4 @@
-"""Files to write: whether they can be, and whether they are files to read as well."""
+"""Files of commands: models to read, and whether files can be written without loss."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import click
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
+
+from kernelmetric.shipping import load
+from kernelmetric.tables import Table, TableEncoder
 
 
 def require_outputs(
@@ -81,3 +87,43 @@ def _require_writable(name: str, path: Path) -> None:
         raise OSError(
             f"Got {name} {path}, but no file can be made in {folder}: {error.strerror}."
         ) from error
+
+
+def remarks_on(table: Table, model: Pipeline) -> list[str]:
+    """What there is to say of a table, and of what in it the model has to make do with."""
+    return [*table.notes, *model["table"].remarks(table)]
+
+
+def unused_columns(model: Pipeline, frame: Any) -> list[str]:
+    """The columns of a table that a model does not use."""
+    encoder = model["table"]
+    used = {*encoder.numbers, *encoder.categories}
+    return [name for name in frame.columns if name not in used]
+
+
+def load_recipe(path: Path) -> tuple[Any, TableEncoder]:
+    """The recipe of a model, and the fitted encoder of the table it was made for."""
+    model = load_model(path)
+    recipe = getattr(model["metric"], "recipe_", None)
+    if recipe is None:
+        raise ValueError(
+            f"Got --recipe {path}, whose metric has no recipe, but expected a model with a kernel: "
+            "try one that kernelmetric fit writes without --kernel none."
+        )
+    return recipe, model["table"]
+
+
+def load_model(path: Path) -> Pipeline:
+    """Read a model that ``kernelmetric fit --out`` wrote."""
+    model = load(path)
+    steps = dict(model.steps) if isinstance(model, Pipeline) else {}
+    table = steps.get("table")
+    if isinstance(table, ColumnTransformer):  # what older versions wrote
+        table = TableEncoder.of_columns(table)
+        model.steps[0] = ("table", table)
+    if list(steps) != ["table", "metric"] or not isinstance(table, TableEncoder):
+        raise ValueError(
+            f"Got {path}, which holds a {type(model).__name__}, but expected a model that "
+            "kernelmetric fit --out wrote: load it in Python with kernelmetric.load."
+        )
+    return model
