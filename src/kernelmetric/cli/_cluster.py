@@ -47,13 +47,11 @@ def cluster(address: str | None, workers: int | None) -> Iterator[Any]:
     with Client(**local) if address is None else _connected(Client, address) as client:
         try:
             yield client
-        except KilledWorker as error:
+        except (KilledWorker, CancelledError) as error:
             raise OSError(
-                f"A worker ended again and again over the same part, as if killed: {error} Try "
+                f"Workers were killed over the same part, or the scheduler went away: {error} Try "
                 "workers with more memory, or files with smaller groups of rows."
             ) from error
-        except CancelledError as error:
-            raise OSError(f"The work was cancelled: did the scheduler go away? {error}") from error
         except RuntimeError as error:  # what a fit says of the same
             if isinstance(error.__cause__, KilledWorker | CancelledError | OSError):
                 raise OSError(str(error)) from error

@@ -125,14 +125,10 @@ def plot_neighbors(
     ----------
     metric : fitted metric
         Anything with ``transform``.
-    X : array of shape (n, d)
-        Points.
-    y : array of shape (n,)
-        Their labels; lines to other classes are dashed and of another colour.
-    point : int
-        Row number of the point.
-    n_neighbors : int, default=5
-        How many neighbours to find.
+    X, y : array of shape (n, d) and (n,)
+        Points, and their labels; lines to other classes are dashed and of another colour.
+    point, n_neighbors : int
+        Row number of the point, and how many neighbours to find.
     axes : two matplotlib axes, default=None
         Where to draw; None makes a new figure.
 

@@ -66,10 +66,8 @@ def report_page(
         Points the metric has not seen, and their labels.
     scores : mapping of str to sequence of float, default=None
         Scores of every method on every split, the learned metric's among them.
-    learned : str, default="learned metric"
-        Which of the methods is the learned metric.
-    score_name : str, default="accuracy"
-        What the scores are.
+    learned, score_name : str
+        Which of the methods is the learned metric, and what the scores are.
     class_scores : mapping of str to ClassScores, default=None
         Of every method, what its accuracy does not say; of the learned metric, the confusion is
         shown.
@@ -78,10 +76,8 @@ def report_page(
     regression : bool, default=False
         Whether y and y_test are numbers. Points are then coloured by ranges of them, and the page
         shows how far predictions are off.
-    title : str, default="A learned metric"
-        Title of the page.
-    label : str, default="class"
-        What the labels are called.
+    title, label : str
+        Title of the page, and what the labels are called.
     feature_names : sequence of str, default=None
         Names of the d features.
     rows : sequence of int, default=None
@@ -90,10 +86,8 @@ def report_page(
         Columns to show beside a point, with a value for each of the n + m points.
     facts : mapping of str to str, default=None
         What else to write under "How it was made".
-    notes : iterable of str, default=()
-        Sentences on how the data were prepared.
-    command : str, default=None
-        The command that made the page.
+    notes, command : iterable of str, and str
+        Sentences on how the data were prepared, and the command that made the page.
 
     Returns
     -------

@@ -64,16 +64,10 @@ def plot_embedding(
 
     Parameters
     ----------
-    Z : array of shape (n, d)
-        Embedded training points.
-    y : array of shape (n,)
-        Their labels.
-    Z_test : array of shape (m, d), default=None
-        Embedded test points.
-    y_pred : array of shape (m,), default=None
-        Labels predicted for the test points.
-    y_test : array of shape (m,), default=None
-        Their true labels, to mark the errors.
+    Z, y : array of shape (n, d) and (n,)
+        Embedded training points, and their labels.
+    Z_test, y_pred, y_test : array of shape (m, d), (m,) and (m,), default=None
+        Embedded test points, labels predicted for them, and true ones, to mark the errors.
     ax, title : matplotlib axes and str, default=None
         Where to draw, None makes a new figure; and the title of the axes.
 
