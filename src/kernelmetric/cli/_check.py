@@ -20,7 +20,7 @@ _ERROR = 2
 @click.command()
 @click.argument("path", metavar="ESTIMATOR")
 @click.option(
-    "--param", "params", multiple=True, metavar="NAME=VALUE", help="Set a parameter. Repeat it."
+    "--param", "params", multiple=True, metavar="NAME=VALUE", help="Set a parameter. Repeatable."
 )
 @click.option("--data", type=FILE, help="Try it on this table of numbers, the label last.")
 @click.option(

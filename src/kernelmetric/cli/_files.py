@@ -26,7 +26,8 @@ def require_outputs(
         if path is None:
             continue
         for other, used in taken:
-            if _same(path, used):
+            hard = path.exists() and used.exists() and path.samefile(used)  # a hard link
+            if hard or os.path.realpath(path) == os.path.realpath(used):
                 raise ValueError(
                     f"Got {name} {path}, but that is the file of {other}, which would be lost: "
                     "try another name."
@@ -66,13 +67,6 @@ def alone_at(path: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _same(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except OSError:  # one of them is not there yet
-        return os.path.realpath(one) == os.path.realpath(other)
-
-
 def _require_writable(name: str, path: Path) -> None:
     if path.is_dir():
         raise OSError(f"Got {name} {path}, but expected a file: it is a folder.")
@@ -81,6 +75,8 @@ def _require_writable(name: str, path: Path) -> None:
     if path.exists() and not os.access(path, os.W_OK):
         raise OSError(f"Got {name} {path}, but it is write-protected: try another name.")
     folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        raise OSError(f"Got {name} {path}, but there is no folder {folder}: make it first.")
     try:
         tempfile.TemporaryFile(dir=folder).close()  # rights, file systems and quotas may forbid it
     except OSError as error:

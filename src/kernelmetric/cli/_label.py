@@ -102,11 +102,10 @@ def _ask(
             talk.say(f"Got {visible(said, most=_LONGEST)!r}, but expected y, n, u, b or q.")
             continue
         if word == "back":
-            before = session.undo()
-            if before is None:
+            back = session.undo()
+            if back is None:
                 talk.say("There is no answer to take back.")
                 continue
-            back = before
         else:
             session.answer(*pair, ANSWERS[word])
             back = None

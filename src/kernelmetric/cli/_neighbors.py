@@ -25,10 +25,10 @@ _SHOWN_COLUMNS = 5
 @device_option
 @click.option("--query", type=FILE, help="Find neighbours of the rows of this table.")
 @click.option(
-    "--row", "rows", multiple=True, type=click.IntRange(0), help="Ask for this row. Repeat it."
+    "--row", "rows", multiple=True, type=click.IntRange(0), help="Ask for this row. Repeatable."
 )
 @click.option("-k", "--neighbors", "k", type=click.IntRange(1), default=5, help="How many to find.")
-@click.option("--show", multiple=True, metavar="COL", help="Show this column. Repeat it.")
+@click.option("--show", multiple=True, metavar="COL", help="Show this column. Repeatable.")
 @output_options
 def neighbors(
     talk: Talk,

@@ -40,10 +40,7 @@ class PartsStudy(Study):
         return sum(self.labelled)
 
     def fitted(self) -> Pipeline:
-        """The model: the table's encoder from the sample, the metric from all rows.
-
-        Points and labels are Dask arrays; a chunk is read from its file when it is needed.
-        """
+        """The model: encoder from the sample, metric from Dask arrays read when they are needed."""
         import dask
         import dask.array as da
 

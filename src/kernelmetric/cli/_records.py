@@ -1,7 +1,4 @@
-"""Records of one table, or of two, as ``link`` and ``label`` take them, and answers about them.
-
-Several may write to a file of answers at a time.
-"""
+"""Records of one table, or of two, as ``link`` and ``label`` take them, and answers about them."""
 
 from __future__ import annotations
 

@@ -164,8 +164,7 @@ def plot_neighbors(
         marks: dict[str, Any] = {"s": sizes, "c": colours[near].tolist()}
         ax.scatter(*plane[near].T, edgecolors="#111111", zorder=3, **marks)
         _finished(ax, title).set_aspect("equal", adjustable="datalim")
-        ax.set_xticks([])
-        ax.set_yticks([])
+        ax.set(xticks=[], yticks=[])
     return np.asarray(axes)
 
 

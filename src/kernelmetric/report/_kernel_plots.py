@@ -120,8 +120,7 @@ def plot_gram(
         K = K[np.ix_(order, order)]
         _mark_classes(ax, y[order])
     else:
-        ax.set_xticks([])
-        ax.set_yticks([])
+        ax.set(xticks=[], yticks=[])
     low, high = np.quantile(K, [0.005, 0.995])  # a few extreme pairs must not hide the others
     if centered:
         high = max(abs(low), abs(high))

@@ -61,14 +61,11 @@ def reasons(reading: Reading | None, points: Points, neighbors: np.ndarray) -> d
 
 
 def compared(reading: Reading | None, points: Points) -> dict[str, Any]:
-    """Shares and distances of any two of some held-out points, half of them the hardest ones.
-
-    They are in the order of the upper triangle.
-    """
+    """Shares and distances of any two of some held-out points, as in the upper triangle."""
     n, total = points.n_train, len(points.codes)
     start = n if total - n >= 2 else 0
     most = min(COMPARED, int(np.sqrt(2 * _affordable(reading))), total - start)
-    hard = _hardest(points)[: most // 2] if start else np.arange(0)
+    hard = _hardest(points)[: most // 2] if start else np.arange(0)  # half of them
     rest = np.setdiff1d(np.arange(start, total), hard)
     spread = rest[np.linspace(0, len(rest) - 1, most - len(hard)).round().astype(int)]
     chosen = np.unique(np.concatenate([hard, spread])).tolist()

@@ -115,8 +115,7 @@ def plot_fig2(panels: Sequence[Panel]) -> np.ndarray:
         tested: Any = {"Z_test": panel.Z_test, "y_pred": panel.y_pred, "y_test": panel.y_test}
         plot_embedding(panel.Z_train, panel.y_train, ax=ax, title=title, **tested)
         ax.set_box_aspect(1)
-        ax.set_xticks([])
-        ax.set_yticks([])
+        ax.set(xticks=[], yticks=[])
         ax.spines[:].set_color("#BBBBBB")
         if j == 0:
             ax.set_ylabel(panel.dataset, fontsize=11)
