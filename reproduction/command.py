@@ -24,8 +24,8 @@ from rich.progress import (
 )
 
 from kernelmetric.cli._cluster import cluster
-from kernelmetric.cli._outputs import require_folder
-from kernelmetric.cli._talk import INTERRUPTED, make_console, sentences, spoken
+from kernelmetric.cli._files import require_folder
+from kernelmetric.cli._talk import INTERRUPTED, make_console, spoken
 from kernelmetric.report import png_bytes, visible, write_atomically
 from reproduction.cells import CellFileError
 from reproduction.comparison import compare
@@ -91,8 +91,7 @@ def reproduce(
     tables, figures = _chosen(names, smoke, splits)
     with ExitStack() as stack:
         if address is not None:
-            with sentences():
-                stack.enter_context(cluster(address, None))
+            stack.enter_context(cluster(address, None))
         sys.exit(_told(tables, figures, out, None if address else jobs, smoke))
 
 

@@ -72,9 +72,12 @@ def test_the_default_for_numbers_is_kernelized_mlkr(houses):
         ),
         (
             ["--label", "price", "--task", "regression", "--learner", "lmnn"],
-            "which learns from classes: try --learner mlkr or rfm",
+            "which learns from no numbers: try --learner mlkr or rfm",
         ),
-        (["--label", "place", "--learner", "mlkr"], "add --task regression, or try --learner nca"),
+        (
+            ["--label", "place", "--learner", "mlkr"],
+            "learns from no classes: try --learner nca, or --task regression",
+        ),
         (["--pairs", "pairs.csv", "--task", "regression"], "expected --label alone"),
     ],
     ids=["fractions", "words", "learner", "mlkr", "pairs"],

@@ -19,8 +19,8 @@ import pandas as pd
 from rich.console import Console
 
 from kernelmetric.cli import _fit, _transform
-from kernelmetric.cli._outputs import require_outputs
-from kernelmetric.cli._talk import json_text, sentences, spoken, visible
+from kernelmetric.cli._files import require_outputs
+from kernelmetric.cli._talk import json_text, spoken, visible
 from kernelmetric.report import Cell, rich_table
 from kernelmetric.tables import read_table, table_bytes
 
@@ -114,7 +114,6 @@ def test_errors_show_names_as_they_are(run, hostile, tmp_path):
         ("neighbors", tmp_path / HOSTILE, path),
         ("check", f"no.{HOSTILE}"),
         ("datasets", "describe", HOSTILE),
-        ("reproduce", HOSTILE),
         (f"no{HOSTILE}",),
     ):
         result = run(*arguments)
@@ -154,7 +153,7 @@ def test_long_names_and_long_lists_are_cut_on_the_terminal(run, tmp_path):
 
 
 def test_long_errors_are_cut():
-    with pytest.raises(click.ClickException) as caught, spoken(), sentences():
+    with pytest.raises(click.ClickException) as caught, spoken():
         raise ValueError("x" * 100_000)
     assert len(caught.value.message) == 2000
     assert caught.value.message.endswith("…")
@@ -178,13 +177,7 @@ def test_json_keeps_every_character_and_steers_nothing():
     printed = json_text({text: text})
     assert json.loads(printed) == {text: text}
     assert not STEERING.search(printed)
-    assert "ä" in printed
-
-
-def test_json_is_valid_where_the_terminal_knows_no_unicode(monkeypatch):
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
-    assert json.loads(json_text({"ä": "±"})) == {"ä": "±"}
-    assert json_text({"ä": "±"}).isascii()
+    assert printed.isascii()  # as any terminal can show it
 
 
 def test_columns_named_like_the_answer_do_not_overwrite_it(run, table, tmp_path):
@@ -237,7 +230,7 @@ def test_cells_of_a_parquet_file_that_are_missing_are_null(run, table, tmp_path)
 
 
 def test_a_missing_package_is_a_sentence_and_exit_code_2():
-    with pytest.raises(click.ClickException) as caught, sentences():
+    with pytest.raises(click.ClickException) as caught, spoken():
         raise ImportError("Parquet files need pyarrow.")
     assert caught.value.exit_code == 2
     assert caught.value.message == "Parquet files need pyarrow."

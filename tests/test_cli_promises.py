@@ -22,7 +22,7 @@ from kernelmetric.cli import _application, _fit
 from kernelmetric.cli._options import Wanted, metric_name
 from kernelmetric.cli._study import MOST_CLASSES_FOR_SVM, open_study
 from kernelmetric.cli._talk import Talk
-from kernelmetric.evaluation import holdout, run_trials
+from kernelmetric.evaluation import Trial, holdout, run_trials
 from kernelmetric.tables import features_of
 
 pytestmark = pytest.mark.usefixtures("untuned")
@@ -233,7 +233,7 @@ def ctrl_c():
         "kernelmetric.cli._fit.open_study",
         "kernelmetric.cli._fit.holdout",
         pytest.param("kernelmetric.cli._fit.report_page", marks=pytest.mark.slow),
-        "kernelmetric.cli._fit.save_model",
+        "kernelmetric.cli._fit.save",
         pytest.param("kernelmetric.cli._fit.write_atomically", marks=pytest.mark.slow),
         pytest.param("kernelmetric.cli._fit._show", marks=pytest.mark.slow),
         "kernelmetric.cli._fit._farewell",
@@ -379,7 +379,7 @@ def test_the_metric_is_the_one_that_the_options_describe():
     assert (type(linear), linear.n_components, linear.random_state) == (NCA, None, 7)
     assert metric_name(metric) == "Kernelized NCA"
     assert metric_name(linear) == "NCA"
-    with pytest.raises(ValueError, match="Got --components 2, but itml has no such choice"):
+    with pytest.raises(ValueError, match="Got --components, but itml has no such choice"):
         Wanted(learner="itml", kernel="none", components=2).metric()
 
 
@@ -387,8 +387,11 @@ def test_the_best_score_is_the_one_in_bold(table, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.delenv("NO_COLOR", raising=False)
     study = open_study(table, label="kind", **OPTIONS)
-    scores = {"Euclidean": [0.5], "DNE": [0.75]}
-    found = _fit.Found(scores, test=[0, 1], notes={"DNE": "a remark"})
+    trials = [
+        Trial("Euclidean", 0, 0.5, 0.0, "", None, None),
+        Trial("DNE", 0, 0.75, 0.0, "a remark", None, None),
+    ]
+    found = _fit.Found(trials, test=[0, 1])
     _fit._show(Talk(quiet=False, as_json=False), study, found)
     lines = capsys.readouterr().out.splitlines()
     assert "Accuracy on 2 rows held out:" in lines[0]

@@ -13,7 +13,7 @@ import pandas as pd
 
 from kernelmetric.cli import _fit
 from kernelmetric.cli._application import COMMANDS
-from kernelmetric.cli._models import unused_columns
+from kernelmetric.cli._files import unused_columns
 from kernelmetric.cli._neighbors import find_neighbors
 from kernelmetric.cli._options import LEARNERS, Wanted, takes
 from kernelmetric.cli._study import open_study
@@ -214,7 +214,7 @@ def test_a_file_that_is_no_model_is_refused(run, table):
         (["--label", "kind", "--use", "nothing"], "no column 'nothing'"),
         (["--label", "kind", "--components", "99", *FAST], "n_components=99"),
         (["--label", "kind", "--report", "no/such/folder.html"], "no folder"),
-        (["--pairs", "trees.csv", "--learner", "nca"], "learns from labels"),
+        (["--pairs", "trees.csv", "--learner", "nca"], "learns from no pairs"),
     ],
 )
 def test_what_cannot_be_learned_is_refused_in_a_sentence(run, table, arguments, sentence):

@@ -111,9 +111,15 @@ def test_evaluate_judges_by_comparisons_that_were_left_out(run, folder):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--triplets", "three.csv", "--learner", "nca"], "nca, which learns from labels: try"),
-        (["--triplets", "three.csv", "--learner", "mmc"], "mmc, which takes no triplets: try"),
-        (["--pairs", "three.csv", "--learner", "scml"], "scml, which takes no pairs: try"),
+        (
+            ["--triplets", "three.csv", "--learner", "nca"],
+            "nca, which learns from no triplets: try",
+        ),
+        (
+            ["--triplets", "three.csv", "--learner", "mmc"],
+            "mmc, which learns from no triplets: try",
+        ),
+        (["--pairs", "three.csv", "--learner", "scml"], "scml, which learns from no pairs: try"),
         (["--triplets", "three.csv", "--quadruplets", "four.csv"], "expected one of them"),
         (["--triplets", "three.csv", "--task", "regression"], "expected --label alone"),
         (["--triplets", "four.csv"], "expected 3 row numbers"),

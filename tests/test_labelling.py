@@ -10,8 +10,7 @@ pytest.importorskip("click", reason="click comes with the extra `cli`")
 pytest.importorskip("rich", reason="rich comes with the extra `cli`")
 
 from kernelmetric import PairVerifier, cli
-from kernelmetric.cli._answers import AnswerFile
-from kernelmetric.cli._records import Side
+from kernelmetric.cli._records import AnswerFile, Side
 from kernelmetric.datasets import make_records
 from kernelmetric.evaluation import pairs_to_label
 from kernelmetric.learners import IdealizedKernel
@@ -386,8 +385,9 @@ def test_links_learn_from_the_answers(label):
         ("left,right,answer\n1,2,perhaps\n", "Got the answer 'perhaps'"),
         ("left,right,answer\nr1,2,yes\n", "was --id given"),
         ("left,right,answer\n1,2000,yes\n", "expected row numbers"),
+        ("left,right,answer\n1,2,yes\n1,2,no\n", "Got a second answer for (1, 2)"),
     ],
-    ids=["columns", "answer", "id", "row"],
+    ids=["columns", "answer", "id", "row", "twice"],
 )
 def test_another_file_is_not_overwritten(label, text, message):
     out = label.folder / "answers.csv"

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from half_of_product import half_of
 from kernelmetric import DNE, load, save
 from kernelmetric.cli import _study
-from kernelmetric.cli._models import load_model, save_model
+from kernelmetric.cli._files import load_model
 from kernelmetric.cli._study import open_study
 from kernelmetric.tables import (
     Table,
@@ -78,7 +78,9 @@ def model(table, tmp_path):
     """A model of the table, in a file."""
     options = {"pairs_file": None, "learner": "dne", "kernel": "none", "components": 2}
     study = open_study(table, label="kind", use=(), ignore=(), seed=0, **options)
-    return save_model(study.fitted(), tmp_path / "model.km")
+    path = tmp_path / "model.km"
+    save(study.fitted(), path)
+    return path
 
 
 def transformed(run, model, path):

@@ -35,46 +35,36 @@ class Split(NamedTuple):
 
 
 class Dataset(NamedTuple):
-    """A data set, its ``split(seed)``, and the kernel of all kernelized methods."""
+    """A data set, its number of training points, and the kernel of all kernelized methods."""
 
     name: str
-    split: Callable[[int], Split]
-    kernel: Any
+    load: Callable[..., Any]
+    n_train: int
+    kernel: Any = "auto"
 
-
-def _drawn(make: Callable[..., tuple[np.ndarray, np.ndarray]]) -> Callable[[int], Split]:
-    """40 training points, drawn; their geometry is the point, so they are not scaled."""
-
-    def split(seed: int) -> Split:
-        rng = np.random.RandomState(seed)
-        return Split(*make(40, random_state=rng), *make(N_TEST, random_state=rng))
-
-    return split
-
-
-def _real(load: Callable[..., Any], n_train: int) -> Callable[[int], Split]:
-    """A stratified split, the features scaled by the training points."""
-
-    def split(seed: int) -> Split:
-        X, y = load(return_X_y=True)
+    def split(self, seed: int) -> Split:
+        """Points drawn, whose geometry is the point; or real ones, in parts alike and scaled."""
+        if self.kernel != "auto":
+            rng = np.random.RandomState(seed)
+            train, test = (self.load(n, random_state=rng) for n in (self.n_train, N_TEST))
+            return Split(*train, *test)
+        X, y = self.load(return_X_y=True)
         X, X_test, y, y_test = train_test_split(
-            X, y, train_size=n_train, stratify=y, random_state=seed
+            X, y, train_size=self.n_train, stratify=y, random_state=seed
         )
         scaler = StandardScaler().fit(X)
         return Split(scaler.transform(X), y, scaler.transform(X_test), y_test)
-
-    return split
 
 
 QUADRATIC = Polynomial(degree=2, coef0=0)
 
 DATASETS = (
-    Dataset("circles", _drawn(make_fig2_circles), QUADRATIC),
-    Dataset("hyperbolas", _drawn(make_fig2_hyperbolas), QUADRATIC),
-    Dataset("iris", _real(load_iris, 100), "auto"),
-    Dataset("wine", _real(load_wine, 100), "auto"),
-    Dataset("breast cancer", _real(load_breast_cancer, 200), "auto"),
-    Dataset("digits", _real(load_digits, 200), "auto"),
+    Dataset("circles", make_fig2_circles, 40, QUADRATIC),
+    Dataset("hyperbolas", make_fig2_hyperbolas, 40, QUADRATIC),
+    Dataset("iris", load_iris, 100),
+    Dataset("wine", load_wine, 100),
+    Dataset("breast cancer", load_breast_cancer, 200),
+    Dataset("digits", load_digits, 200),
 )
 
 # A name to a function of the data set's kernel; None leaves the points as they are.

@@ -47,19 +47,21 @@ def build_application() -> click.Group:
     import rich  # noqa: F401 (the commands use it: better to miss it now)
 
     from kernelmetric import __version__
-    from kernelmetric.cli._talk import Refused, sentences, spoken
+    from kernelmetric.cli._talk import spoken
 
     class InOrder(click.Group):
         """Lists the commands in the order in which a user meets them; all fail alike."""
 
         def invoke(self, ctx: click.Context) -> Any:
-            with spoken(), sentences():
+            with spoken():
                 return super().invoke(ctx)
 
         def list_commands(self, ctx: click.Context) -> list[str]:
             return list(self.commands)
 
-    @click.group(cls=InOrder, context_settings={"help_option_names": ["-h", "--help"]})
+    settings: Any = {"help_option_names": ["-h", "--help"], "show_default": True}
+
+    @click.group(cls=InOrder, context_settings=settings)
     @click.version_option(__version__, prog_name="kernelmetric", message="%(prog)s %(version)s")
     def application() -> None:
         """Distances learned from data, linear or through kernels.
@@ -68,18 +70,6 @@ def build_application() -> click.Group:
         From a table to a learned metric, an honest comparison and a page to open:
           kernelmetric fit flowers.csv --label species --out model.km --report page.html
         """
-
-    ignore: Any = {"ignore_unknown_options": True}
-
-    @application.command(hidden=True, add_help_option=False, context_settings=ignore)
-    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-    def reproduce(arguments: tuple[str, ...]) -> None:
-        """Say where the papers' tables are."""
-        raise Refused(
-            "The papers' tables and figures are not part of the installed library: try "
-            "python -m reproduction in a checkout of the repository.",
-            exit_code=2,
-        )
 
     for name in COMMANDS:
         module = import_module(f"kernelmetric.cli._{name}")

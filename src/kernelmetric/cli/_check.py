@@ -4,39 +4,27 @@ from __future__ import annotations
 
 import ast
 import importlib
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kernelmetric.cli._talk import json_text, sentences, visible
+from kernelmetric.cli._options import FILE
+from kernelmetric.cli._talk import json_text, spoken, visible
 from kernelmetric.tables import TableError, read_table
 
-YES, NO, ERROR = 0, 1, 2
+_ERROR = 2
 
 
 @click.command()
 @click.argument("path", metavar="ESTIMATOR")
 @click.option(
-    "--param",
-    "params",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Set a parameter of the estimator. Repeat it for several.",
+    "--param", "params", multiple=True, metavar="NAME=VALUE", help="Set a parameter. Repeatable."
 )
+@click.option("--data", type=FILE, help="Try it on this table of numbers, the label last.")
 @click.option(
-    "--data",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Try it on this table of numbers. The last column is the label.",
-)
-@click.option(
-    "--tol",
-    type=click.FloatRange(0),
-    default=0.01,
-    show_default=True,
-    help="The largest change that counts as no change.",
+    "--tol", type=click.FloatRange(0), default=0.01, help="The largest change that counts as none."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def check(path: str, params: tuple[str, ...], data: Path | None, tol: float, as_json: bool) -> None:
@@ -53,10 +41,8 @@ def check(path: str, params: tuple[str, ...], data: Path | None, tol: float, as_
       kernelmetric check sklearn.cluster.KMeans --param n_clusters=3
       kernelmetric check sklearn.linear_model.Lasso --data points.csv --json
     """
-    if math.isnan(tol):  # no change is as small as that: the answer would always be no
-        raise click.BadParameter("Got --tol nan, but expected a number from 0 on.")
     estimator = _estimator(path, params)
-    with sentences(ERROR):
+    with spoken(_ERROR):
         X, y = (None, None) if data is None else _read(data)
         report = _report(estimator, X, y, tol)
     found = {
@@ -66,7 +52,7 @@ def check(path: str, params: tuple[str, ...], data: Path | None, tol: float, as_
         "conditions": [asdict(condition) for condition in report.conditions],
     }
     click.echo(json_text(found) if as_json else visible(report, keep="\n"))
-    raise SystemExit(YES if report.kernelizable else NO)
+    raise SystemExit(0 if report.kernelizable else 1)
 
 
 def _report(estimator: Any, X: Any, y: Any, tol: float) -> Any:
@@ -85,26 +71,17 @@ def _report(estimator: Any, X: Any, y: Any, tol: float) -> Any:
 def _estimator(path: str, params: tuple[str, ...]) -> Any:
     """The estimator named on the command line, or a sentence why there is none."""
     module, _, name = path.replace(":", ".").rpartition(".")
-    try:
-        kind = getattr(importlib.import_module(module), name)
-    except Exception as error:  # noqa: BLE001, RUF100 (a module may raise whatever it likes)
-        raise click.BadParameter(
-            f"Got {path!r}, but expected a class that can be imported, such as "
-            f"sklearn.cluster.KMeans: {type(error).__name__}: {error}."
-        ) from error
-    # Looked at before it is called: a function may do anything at all.
-    if not isinstance(kind, type) or not all(hasattr(kind, m) for m in ("fit", "get_params")):
-        what = f"the class {name}" if isinstance(kind, type) else f"a {type(kind).__name__}"
-        raise click.BadParameter(
-            f"Got {path!r}, which is {what}, but expected the class of an estimator, with fit and "
-            "get_params, such as sklearn.cluster.KMeans."
-        )
     chosen = dict(_parameter(text) for text in params)
     try:
+        kind = getattr(importlib.import_module(module), name)
+        # Looked at before it is called: a function may do anything at all.
+        if not isinstance(kind, type) or not all(hasattr(kind, m) for m in ("fit", "get_params")):
+            raise TypeError(f"{name} is no class with fit and get_params")
         return kind(**chosen)
-    except Exception as error:  # noqa: BLE001, RUF100 (code of others)
+    except Exception as error:  # noqa: BLE001, RUF100 (code of others may raise whatever it likes)
         raise click.BadParameter(
-            f"{name} could not be made: {error}. Try --param NAME=VALUE for what it needs."
+            f"Got {path!r}, but expected an estimator's class, such as sklearn.cluster.KMeans, and "
+            f"what it needs as --param NAME=VALUE: {type(error).__name__}: {error}."
         ) from error
 
 
@@ -120,13 +97,11 @@ def _parameter(text: str) -> tuple[str, Any]:
 
 def _read(path: Path) -> tuple[Any, Any]:
     """Numbers and, in the last column, labels."""
-    import pandas as pd
-
     frame = read_table(path)
     try:
         if frame.shape[1] < 2:
             raise ValueError("there is one column only")
-        X = frame.iloc[:, :-1].apply(pd.to_numeric).to_numpy(dtype=float)
+        X = frame.iloc[:, :-1].to_numpy(dtype=float)
     except (ValueError, TypeError) as error:
         raise TableError(
             f"Got {path}, but expected a header and rows of numbers with the label last: {error}."
@@ -134,7 +109,4 @@ def _read(path: Path) -> tuple[Any, Any]:
     y = frame.iloc[:, -1]
     if y.isna().any():
         raise TableError(f"Got {path}, but expected a label in every row: fill the last column.")
-    try:
-        return X, pd.to_numeric(y).to_numpy()
-    except (ValueError, TypeError):  # names of classes
-        return X, y.astype(str).to_numpy(dtype=str)
+    return X, y.to_numpy() if y.dtype.kind in "iuf" else y.astype(str).to_numpy(dtype=str)

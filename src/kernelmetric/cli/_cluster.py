@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -22,10 +21,7 @@ cluster_options = together(
         "They must see the files under the same names.",
     ),
     click.option(
-        "--workers",
-        type=click.IntRange(1),
-        metavar="N",
-        help="Share the work among so many processes of this machine. It needs dask.",
+        "--workers", type=click.IntRange(1), metavar="N", help="Use N processes of this machine."
     ),
 )
 
@@ -39,29 +35,23 @@ def cluster(address: str | None, workers: int | None) -> Iterator[Any]:
     if address is not None and workers is not None:
         raise ValueError(f"Got --dask {address} and --workers {workers}, but expected one of them.")
     try:
-        from dask.distributed import Client, KilledWorker, LocalCluster
+        from dask.distributed import Client, KilledWorker
     except ImportError as error:
         raise ImportError(
             "Work on many machines needs dask and distributed, which are not installed: try "
             'pip install "kernelmetric[dask]".'
         ) from error
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its errors are ours to tell
-    with ExitStack() as stack:
-        if workers is not None:
-            quiet: Any = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL}
-            local = LocalCluster(n_workers=workers, threads_per_worker=1, **quiet)
-            client = stack.enter_context(Client(stack.enter_context(local)))
-        else:
-            client = stack.enter_context(_connected(Client, str(address)))
+    local: Any = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+    local["silence_logs"] = logging.CRITICAL
+    with Client(**local) if address is None else _connected(Client, address) as client:
         try:
             yield client
-        except KilledWorker as error:
+        except (KilledWorker, CancelledError) as error:
             raise OSError(
-                f"A worker ended again and again over the same part, as if killed: {error} Try "
+                f"Workers were killed over the same part, or the scheduler went away: {error} Try "
                 "workers with more memory, or files with smaller groups of rows."
             ) from error
-        except CancelledError as error:
-            raise OSError(f"The work was cancelled: did the scheduler go away? {error}") from error
         except RuntimeError as error:  # what a fit says of the same
             if isinstance(error.__cause__, KilledWorker | CancelledError | OSError):
                 raise OSError(str(error)) from error
@@ -71,14 +61,11 @@ def cluster(address: str | None, workers: int | None) -> Iterator[Any]:
 def _connected(client: Any, address: str) -> Any:
     try:
         found = client(address)
-    except OSError as error:  # no answer in time is one too
+    except (OSError, ValueError) as error:  # no answer in time is one too
         raise OSError(
-            f"Got --dask {address}, but no scheduler answers there: {error} Start one with dask "
-            "scheduler, and workers with dask worker ADDRESS."
-        ) from error
-    except ValueError as error:
-        raise ValueError(
-            f"Got --dask {address}, but expected an address such as tcp://host:8786: {error}"
+            f"Got --dask {address}, but expected an address where a scheduler answers, such as "
+            f"tcp://host:8786: {error} Start one with dask scheduler, and workers with dask worker "
+            "ADDRESS."
         ) from error
     if not found.scheduler_info()["workers"]:
         found.close()
@@ -111,30 +98,3 @@ def over_parts(
             future.release()  # what it holds is not needed on the worker any more
     finally:
         client.cancel(futures)
-
-
-@contextmanager
-def watched(client: Any, tell: Callable[[str], Any]) -> Iterator[None]:
-    """Tell, once a second, how many tasks the workers have finished inside the block."""
-    over = threading.Event()
-
-    def watch() -> None:
-        with suppress(Exception):  # a cluster that goes away is told by the work itself
-            before = client.run_on_scheduler(finished_tasks)
-            while not over.wait(1.0):
-                done = client.run_on_scheduler(finished_tasks) - before
-                tell(f"{done:,} tasks done")
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
-def finished_tasks(dask_scheduler: Any) -> int:
-    """How many tasks have ever been finished, as the scheduler counts them."""
-    prefixes = dask_scheduler.task_prefixes.values()
-    return sum(prefix.state_counts["memory"] for prefix in prefixes)

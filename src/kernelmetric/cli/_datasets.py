@@ -29,13 +29,9 @@ def datasets() -> None:
 def list_all(talk: Talk) -> None:
     """List names, sizes and where each set would come from."""
     rows = describe()
-    columns = [(name, "right") for name in ("rows", "features", "classes")]
-    sizes = [f"n_{what}" for what in ("samples", "features", "classes")]
-    talk.table(
-        None,
-        [("name", "left"), *columns, ("source", "left")],
-        [[row["name"], *(f"{row[size]:,}" for size in sizes), row["source"]] for row in rows],
-    )
+    sizes = ("n_samples", "n_features", "n_classes")
+    lines = [[row["name"], *(f"{row[size]:,}" for size in sizes), row["source"]] for row in rows]
+    talk.table(None, ["name", "rows", "features", "classes", "source"], lines)
     talk.answer({"datasets": rows})
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kernelmetric.cli._models import load_model, remarks_on
-from kernelmetric.cli._options import data_argument, model_argument, output_options
+from kernelmetric.cli._files import load_model, remarks_on
+from kernelmetric.cli._options import model_and_data, output_options
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.inspection import explain_pair, feature_importance
 from kernelmetric.report._text import percent, short
@@ -21,14 +20,9 @@ _RIDGE_TOLD = 0.01  # of the squared distance
 
 
 @click.command()
-@model_argument
-@data_argument
+@model_and_data
 @click.option(
-    "--rows",
-    nargs=2,
-    type=click.IntRange(0),
-    metavar="I J",
-    help="Explain the distance of these two rows of DATA, counted from 0.",
+    "--rows", nargs=2, type=click.IntRange(0), metavar="I J", help="Explain two rows, from 0 on."
 )
 @output_options
 def explain(talk: Talk, model: Path, data: Path, rows: tuple[int, int] | None) -> None:
@@ -94,18 +88,11 @@ def _bars(talk: Talk, title: str, columns: list[str], rows: list[tuple[list[str]
     """A table whose last column is a bar list; of very many rows, the rest in one line."""
     shown, rest = rows[:_LISTED], rows[_LISTED:]
     largest = max((abs(share) for _, share in rows), default=0.0) or 1.0
-    lines = [[*cells, percent(s), _bar(s / largest)] for cells, s in shown]
+    lines = [
+        [*cells, percent(s), ("#" if s > 0 else "-") * round(_BAR * abs(s) / largest)]
+        for cells, s in shown
+    ]
     if rest:
         others = count(len(rest), "other column")
         lines.append([others, *[""] * len(columns), percent(sum(s for _, s in rest)), ""])
-    head: list[tuple[str, Any]] = [("column", "left"), *((name, "right") for name in columns)]
-    talk.table(title, [*head, ("share", "right"), ("", "left")], lines)
-
-
-def _bar(part: float) -> str:
-    mark = "█" if part > 0 else "░"
-    try:
-        mark.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
-    except UnicodeEncodeError:
-        mark = "#" if part > 0 else "-"
-    return mark * round(_BAR * abs(part))
+    talk.table(title, ["column", *columns, "share", ""], lines)

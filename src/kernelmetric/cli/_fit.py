@@ -6,9 +6,10 @@ import shlex
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,17 @@ import click
 import numpy as np
 
 from kernelmetric.cli._cluster import cluster, cluster_options
-from kernelmetric.cli._models import save_model
+from kernelmetric.cli._files import require_outputs
 from kernelmetric.cli._options import FILE, KNOWN, metric_options, output_options, several_data
-from kernelmetric.cli._outputs import require_outputs
 from kernelmetric.cli._parts_study import open_parts_study
-from kernelmetric.cli._study import Study, judged_on_pairs, open_study, varying_columns
+from kernelmetric.cli._study import Study, open_study, pair_trials, varying_columns
 from kernelmetric.cli._talk import Talk, count
-from kernelmetric.cli._uneven import tell_uneven, trial_notes, uneven_summary
-from kernelmetric.evaluation import holdout, is_uneven, run_trials
+from kernelmetric.cli._uneven import by_method, tell_uneven, trial_notes, uneven_summary
+from kernelmetric.evaluation import Trial, holdout, run_trials
 from kernelmetric.inspection import feature_columns
 from kernelmetric.kernelized._recipe import described
 from kernelmetric.report import report_page, write_atomically
+from kernelmetric.shipping import save
 
 _PAIR_FOLDS = 3
 _SHOWN_COLUMNS = 4
@@ -36,15 +37,9 @@ _SHOWN_COLUMNS = 4
 @several_data
 @metric_options
 @click.option("--out", type=FILE, help="Write the model to this file.")
+@click.option("--report", type=FILE, metavar="FILE.html", help="Write a page for the browser.")
 @click.option(
-    "--report", type=FILE, metavar="FILE.html", help="Write a report page for the browser."
-)
-@click.option(
-    "--test-size",
-    type=click.FloatRange(0.05, 0.9),
-    default=0.25,
-    show_default=True,
-    help="Share of the rows to hold out for the comparison.",
+    "--test-size", type=click.FloatRange(0.05, 0.9), default=0.25, help="Share of rows to hold out."
 )
 @click.option(
     "--task",
@@ -94,41 +89,45 @@ def fit(
     require_outputs({"--out": out, "--report": report}, inputs)
     with cluster(address, workers) as client:
         if client is None:
-            study = open_study(_only(data), **options)
+            if len(data) > 1:
+                raise ValueError(
+                    f"Got {len(data)} files, but expected one: add --workers 2, and the files are "
+                    "read part by part, as those of one table."
+                )
+            study = open_study(data[0], **options)
             shape = f"{count(len(study.rows), 'row')}, {count(study.frame.shape[1], 'column')}"
             talk.say(f"Read {study.path}: {shape}.")
         else:
             study = open_parts_study(client, talk, data, **options)
         talk.listed(study.notes)
-        found = _learn(study, talk, test_size, keep=out is not None, page=report is not None)
+        needed = out is not None or (report is not None and study.pairs is not None)
+        found = _learn(study, talk, test_size, keep=needed)
     _show(talk, study, found)
-    files = _write(study, found, out, report)
+    page = "" if report is None else _page(study, found)  # first: it may be refused
+    files = {}
+    if out is not None:
+        save(found.model, out)
+        files["model"] = out
+    if report is not None:
+        files["report"] = write_atomically(report, page)
     talk.answer(_summary(study, found, files))
     _farewell(talk, files, study)
 
 
-def _only(data: tuple[Path, ...]) -> Path:
-    if len(data) > 1:
-        raise ValueError(
-            f"Got {len(data)} files, but expected one: add --workers 2, and the files are read "
-            "part by part, as those of one table."
-        )
-    return data[0]
-
-
 @dataclass
 class Found:
-    """Scores of all methods, the model that was judged, and the model of all rows to keep."""
+    """Trials of all methods, on which rows, and the model of all rows to keep."""
 
-    scores: Mapping[str, Any]
-    seconds: float = 0.0  # of a fit
-    total: float = 0.0
+    trials: list[Trial]
     train: Any = None
     test: Any = None
-    judged: Any = None
     model: Any = None
-    class_scores: dict[str, Any] = field(default_factory=dict)
-    notes: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def judged(self) -> Any:
+        """The metric that was judged on rows; None where it was judged on pairs."""
+        return self.trials[1].estimator
 
     def chosen(self) -> dict[str, tuple[str, str]]:
         """The parts of the model of all rows, or else of the one that was judged, and why."""
@@ -137,58 +136,32 @@ class Found:
         return {} if recipe is None else described(recipe)
 
 
-def _learn(study: Study, talk: Talk, test_size: float, *, keep: bool, page: bool) -> Found:
+def _learn(study: Study, talk: Talk, test_size: float, *, keep: bool) -> Found:
     """Compare the metric with its alternatives, and learn it from all rows where it is needed."""
     begun = time.perf_counter()
+    wanted, train, test = study.wanted, None, None
     if study.pairs is None:
-        found = _judged_on_rows(study, talk, test_size, keep=keep)
+        train, test = holdout(study.y, test_size, wanted.seed, regression=wanted.regression)
+        methods, parts = study.methods, [(train, test)]
+        work = run_trials(methods, study.X, study.y, parts, sample_weight=study.weights)
+        names, everything = list(methods), "all rows"
     else:
-        found = _judged_on_pairs(study, talk, keep=keep or page)
-    found.total = time.perf_counter() - begun
-    return found
+        work = pair_trials(study, _PAIR_FOLDS)
+        names = ["Euclidean"] * _PAIR_FOLDS + [study.name] * _PAIR_FOLDS
+        everything = f"all {wanted.known}"
+    if keep:
+        work, names = chain(work, _fitted(study)), [*names, everything]
+    found = list(talk.tracked(work, names))
+    model = found.pop() if keep else None
+    return Found(found, train, test, model, time.perf_counter() - begun)
 
 
-def _judged_on_rows(study: Study, talk: Talk, test_size: float, *, keep: bool) -> Found:
-    wanted, methods = study.wanted, study.methods
-    train, test = holdout(study.y, test_size, wanted.seed, regression=wanted.regression)
-    names = [*methods, "all rows"]
-    trials = []
-    with talk.progress(len(methods) + keep) as begin:
-        begin(names[0])
-        for trial in run_trials(
-            methods, study.X, study.y, [(train, test)], sample_weight=study.weights
-        ):
-            trials.append(trial)
-            begin(names[len(trials)])
-        model = None
-        if keep:
-            with study.watched(lambda what: begin(f"all rows: {what}", further=True)):
-                model = _quietly(study.fitted)
-    return Found(
-        {trial.method: [trial.accuracy] for trial in trials},
-        trials[1].seconds,
-        train=train,
-        test=test,
-        judged=trials[1].estimator,
-        model=model,
-        class_scores={} if wanted.regression else {t.method: t.scores for t in trials},
-        notes=trial_notes(trials),
-    )
-
-
-def _judged_on_pairs(study: Study, talk: Talk, *, keep: bool) -> Found:
-    with talk.progress(3) as begin:
-        scores, seconds, notes = judged_on_pairs(study, _PAIR_FOLDS, begin)
-        begin(f"all {study.wanted.known}")
-        model = _quietly(study.fitted) if keep else None
-    return Found(scores, seconds, model=model, notes=notes)
-
-
-def _quietly(work: Callable[[], Any]) -> Any:
-    """Warnings of the second fit were those of the first."""
+def _fitted(study: Study) -> Iterator[Any]:
+    """The model, as the last step of the work; warnings of this fit were those of the first."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return work()
+        model = study.fitted()
+    yield model
 
 
 def _show(talk: Talk, study: Study, found: Found) -> None:
@@ -198,14 +171,14 @@ def _show(talk: Talk, study: Study, found: Found) -> None:
         talk.say(f"{score} on {count(len(found.test), 'row')} {where}:")
     else:
         talk.say(f"{study.pair_score}, {_PAIR_FOLDS} folds:")
-    width = max(map(len, found.scores))
-    means = {name: float(np.mean(values)) for name, values in found.scores.items()}
+    scores = by_method(found.trials, "accuracy")
+    width = max(map(len, scores))
+    means = {name: float(np.mean(values)) for name, values in scores.items()}
     for name, mean in means.items():
         best = mean == max(means.values())
         talk.say(f"  {name:<{width}}  {100 * mean:5.1f} %", style="bold" if best else None)
-    if found.class_scores and is_uneven(study.y):
-        tell_uneven(talk, _by_split(found), study.name)
-    for name, note in found.notes.items():
+    tell_uneven(talk, found.trials, study.name, study.y)
+    for name, note in trial_notes(found.trials).items():
         talk.say(f"  {name}: {note}", style="dim")
     if chosen := found.chosen():
         talk.say("What was chosen:")
@@ -213,20 +186,6 @@ def _show(talk: Talk, study: Study, found: Found) -> None:
         talk.say(f"  {name:<8}{part}")
         if why:
             talk.say(f"          {why}", style="dim")
-
-
-def _by_split(found: Found) -> dict[str, Any]:
-    return {name: [scores] for name, scores in found.class_scores.items()}
-
-
-def _write(study: Study, found: Found, out: Path | None, report: Path | None) -> dict[str, Path]:
-    page = "" if report is None else _page(study, found)  # first: it may be refused
-    files = {}
-    if out is not None:
-        files["model"] = save_model(found.model, out)
-    if report is not None:
-        files["report"] = write_atomically(report, page)
-    return files
 
 
 def _page(study: Study, found: Found) -> str:
@@ -250,12 +209,13 @@ def _page(study: Study, found: Found) -> str:
     columns = [*study.plan.left_out, *study.plan.categories, *study.plan.numbers]
     shown = varying_columns(study.frame, columns, _SHOWN_COLUMNS)
     sample = f" of {study.n_rows:,}" if study.sampled else ""
+    seconds = by_method(found.trials, "seconds")[study.name]
     return report_page(
         metric,
         X,
         **parts,
-        scores=found.scores,
-        class_scores=found.class_scores,
+        scores=by_method(found.trials, "accuracy"),
+        class_scores={t.method: t.scores for t in found.trials if t.scores is not None},
         learned=study.name,
         title=f"{study.name} on {study.path.name}",
         label=study.wanted.label or "class",
@@ -264,8 +224,8 @@ def _page(study: Study, found: Found) -> str:
         shown={name: study.frame[name].to_numpy()[order] for name in shown},
         facts={
             "rows": f"{len(study.rows):,}{sample}, {X.shape[1]:,} features",
-            "time to learn": f"{found.seconds:.1f} s",
-            "time in all": f"{found.total:.1f} s",
+            "time to learn": f"{np.mean(seconds):.1f} s",
+            "time in all": f"{found.seconds:.1f} s",
             "made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         },
         notes=study.notes,
@@ -283,21 +243,19 @@ def _summary(study: Study, found: Found, files: dict[str, Path]) -> dict[str, An
         "categories": study.plan.categories,
         "left_out": study.plan.left_out,
         "notes": study.notes,
-        "scores": {name: list(values) for name, values in found.scores.items()},
-        **uneven_summary(_by_split(found), study.name),
-        "warnings": found.notes,
+        "scores": by_method(found.trials, "accuracy"),
+        **uneven_summary(found.trials, study.name),
+        "warnings": trial_notes(found.trials),
         "chosen": {name: {"is": is_, "why": why} for name, (is_, why) in found.chosen().items()},
-        "seconds": round(found.total, 3),
+        "seconds": round(found.seconds, 3),
         "files": {name: str(path) for name, path in files.items()},
     }
 
 
 def _farewell(talk: Talk, files: dict[str, Path], study: Study) -> None:
-    if files:
-        talk.say("Saved:")
-        talk.listed(str(path) for path in files.values())
-    else:
+    talk.saved(files.values())
+    if not files:
         talk.say("Nothing was saved: add --out model.km to keep the metric, --report for a page.")
     if "model" in files:
         model, table = shlex.quote(str(files["model"])), shlex.quote(str(study.path))
-        talk.suggest({f"kernelmetric neighbors {model} {table} --row 0": "who resembles row 0?"})
+        talk.suggest(f"kernelmetric neighbors {model} {table} --row 0")

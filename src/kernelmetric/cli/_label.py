@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from kernelmetric.cli._answers import ANSWERS, AnswerFile
+from kernelmetric.cli._files import require_outputs
 from kernelmetric.cli._options import FILE, seed_option
-from kernelmetric.cli._outputs import require_outputs
-from kernelmetric.cli._records import Records, open_records, record_options
+from kernelmetric.cli._records import ANSWERS, AnswerFile, Records, open_records, record_options
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.linkage import LabellingSession
 from kernelmetric.report import plot_learning_curve, png_bytes, visible, write_atomically
@@ -61,18 +60,23 @@ def label(
     session = LabellingSession(*records.compared, records.linker, random_state=seed + len(earlier))
     for i, j, same in earlier:
         session.answer(i, j, same)
-    file.agree(session.answers)
     if earlier:
         talk.say(" ".join([f"Read {count(len(earlier), 'answer')} from {out}.", *notes]))
     _ask(talk, session, records, file, goal)
     if plot is not None:
-        _draw(session, plot)
+        names = ("F1", "precision", "recall")
+        curves = {
+            f"expected {name}": [getattr(point, name.lower()) for point in session.curve]
+            for name in names
+        }
+        n_answers = [point.n_answers for point in session.curve]
+        axes = plot_learning_curve(n_answers, curves, xlabel="answers")
+        write_atomically(plot, png_bytes(axes))
         talk.say(f"Saved {plot}.")
     talk.say(f"{_said(session)} Saved {out}.")
     files = " ".join(str(path) for path in (left, right) if path is not None)
     named = "" if id_column is None else f" --id {id_column}"
-    command = f"kernelmetric link {files}{named} --answers {out} --out links.csv"
-    talk.suggest({command: "the links"})
+    talk.suggest(f"kernelmetric link {files}{named} --answers {out} --out links.csv")
 
 
 def _ask(
@@ -98,11 +102,10 @@ def _ask(
             talk.say(f"Got {visible(said, most=_LONGEST)!r}, but expected y, n, u, b or q.")
             continue
         if word == "back":
-            before = session.undo()
-            if before is None:
+            back = session.undo()
+            if back is None:
                 talk.say("There is no answer to take back.")
                 continue
-            back = before
         else:
             session.answer(*pair, ANSWERS[word])
             back = None
@@ -120,10 +123,9 @@ def _show(talk: Talk, session: LabellingSession, records: Records, pair: tuple[i
         a, b = ("" if is_gap(value) else str(value) for value in (one[column], other[column]))
         mark = "=" if a and a.casefold().strip() == b.casefold().strip() else ""
         rows.append((column, a, mark, b))
-    columns = [("field", "left"), (names[0], "left"), ("", "center"), (names[1], "left")]
     talk.say()
     talk.say(_said(session))
-    talk.table(None, columns, rows)
+    talk.table(None, ["field", names[0], "", names[1]], rows)
 
 
 def _said(session: LabellingSession) -> str:
@@ -137,14 +139,3 @@ def _said(session: LabellingSession) -> str:
         f"{found.n_matches:,.0f} matches, precision {found.precision:.3f}, recall "
         f"{found.recall:.3f}, F1 {found.f1:.3f}."
     )
-
-
-def _draw(session: LabellingSession, path: Path) -> None:
-    points = session.curve
-    scores = {"F1": "f1", "precision": "precision", "recall": "recall"}
-    curves = {
-        f"expected {name}": [getattr(point, score) for point in points]
-        for name, score in scores.items()
-    }
-    axes = plot_learning_curve([point.n_answers for point in points], curves, xlabel="answers")
-    write_atomically(path, png_bytes(axes))

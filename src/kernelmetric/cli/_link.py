@@ -8,10 +8,9 @@ from typing import Any
 import click
 import numpy as np
 
-from kernelmetric.cli._answers import AnswerFile
+from kernelmetric.cli._files import require_outputs
 from kernelmetric.cli._options import FILE, output_options
-from kernelmetric.cli._outputs import require_outputs
-from kernelmetric.cli._records import Records, open_records, record_options
+from kernelmetric.cli._records import AnswerFile, Records, open_records, record_options
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.evaluation import threshold_for
 from kernelmetric.graphs import read_pairs
@@ -40,7 +39,6 @@ _PART = click.FloatRange(0, 1, min_open=True, max_open=True)
     "method",
     type=click.Choice(["components", "correlation"]),
     default="components",
-    show_default=True,
     help="Whatever links connect, or the clusters that agree best with all compared pairs.",
 )
 @click.option("--out", type=FILE, required=True, help="Where the links go.")
@@ -82,7 +80,10 @@ def link(
     if pairs_file is not None:
         known, same = _known(pairs_file, records)
     if answers is not None:
-        known, same, said = _answered(answers, records)
+        found, said = AnswerFile(answers, records.left, records.right).read()
+        sure = [answer for answer in found if answer[2] is not None]
+        if sure:
+            known, same = np.array([each[:2] for each in sure]), np.array([s for _, _, s in sure])
         notes += said
     linker = records.linker.fit(*records.compared, known, same, by_kind=answers is None)
     least, chosen = threshold or 0.5, None
@@ -96,10 +97,10 @@ def link(
         share, two = linker.match_share_, right is not None
         chosen = threshold_for(*labelled, precision=precision, match_share=share, two_tables=two)
         least = chosen.threshold.value
-    found = linker.links(threshold=least, one_to_one=one_to_one)
-    clusters = found.clusters(method)
+    links = linker.links(threshold=least, one_to_one=one_to_one)
+    clusters = links.clusters(method)
     others = None if right is None else records.right.ids
-    write_atomically(out, table_bytes(found.to_frame(records.left.ids, others, clusters), out))
+    write_atomically(out, table_bytes(links.to_frame(records.left.ids, others, clusters), out))
     talk.aside(notes)
     kinds = linker.comparison_.kinds_
     talk.say("Compared " + ", ".join(f"{name} ({kind})" for name, kind in kinds.items()) + ".")
@@ -110,7 +111,7 @@ def link(
     )
     if chosen is not None:
         talk.say(f"Chosen: {chosen}.")
-    n_links = len(found) - len(clusters.cut)
+    n_links = len(links) - len(clusters.cut)
     talk.say(f"Saved {out}: {count(n_links, 'link')} of probability {least:.3g} or more.")
     if len(clusters.cut):
         cut = count(len(clusters.cut), "link")
@@ -150,12 +151,3 @@ def _known(path: Path, records: Records) -> tuple[Any, Any]:
             f"Got the sign {wrong.iloc[0]!r} in {path}, but expected 1 for a match, 0 for none."
         )
     return np.column_stack(rows), signs.map(_WORDS).to_numpy(bool)
-
-
-def _answered(path: Path, records: Records) -> tuple[Any, Any, list[str]]:
-    """Row numbers of answered pairs and which match, None where none is sure; what to say."""
-    answers, notes = AnswerFile(path, records.left, records.right).read()
-    sure = [answer for answer in answers if answer[2] is not None]
-    if not sure:
-        return None, None, notes
-    return np.array([each[:2] for each in sure]), np.array([each[2] for each in sure]), notes

@@ -8,49 +8,27 @@ from typing import Any
 import click
 import numpy as np
 
-from kernelmetric.cli._models import load_model, remarks_on, unused_columns
-from kernelmetric.cli._options import (
-    FILE,
-    data_argument,
-    device_option,
-    model_argument,
-    output_options,
-)
+from kernelmetric.cli._files import load_model, remarks_on, unused_columns
+from kernelmetric.cli._options import FILE, device_option, model_and_data, output_options
 from kernelmetric.cli._study import varying_columns
 from kernelmetric.cli._talk import Talk
 from kernelmetric.compute import nearest_neighbors
 from kernelmetric.metric import places_of, refuse_signed
 from kernelmetric.report._text import short
 from kernelmetric.tables import Table, TableError, features_of, open_table, require_columns, typed
-from kernelmetric.tables._cells import is_gap
 
 _SHOWN_COLUMNS = 5
 
 
 @click.command()
-@model_argument
-@data_argument
+@model_and_data
 @device_option
 @click.option("--query", type=FILE, help="Find neighbours of the rows of this table.")
 @click.option(
-    "--row",
-    "rows",
-    multiple=True,
-    type=click.IntRange(0),
-    help="Ask for this row only. Repeat it for several.",
+    "--row", "rows", multiple=True, type=click.IntRange(0), help="Ask for this row. Repeatable."
 )
-@click.option(
-    "-k",
-    "--neighbors",
-    "k",
-    type=click.IntRange(1),
-    default=5,
-    show_default=True,
-    help="How many neighbours to find.",
-)
-@click.option(
-    "--show", multiple=True, metavar="COL", help="Show this column. Repeat it for several."
-)
+@click.option("-k", "--neighbors", "k", type=click.IntRange(1), default=5, help="How many to find.")
+@click.option("--show", multiple=True, metavar="COL", help="Show this column. Repeatable.")
 @output_options
 def neighbors(
     talk: Talk,
@@ -86,8 +64,13 @@ def neighbors(
     if queries is not None:
         notes += [f"{queries.name}: {remark}" for remark in remarks_on(queries, fitted)]
     talk.aside(notes)
+    what = "row" if query is None else f"{query.name} row"
     for answer in answers:
-        _tell(talk, answer, "row" if query is None else f"{query.name} row")
+        found = answer["neighbors"]
+        shown = list(found[0]["columns"]) if found else []
+        rows_found = [(n["row"], n["distance"], *n["columns"].values()) for n in found]
+        lines = [[short(value) for value in row] for row in rows_found]
+        talk.table(f"Nearest to {what} {answer['query']}", ["row", "distance", *shown], lines)
     talk.answer({"model": str(model), "data": str(data), "notes": notes, "queries": answers})
 
 
@@ -111,7 +94,7 @@ def find_neighbors(
         indices, _ = nearest_neighbors(Z, min(k, len(Z)), queries=Q)
 
     def described(i: int, query: np.ndarray) -> dict[str, Any]:
-        columns = {name: _plain(frame[name].iloc[i]) for name in shown}
+        columns = {name: frame[name].iloc[i] for name in shown}
         # by the difference: equal points are at no distance, to the last bit
         return {"row": i, "distance": float(np.linalg.norm(Z[i] - query)), "columns": columns}
 
@@ -141,24 +124,3 @@ def _chosen(rows: tuple[int, ...], frame: Any, *, own: bool) -> np.ndarray:
     if max(rows) >= len(frame):
         raise TableError(f"Got --row {max(rows)}, but expected at most {len(frame) - 1}.")
     return np.array(rows)
-
-
-def _plain(value: Any) -> Any:
-    """A value that JSON knows: a number, a text, or null where it is missing."""
-    value = value.item() if hasattr(value, "item") else value
-    if is_gap(value) or (isinstance(value, float) and not np.isfinite(value)):
-        return None
-    return value if isinstance(value, int | float | str | bool) else str(value)
-
-
-def _tell(talk: Talk, answer: dict[str, Any], what: str) -> None:
-    found = answer["neighbors"]
-    shown = list(found[0]["columns"]) if found else []
-    talk.table(
-        f"Nearest to {what} {answer['query']}",
-        [("row", "right"), ("distance", "right"), *((name, "left") for name in shown)],
-        [
-            [short(value) for value in (n["row"], n["distance"], *n["columns"].values())]
-            for n in found
-        ],
-    )

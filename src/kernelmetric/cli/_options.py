@@ -21,6 +21,7 @@ KERNELS = ("auto", "aligned", "none", "rbf", "laplacian", "poly", "linear", "cos
 KNOWN = {"pairs": Pairs, "triplets": Triplets, "quadruplets": Quadruplets}  # beside labels
 LARGEST_SEED = 4_000_000
 FILE: Any = click.Path(dir_okay=False, path_type=Path)
+FOLDER: Any = click.Path(file_okay=False, path_type=Path)
 LEARNERS = {  # nca, lmnn, idealized, ...
     kind.__name__.lower().removesuffix("kernel"): kind
     for kind in vars(_registry).values()
@@ -72,29 +73,22 @@ class Wanted:
     @property
     def learner_name(self) -> str:
         """The learner asked for, or the default; refused where it learns from another thing."""
-        learner, known = self.learner, self.known
-        if learner is None:
-            return "idealized" if known else _OF_NUMBERS[0] if self.regression else "nca"
+        known = self.known
         if known is not None:
-            able = [name for name, kind in LEARNERS.items() if takes(kind, known)]
-            if learner not in able:
-                others = any(takes(LEARNERS[learner], name) for name in KNOWN)
-                what = f"takes no {known}" if others else "learns from labels"
-                raise ValueError(
-                    f"Got --{known} with --learner {learner}, which {what}: try --learner "
-                    f"{' or '.join(able)}."
-                )
-        elif self.regression and learner not in _OF_NUMBERS:
+            what, able = known, [name for name, kind in LEARNERS.items() if takes(kind, known)]
+        elif self.regression:
+            what, able = "numbers", list(_OF_NUMBERS)
+        else:
+            kinds = {name: getattr(kind, "learns_from", "") for name, kind in LEARNERS.items()}
+            what, able = "classes", ["nca", *(k for k in kinds if kinds[k] != "targets")]
+        if self.learner is None:
+            return "idealized" if known else able[0]
+        if self.learner not in able:
+            tried = "nca, or --task regression" if what == "classes" else " or ".join(able)
             raise ValueError(
-                f"Got --task regression with --learner {learner}, which learns from classes: try "
-                f"--learner {' or '.join(_OF_NUMBERS)}."
+                f"Got --learner {self.learner}, which learns from no {what}: try --learner {tried}."
             )
-        elif not self.regression and vars(LEARNERS[learner]).get("learns_from") == "targets":
-            raise ValueError(
-                f"Got --learner {learner}, which learns from numbers: add --task regression, or "
-                "try --learner nca."
-            )
-        return learner
+        return self.learner
 
     def metric(self, recipe: Any = None) -> Any:
         """The metric, not fitted."""
@@ -102,20 +96,16 @@ class Wanted:
         kind = LEARNERS[learner]
         known = inspect.signature(kind).parameters
         if self.components is not None and "n_components" not in known:
-            raise ValueError(
-                f"Got --components {self.components}, but {learner} has no such choice."
-            )
+            raise ValueError(f"Got --components, but {learner} has no such choice.")
         if self.class_weight is not None and "class_weight" not in known:
             raise ValueError(
                 f"Got --class-weight {self.class_weight}, but {learner} has no weights of classes: "
                 "try --weights with a column of weights, or --learner nca."
             )
-        wanted = {
-            "n_components": self.components,
-            "random_state": self.seed,
-            "class_weight": self.class_weight,
-        }
-        given = {name: v for name, v in wanted.items() if name in known and v is not None}
+        wanted = {"n_components": self.components, "class_weight": self.class_weight}
+        given: dict[str, Any] = {name: v for name, v in wanted.items() if v is not None}
+        if "random_state" in known:
+            given["random_state"] = self.seed
         if self.kernel != "none":
             return Kernelized(kind(**given), self.kernel, recipe=recipe, random_state=self.seed)
         if recipe is not None:
@@ -145,13 +135,10 @@ def together(*options: Decorator) -> Decorator:
 
 model_argument = click.argument("model", type=FILE)
 data_argument = click.argument("data", type=FILE)
+model_and_data = together(model_argument, data_argument)
 several_data = click.argument("data", type=FILE, nargs=-1, required=True)
 seed_option = click.option(
-    "--seed",
-    type=click.IntRange(0, LARGEST_SEED),
-    default=0,
-    show_default=True,
-    help="Seed for everything random.",
+    "--seed", type=click.IntRange(0, LARGEST_SEED), default=0, help="Seed for everything random."
 )
 
 
@@ -184,12 +171,8 @@ def device_option(function: Callable) -> Callable:
 
 
 def _known_option(name: str, line: str) -> Decorator:
-    return click.option(
-        f"--{name}",
-        f"{name}_file",
-        type=FILE,
-        help=f"Learn from {name} of row numbers instead of labels. {line}",
-    )
+    said = f"Learn from {name} of row numbers instead of labels. {line}"
+    return click.option(f"--{name}", f"{name}_file", type=FILE, help=said)
 
 
 metric_options = together(
@@ -208,11 +191,7 @@ metric_options = together(
         "triplets or quadruplets.",
     ),
     click.option(
-        "--kernel",
-        type=click.Choice(KERNELS),
-        default="auto",
-        show_default=True,
-        help="The kernel. auto chooses it from the data. none learns a linear metric.",
+        "--kernel", type=click.Choice(KERNELS), default="auto", help="none learns a linear metric."
     ),
     click.option(
         "--recipe",
@@ -224,15 +203,10 @@ metric_options = together(
     ),
     click.option("--components", type=click.IntRange(1), help="Number of learned coordinates."),
     click.option(
-        "--weights",
-        metavar="COL",
-        help="The column that says what each row counts: zero leaves a row out, and three "
-        "counts three times as much as one.",
+        "--weights", metavar="COL", help="The column of what each row counts; zero leaves it out."
     ),
     click.option(
-        "--class-weight",
-        type=click.Choice(["balanced"]),
-        help="balanced lets all classes count alike, however many rows they have.",
+        "--class-weight", type=click.Choice(["balanced"]), help="Let all classes count alike."
     ),
     click.option("--use", multiple=True, metavar="COL", help="Use a column all the same."),
     click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out."),

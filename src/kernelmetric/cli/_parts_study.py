@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from kernelmetric.cli._cluster import over_parts, watched
-from kernelmetric.cli._options import Wanted
+from kernelmetric.cli._cluster import over_parts
+from kernelmetric.cli._options import KNOWN, Wanted
 from kernelmetric.cli._study import Study
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.spaces import automatic_space
@@ -31,31 +31,21 @@ class PartsStudy(Study):
 
     sampled = True
     parts: list[Part]
-    labelled: list[int]  # rows of each part
+    labelled: Sequence[int]  # rows of each part
     classes: Any  # all labels
-    client: Any
 
     @property
     def n_rows(self) -> int:
         """How many rows are learned from."""
         return sum(self.labelled)
 
-    def watched(self, tell: Callable[[str], Any]) -> Any:
-        """A context in which the fit tells how many tasks are done."""
-        return watched(self.client, tell)
-
     def fitted(self) -> Pipeline:
-        """The model: the table's encoder from the sample, the metric from all rows."""
-        model = self.model()
-        encoder = model["table"].fit(self.X)
-        model["metric"].fit(*self._arrays(encoder))
-        return model
-
-    def _arrays(self, encoder: TableEncoder) -> tuple[Any, Any]:
-        """Points and labels as Dask arrays; a chunk is read from its file when it is needed."""
+        """The model: encoder from the sample, metric from Dask arrays read when they are needed."""
         import dask
         import dask.array as da
 
+        model = self.model()
+        encoder = model["table"].fit(self.X)
         label, dtype = self.wanted.label, self.classes.dtype
         shared = dask.delayed(encoder)  # one node of the graph, which all chunks share
         n_features = len(encoder.get_feature_names_out())
@@ -66,7 +56,8 @@ class PartsStudy(Study):
                 names = dask.delayed(_labels)(part, label, dtype)
                 blocks.append(da.from_delayed(points, (n_rows, n_features), dtype=np.float64))
                 labels.append(da.from_delayed(names, (n_rows,), dtype=dtype))
-        return da.concatenate(blocks), da.concatenate(labels)
+        model["metric"].fit(da.concatenate(blocks), da.concatenate(labels))
+        return model
 
 
 def open_parts_study(client: Any, talk: Talk, data: Sequence[Path], **options: Any) -> PartsStudy:
@@ -81,16 +72,11 @@ def open_parts_study(client: Any, talk: Talk, data: Sequence[Path], **options: A
     talk.say(
         f"Reading {count(n_rows, 'row')} in {count(n_files, 'file')}, {count(len(parts), 'part')}."
     )
-    counts: Counter[str] = Counter()
-    labelled, drawn = [0] * len(parts), [None] * len(parts)
-    with talk.progress(len(parts)) as begin:
-        begin("labels and a sample")
-        for number, (found, rows, frame) in over_parts(
-            client, _looked_at, parts, label, min(1.0, SAMPLE_ROWS / n_rows), wanted.seed
-        ):
-            counts.update(found)
-            labelled[number], drawn[number] = rows, frame
-            begin("labels and a sample")
+    share = min(1.0, SAMPLE_ROWS / n_rows)
+    work = over_parts(client, _looked_at, parts, label, share, wanted.seed)
+    found = dict(talk.tracked(work, ["labels and a sample"] * len(parts)))
+    texts, labelled, drawn = zip(*(found[k] for k in range(len(parts))), strict=True)
+    counts: Counter[str] = sum(texts, Counter())
     n_labelled = sum(labelled)
     notes = _class_notes(counts, label)
     if n_labelled < n_rows:
@@ -119,26 +105,19 @@ def open_parts_study(client: Any, talk: Talk, data: Sequence[Path], **options: A
     )
     notes = [first, *plan.notes, *notes]
     study = (Path(parts[0].path), frame, rows, plan, metric, y, None, tuple(notes), wanted)
-    classes = np.array(sorted(counts))
-    return PartsStudy(*study, parts=parts, labelled=labelled, classes=classes, client=client)
+    return PartsStudy(*study, parts=parts, labelled=labelled, classes=np.array(sorted(counts)))
 
 
 def _label_alone(wanted: Wanted) -> str:
     """The column of classes; refused with options that parts of a table do not have."""
-    asked = {
-        f"--{wanted.known}": wanted.known is not None,
-        "no --label": wanted.label is None,
-        "--task regression": wanted.regression,
-        "--weights": wanted.weights is not None,
-        "--class-weight": wanted.class_weight is not None,
-        "--recipe": wanted.recipe_file is not None,
-    }
-    for option, given in asked.items():
-        if given:
-            raise ValueError(
-                f"Got {option} for files to be read part by part, but expected a column of classes "
-                "in --label, without weights or recipe: learn from one table, or in Python."
-            )
+    options = (*(f"{name}_file" for name in (*KNOWN, "recipe")), "weights", "class_weight")
+    given = ["--" + name.removesuffix("_file") for name in options if getattr(wanted, name)]
+    given += ["--task regression"] * wanted.regression + ["no --label"] * (wanted.label is None)
+    if given:
+        raise ValueError(
+            f"Got {given[0]} for files to be read part by part, but expected a column of classes "
+            "in --label, without weights or recipe: learn from one table, or in Python."
+        )
     return str(wanted.label)
 
 

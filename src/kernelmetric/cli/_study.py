@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
@@ -16,20 +15,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
-from kernelmetric.cli._models import load_recipe
+from kernelmetric import tables
+from kernelmetric.cli._files import load_recipe
 from kernelmetric.cli._options import KNOWN, Wanted, metric_name
 from kernelmetric.cli._talk import count
-from kernelmetric.evaluation import baselines, cross_validate_pairs, measured, with_metric
-from kernelmetric.tables import (
-    ColumnPlan,
-    TableEncoder,
-    features_of,
-    labels_of,
-    open_table,
-    plan_columns,
-    targets_of,
-    weights_of,
-)
+from kernelmetric.evaluation import Trial, baselines, cross_validate_pairs, measured, with_metric
+from kernelmetric.tables import ColumnPlan, TableEncoder
 
 MOST_ROWS_FOR_SVM = 5_000  # beyond, a tuned SVM takes longer than everything else
 MOST_CLASSES_FOR_SVM = 100  # likewise: it is a machine for every two of them
@@ -80,26 +71,24 @@ class Study:
     @cached_property  # several times the work of learning, where columns are many thousands
     def X(self) -> Any:
         """The columns that are used, in the types the encoder reads."""
-        return features_of(self.frame, self.encoder())
+        return tables.features_of(self.frame, self.encoder())
 
     @property
     def methods(self) -> dict[str, Any]:
         """The metric among its alternatives, each a classifier or regressor of rows."""
         encoder, y, numbers = self.encoder(), self.y, self.wanted.regression
         found = baselines(y, random_state=self.wanted.seed, regression=numbers)
-        others = {
-            name: Pipeline([("table", encoder), ("classifier", classifier)])
-            for name, classifier in found.items()
-        }
-        first = {
-            "Euclidean": others.pop("Euclidean"),
+        if len(self.rows) > MOST_ROWS_FOR_SVM:
+            found = {"Euclidean": found["Euclidean"]}
+        elif not numbers and len(np.unique(y)) > MOST_CLASSES_FOR_SVM:
+            del found["RBF-SVM, tuned"]
+        methods = {
+            "Euclidean": None,
             self.name: with_metric(encoder, self.metric, y, regression=numbers),
         }
-        if len(self.rows) > MOST_ROWS_FOR_SVM:
-            return first
-        if not numbers and len(np.unique(y)) > MOST_CLASSES_FOR_SVM:
-            del others["RBF-SVM, tuned"]
-        return first | others
+        for name, method in found.items():
+            methods[name] = Pipeline([("table", encoder), ("classifier", method)])
+        return methods
 
     def folds(self, n_folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Shuffled folds, even in their classes where those are large enough."""
@@ -111,10 +100,6 @@ class Study:
     def model(self) -> Pipeline:
         """The model to keep, not fitted: table in, learned coordinates out."""
         return Pipeline([("table", self.encoder()), ("metric", clone(self.metric))])
-
-    def watched(self, tell: Callable[[str], Any]) -> Any:
-        """A context in which the fit to all rows tells how far it is, where that can be known."""
-        return nullcontext()
 
     def fitted(self) -> Pipeline:
         """The model, fitted to all rows."""
@@ -133,21 +118,15 @@ def varying_columns(frame: Any, names: Iterable[str], most: int) -> list[str]:
     return list(islice((name for name in names if frame[name].nunique() > 1), most))
 
 
-def judged_on_pairs(
-    study: Study, n_folds: int, begin: Callable[[str], None]
-) -> tuple[dict[str, list[float]], float, dict[str, str]]:
-    """Scores of Euclidean distance and the metric by fold, its time to learn, and warnings."""
+def pair_trials(study: Study, n_folds: int) -> Iterator[Trial]:
+    """Euclidean distance, then the metric, judged on every fold of the pairs."""
     how: Any = {"pairs": study.pairs, "by": "pair", "cv": n_folds}
     how["random_state"] = study.wanted.seed
-    scores, seconds = {}, 0.0
-    notes: dict[str, str] = {}
     for name, method in (("Euclidean", study.encoder()), (study.name, study.model())):
-        begin(name)
         found, _, _, note = measured(partial(cross_validate_pairs, method, study.X, **how))
-        scores[name], seconds = found["test_score"].tolist(), float(found["fit_time"].mean())
-        if note:
-            notes[name] = note
-    return scores, seconds, notes
+        folds = zip(found["test_score"].tolist(), found["fit_time"].tolist(), strict=True)
+        for fold, (score, seconds) in enumerate(folds):
+            yield Trial(name, fold, score, seconds, note, None, None)
 
 
 def open_study(data: Path, **options: Any) -> Study:
@@ -157,17 +136,18 @@ def open_study(data: Path, **options: Any) -> Study:
     _require_sense(wanted)
     recipe, encoder = load_recipe(wanted.recipe_file) if wanted.recipe_file else (None, None)
     metric = wanted.metric(recipe)
-    table = open_table(data)
+    table = tables.open_table(data)
     frame = table.frame
     rows = np.arange(len(frame))
-    counts = None if weights is None else weights_of(frame, weights)
+    counts = None if weights is None else tables.weights_of(frame, weights)
     y, pairs = None, None
     notes: list[str] = []
     if known is not None:
         file = getattr(wanted, f"{known}_file")
         pairs = KNOWN[known].from_file(file, len(frame))  # type: ignore[attr-defined]
     if label is not None:
-        y, labelled, notes = (targets_of if wanted.regression else labels_of)(frame, label)
+        read = tables.targets_of if wanted.regression else tables.labels_of
+        y, labelled, notes = read(frame, label)
         if wanted.task == "classification":  # asked for
             notes = [note for note in notes if "--task" not in note]
         if pairs is not None and not labelled.all():
@@ -185,7 +165,7 @@ def open_study(data: Path, **options: Any) -> Study:
         frame = frame.iloc[rows].reset_index(drop=True)
     if encoder is None:
         ignore = wanted.ignore if weights is None else (*wanted.ignore, weights)
-        plan = plan_columns(frame, label=label, use=wanted.use, ignore=ignore)
+        plan = tables.plan_columns(frame, label=label, use=wanted.use, ignore=ignore)
     else:
         plan = _plan_of(encoder, frame, wanted)
     notes = [*table.notes, *plan.notes, *notes]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import click
-from rich import box, progress
+from rich import box
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
-from kernelmetric.report import STEERING, visible
+from kernelmetric.report import visible
+from kernelmetric.tables._cells import is_gap
 
 INTERRUPTED = 130  # what shells report of a program that Ctrl-C ended
 
@@ -22,18 +25,12 @@ _MOST_SENTENCES = 40  # of a list; a table may have a remark on each of 20,000 c
 _LONGEST = 300  # characters of a sentence, for a name may be as long as a book
 _LONGEST_CELL = 60
 _LONGEST_ERROR = 2_000
+_NUMBER = re.compile(r"(-?\d[\d.,e+-]*( %)?)?")
 
 
 def json_text(result: Any) -> str:
-    """One JSON value as text: no number that JSON lacks, no character that steers a terminal."""
-    result = _json_value(result)
-    text = json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
-    text = STEERING.sub(lambda c: c[0] if c[0] == "\n" else f"\\u{ord(c[0]):04x}", text)
-    try:
-        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
-    except UnicodeEncodeError:
-        return json.dumps(result, indent=1, allow_nan=False)
-    return text
+    """One JSON value in ASCII: no number that JSON lacks, no character that steers a terminal."""
+    return json.dumps(_json_value(result), indent=1, allow_nan=False)
 
 
 def _json_value(value: Any) -> Any:
@@ -42,9 +39,9 @@ def _json_value(value: Any) -> Any:
         return {str(name): _json_value(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [_json_value(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
+    if is_gap(value) or (isinstance(value, float) and not math.isfinite(value)):
         return None
-    return value
+    return value if isinstance(value, int | float | str) else str(value)
 
 
 def make_console(*, stderr: bool = False, quiet: bool = False, **options: Any) -> Any:
@@ -80,84 +77,63 @@ class Talk:
         """Print one of rich's tables."""
         self._out.print(renderable, soft_wrap=False)
 
-    def table(
-        self, title: str | None, columns: Sequence[tuple[str, Any]], rows: Iterable[Iterable[Any]]
-    ) -> None:
-        """Print a table of texts; each column comes with the side that it is aligned to."""
+    def table(self, title: str | None, columns: Sequence[str], rows: Iterable[Sequence]) -> None:
+        """Print a table of texts; columns of numbers are aligned to the right."""
         title = None if title is None else visible(title, most=_LONGEST)
         table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
-        for name, justify in columns:
-            table.add_column(visible(name, most=_LONGEST_CELL), justify=justify)
-        for row in rows:
-            table.add_row(*(visible(cell, most=_LONGEST_CELL) for cell in row))
+        lines = [[visible(cell, most=_LONGEST_CELL) for cell in row] for row in rows]
+        for j, name in enumerate(columns):
+            numbers = all(_NUMBER.fullmatch(line[j]) for line in lines)
+            shown = visible(name, most=_LONGEST_CELL)
+            table.add_column(shown, justify="right" if numbers else "left")
+        for line in lines:
+            table.add_row(*line)
         self.show(table)
 
-    def suggest(self, commands: dict[str, str]) -> None:
+    def saved(self, files: Iterable[Any]) -> None:
+        """Print where files are, where there are any."""
+        names = [str(path) for path in files]
+        if names:
+            self.say("Saved:")
+            self.listed(names)
+
+    def suggest(self, command: str) -> None:
         """Print what to try next."""
         self.say("Try next:")
-        for command, reason in commands.items():
-            self.say(f"  {command}")
-            self.say(f"      {reason}", style="dim")
+        self.say(f"  {command}")
 
     def answer(self, result: dict[str, Any]) -> None:
         """Print the result as JSON, where that was asked for."""
         if self.as_json:
             click.echo(json_text(result))
 
-    @contextmanager
-    def progress(self, total: int) -> Iterator[Callable[..., None]]:
-        """A bar of so many steps; a call ends one and names the next, or ``further`` the same."""
-        columns = (
-            progress.SpinnerColumn(),
-            progress.TextColumn("{task.description}", markup=False),
-            progress.BarColumn(),
-            progress.MofNCompleteColumn(),
-            progress.TimeElapsedColumn(),
-        )
+    def tracked(self, work: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:
+        """The results of work under a bar, which names the step that is being taken."""
         hidden = self.silent or not self._err.is_terminal  # a log file wants no bar
-        with progress.Progress(*columns, console=self._err, disable=hidden, transient=True) as bar:
-            task = bar.add_task("reading".ljust(28), total=total)
-            begun = False
-
-            def begin(what: str, further: bool = False) -> None:
-                nonlocal begun
-                ended = int(begun and not further)
-                bar.update(task, advance=ended, description=visible(what).ljust(28))
-                begun = True
-
-            yield begin
-
-
-class Refused(click.ClickException):
-    """Ends the program with a sentence and an exit code."""
-
-    def __init__(self, message: str, exit_code: int = 1):
-        super().__init__(message)
-        vars(self)["exit_code"] = exit_code  # click's types call it the class's
+        with Progress(console=self._err, disable=hidden, transient=True) as bar:
+            task = bar.add_task(names[0], total=len(names))
+            for done, result in enumerate(work, start=1):
+                bar.update(task, advance=1, description=names[min(done, len(names) - 1)])
+                yield result
 
 
 @contextmanager
-def sentences(exit_code: int = 1) -> Iterator[None]:
+def spoken(exit_code: int = 1) -> Iterator[None]:
     """Turn what may go wrong into a sentence and an exit code."""
-    try:
-        yield
-    except BrokenPipeError:  # the reader, such as head, has seen enough: click ends in silence
-        raise
-    except ImportError as error:  # a package that is optional
-        raise Refused(str(error), exit_code=2) from error
-    except (ValueError, OSError, MemoryError) as error:
-        raise Refused(str(error) or type(error).__name__, exit_code) from error
-
-
-@contextmanager
-def spoken() -> Iterator[None]:
-    """Let errors be shown as they are, and an interruption end in one sentence."""
     try:
         yield
     except click.ClickException as error:
         shown = visible(error.message, most=_LONGEST_ERROR, keep="\n")
         vars(error)["message"] = shown  # click's types call it final
         raise
+    except BrokenPipeError:  # the reader, such as head, has seen enough: click ends in silence
+        raise
+    except (ImportError, ValueError, OSError, MemoryError) as error:
+        said = visible(str(error) or type(error).__name__, most=_LONGEST_ERROR, keep="\n")
+        refused = click.ClickException(said)
+        missing = isinstance(error, ImportError)  # a package that is optional
+        vars(refused)["exit_code"] = 2 if missing else exit_code  # click's types call it a class's
+        raise refused from error
     except KeyboardInterrupt:
         click.echo("Interrupted: no file was left half written.", err=True)
         sys.exit(INTERRUPTED)

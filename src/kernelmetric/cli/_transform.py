@@ -9,9 +9,14 @@ from typing import Any
 import click
 
 from kernelmetric.cli._cluster import cluster, cluster_options, over_parts
-from kernelmetric.cli._models import load_model, remarks_on, unused_columns
-from kernelmetric.cli._options import FILE, device_option, model_argument, several_data
-from kernelmetric.cli._outputs import require_empty_folder, require_outputs
+from kernelmetric.cli._files import (
+    load_model,
+    remarks_on,
+    require_folder,
+    require_outputs,
+    unused_columns,
+)
+from kernelmetric.cli._options import FILE, FOLDER, device_option, model_argument, several_data
 from kernelmetric.cli._talk import Talk, count, visible
 from kernelmetric.report import write_atomically
 from kernelmetric.tables import features_of, open_table, table_bytes, typed
@@ -28,7 +33,7 @@ from kernelmetric.tables._parts import Part, columns_of, open_parts
 @click.option(
     "--output",
     "folder",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     metavar="FOLDER",
     help="Read Parquet files part by part, and write as many Parquet files into this folder.",
 )
@@ -87,15 +92,10 @@ def _transform_parts(
     """Write the coordinates of every part to a file of its own."""
     parts = open_parts(data)
     features_of(columns_of(parts[0]), model["table"])  # a column that is missing: before the work
-    require_empty_folder("--output", folder)
+    require_folder(folder, empty=True)
     n_rows = sum(part.n_rows for part in parts)
-    remarks = {}
-    with talk.progress(len(parts)) as begin:
-        begin("transforming")
-        work = over_parts(client, _transform_part, parts, model, str(folder.absolute()))
-        for number, said in work:
-            remarks[number] = said
-            begin("transforming")
+    work = over_parts(client, _transform_part, parts, model, str(folder.absolute()))
+    remarks = dict(talk.tracked(work, ["transforming"] * len(parts)))
     talk.aside(remark for number in sorted(remarks) for remark in remarks[number])
     talk.say(f"Saved {folder}: {count(n_rows, 'row')} in {count(len(parts), 'file')}.")
 

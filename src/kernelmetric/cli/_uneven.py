@@ -1,28 +1,33 @@
-"""What there is to say of scores where some classes are much larger than others."""
+"""What trials have shown: scores by method, and what to say of them where classes are uneven."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from kernelmetric.cli._talk import Talk
-from kernelmetric.evaluation import ClassScores, Trial
+from kernelmetric.evaluation import ClassScores, Trial, is_uneven
 from kernelmetric.report._text import percent
 
-Judged = Mapping[str, Sequence[ClassScores]]
 _MOST_CLASSES = 10  # of a confusion matrix that fits a terminal
 _MEASURES = ("balanced_accuracy", "roc_auc", "log_loss")
+
+
+def by_method(trials: Sequence[Trial], what: str) -> dict[str, list[Any]]:
+    """What the trials of each method have, in the order of the splits; without what is None."""
+    found: dict[str, list[Any]] = {}
+    for trial in trials:
+        if getattr(trial, what) is not None:
+            found.setdefault(trial.method, []).append(getattr(trial, what))
+    return found
 
 
 def trial_notes(trials: Sequence[Trial]) -> dict[str, str]:
     """What methods warned about, and whether answering the largest class would have done better."""
     notes = {trial.method: trial.note for trial in trials if trial.note}
-    for method in dict.fromkeys(trial.method for trial in trials):
-        scores = [trial.scores for trial in trials if trial.method == method and trial.scores]
-        if not scores:
-            continue
+    for method, scores in by_method(trials, "scores").items():
         accuracy, majority = _mean(scores, "accuracy"), _mean(scores, "majority")
         warning = scores[0]._replace(accuracy=accuracy, majority=majority).warning
         if warning:
@@ -30,44 +35,44 @@ def trial_notes(trials: Sequence[Trial]) -> dict[str, str]:
     return notes
 
 
-def tell_uneven(talk: Talk, judged: Judged, learned: str) -> None:
-    """Print the scores that uneven classes do not flatter, and the confusion of the metric."""
+def tell_uneven(talk: Talk, trials: Sequence[Trial], learned: str, y: Any) -> None:
+    """Print scores that do not flatter, and the confusion of the metric, if classes are uneven."""
+    judged = by_method(trials, "scores")
+    if not judged or not is_uneven(y):
+        return
     rows = []
     for name, scores in judged.items():
         balanced, area, loss = (_mean(scores, measure) for measure in _MEASURES)
         number = f"{loss:.3f}" if np.isfinite(loss) else ""
         rows.append([name, percent(balanced), percent(area), number])
-    head: list[tuple[str, Any]] = [("", "left")]
-    head += [(name, "right") for name in ("balanced", "ROC-AUC", "log-loss")]
+    head = ["", "balanced", "ROC-AUC", "log-loss"]
     talk.table("The classes are uneven, so accuracy flatters", head, rows)
     classes, table = _confusion(judged[learned])
     if len(classes) <= _MOST_CLASSES:
-        head = [("is, and was taken for", "left"), *((name, "right") for name in classes)]
-        lines = [[name, *map(str, row)] for name, row in zip(classes, table, strict=True)]
-        talk.table(f"Confusion by {learned}", head, lines)
+        lines = [[name, *row] for name, row in zip(classes, table, strict=True)]
+        talk.table(f"Confusion by {learned}", ["is, and was taken for", *classes], lines)
 
 
-def uneven_summary(judged: Judged, learned: str) -> dict[str, Any]:
+def uneven_summary(trials: Sequence[Trial], learned: str) -> dict[str, Any]:
     """The same for JSON, whatever the classes; nothing where there was nothing to judge."""
+    judged = by_method(trials, "scores")
     if not judged:
         return {}
     found: dict[str, Any] = {
         measure: {name: [getattr(s, measure) for s in scores] for name, scores in judged.items()}
         for measure in _MEASURES
     }
-    classes, table = _confusion(judged[learned])
-    found["confusion"] = {"classes": list(classes), "rows": [list(row) for row in table]}
-    return found
+    classes, rows = _confusion(judged[learned])
+    return {**found, "confusion": {"classes": classes, "rows": rows}}
 
 
 def _confusion(scores: Sequence[ClassScores]) -> tuple[list[str], list[list[Any]]]:
     """Classes and counts, or weights to two digits, over all splits."""
     classes = sorted({name for score in scores for name in score.classes})
-    place = {name: i for i, name in enumerate(classes)}
     total = np.zeros((len(classes), len(classes)))
     for score in scores:
-        at = [place[name] for name in score.classes]
-        total[np.ix_(at, at)] += np.array(score.confusion)
+        at = np.searchsorted(classes, score.classes)
+        total[np.ix_(at, at)] += score.confusion
     whole = np.array_equal(total, np.round(total))
     return classes, (total.astype(int) if whole else np.round(total, 2)).tolist()
 

@@ -20,21 +20,14 @@ _LONGEST = 30  # characters of a name
 
 
 def plot_loss_curve(metric: Any, *, ax: Axes | None = None, title: str | None = None) -> Axes:
-    """Draw the loss of an iterative learner, one value for each iteration.
+    """Draw the loss of an iterative learner by iteration, on a log scale if it spans a decade.
 
     Parameters
     ----------
     metric : fitted metric or sequence of float
         A learner with ``loss_curve_``, a :class:`Kernelized` one, or the values themselves.
-    ax : matplotlib axes, default=None
-        Where to draw; None makes a new figure.
-    title : str, default=None
-        Title of the axes.
-
-    Returns
-    -------
-    matplotlib axes
-        The axes, logarithmic where the loss spans more than a decade.
+    ax, title : matplotlib axes and str, default=None
+        Where to draw, None makes a new figure; and the title of the axes.
 
     Examples
     --------
@@ -83,15 +76,8 @@ def plot_learning_curve(
         A curve for each name; of several runs their mean, in a band of one standard error.
     xlabel, ylabel : str
         What the axes are called; the scores have a name of their own in the legend.
-    ax : matplotlib axes, default=None
-        Where to draw; None makes a new figure.
-    title : str, default=None
-        Title of the axes.
-
-    Returns
-    -------
-    matplotlib axes
-        The axes.
+    ax, title : matplotlib axes and str, default=None
+        Where to draw, None makes a new figure; and the title of the axes.
 
     Examples
     --------
@@ -132,26 +118,19 @@ def plot_neighbors(
 ) -> np.ndarray:
     """Draw a point with lines to its nearest others, before the metric and after it.
 
+    Both axes, which are returned, show the first two principal axes; the neighbours are those of
+    all dimensions.
+
     Parameters
     ----------
     metric : fitted metric
         Anything with ``transform``.
-    X : array of shape (n, d)
-        Points.
-    y : array of shape (n,)
-        Their labels; lines to other classes are dashed and of another colour.
-    point : int
-        Row number of the point.
-    n_neighbors : int, default=5
-        How many neighbours to find.
+    X, y : array of shape (n, d) and (n,)
+        Points, and their labels; lines to other classes are dashed and of another colour.
+    point, n_neighbors : int
+        Row number of the point, and how many neighbours to find.
     axes : two matplotlib axes, default=None
         Where to draw; None makes a new figure.
-
-    Returns
-    -------
-    ndarray of matplotlib axes
-        Two: Euclidean distance, and the learned metric. Each shows the first two principal axes;
-        the neighbours are those of all dimensions.
 
     Examples
     --------
@@ -185,8 +164,7 @@ def plot_neighbors(
         marks: dict[str, Any] = {"s": sizes, "c": colours[near].tolist()}
         ax.scatter(*plane[near].T, edgecolors="#111111", zorder=3, **marks)
         _finished(ax, title).set_aspect("equal", adjustable="datalim")
-        ax.set_xticks([])
-        ax.set_yticks([])
+        ax.set(xticks=[], yticks=[])
     return np.asarray(axes)
 
 
@@ -199,21 +177,16 @@ def plot_shares(
 ) -> Axes:
     """Draw shares of features as bars, the largest on top.
 
+    Shares that bring two rows nearer go to the left, in another colour.
+
     Parameters
     ----------
     explanation : FeatureImportance or PairExplanation
         What :func:`feature_importance` or :func:`explain_pair` returned.
     most : int, default=12
         How many features to draw; the others are one bar.
-    ax : matplotlib axes, default=None
-        Where to draw; None makes a new figure.
-    title : str, default=None
-        Title of the axes.
-
-    Returns
-    -------
-    matplotlib axes
-        The axes. Shares that bring two rows nearer go to the left, in another colour.
+    ax, title : matplotlib axes and str, default=None
+        Where to draw, None makes a new figure; and the title of the axes.
 
     Examples
     --------

@@ -32,11 +32,6 @@ def plot_kernel_weights(kernel: Sum, *, labels: Any = None, ax: Axes | None = No
     ax : matplotlib axes, default=None
         Where to draw; None makes a new figure.
 
-    Returns
-    -------
-    matplotlib axes
-        The axes.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -67,9 +62,8 @@ def plot_kernel_weights(kernel: Sum, *, labels: Any = None, ax: Axes | None = No
         ax.axhline(kernel.alignment_, color=PALETTE[5], lw=1, ls="--", zorder=1)
         ax.set_title(f"Alignment of the sum {kernel.alignment_:.3f} (dashed)", fontsize=11)
         ax.legend(frameon=False, fontsize=9)
-    ax.set_xticks(places, labels, rotation=60 if len(bases) > 4 else 0, rotation_mode="anchor")
-    for label in ax.get_xticklabels():
-        label.set(ha="right" if len(bases) > 4 else "center", fontsize=8)
+    turned: dict[str, Any] = {"rotation": 60, "rotation_mode": "anchor", "ha": "right"}
+    ax.set_xticks(places, labels, fontsize=8, **(turned if len(bases) > 4 else {}))
     ax.set_xlabel(below if labels is names else "")
     ax.set_xlim(-0.7, len(bases) - 0.3)
     ax.set_ylim(bottom=0)
@@ -99,15 +93,8 @@ def plot_gram(
         Labels; None leaves the points in their order.
     centered : bool, default=False
         Whether to draw HKH, what distances see, with colours that are even about zero.
-    ax : matplotlib axes, default=None
-        Where to draw; None makes a new figure.
-    title : str, default=None
-        Title of the axes.
-
-    Returns
-    -------
-    matplotlib axes
-        The axes.
+    ax, title : matplotlib axes and str, default=None
+        Where to draw, None makes a new figure; and the title of the axes.
 
     Examples
     --------
@@ -133,8 +120,7 @@ def plot_gram(
         K = K[np.ix_(order, order)]
         _mark_classes(ax, y[order])
     else:
-        ax.set_xticks([])
-        ax.set_yticks([])
+        ax.set(xticks=[], yticks=[])
     low, high = np.quantile(K, [0.005, 0.995])  # a few extreme pairs must not hide the others
     if centered:
         high = max(abs(low), abs(high))
@@ -147,29 +133,24 @@ def plot_gram(
 
 
 def _gram(K: Any, X: Any) -> np.ndarray:
-    if isinstance(K, Kernel):
-        if X is None:
-            raise ValueError("Got a kernel without X, but expected points to evaluate it on.")
-        n = np.shape(X)[0]
-        anchors = K.anchors(X)
-        _require_small(n)
-        return map_rows(lambda rows: to_numpy(K(X[rows], anchors)), n, 64 * n)
-    K = to_numpy(K)
-    if K.ndim != 2 or K.shape[0] != K.shape[1]:
-        raise ValueError(
-            f"Got a matrix of shape {K.shape}, but expected a square Gram matrix: try a kernel "
-            "and X."
-        )
-    _require_small(len(K))
-    return K
-
-
-def _require_small(n: int) -> None:
+    if isinstance(K, Kernel) and X is None:
+        raise ValueError("Got a kernel without X, but expected points to evaluate it on.")
+    points = X if isinstance(K, Kernel) else to_numpy(K)
+    n = np.shape(points)[0]
     if n > _LARGEST_GRAM:
         raise ValueError(
             f"Got {n} points, but expected at most {_LARGEST_GRAM}, more than a picture can show: "
             "try a random subset of the rows."
         )
+    if isinstance(K, Kernel):
+        anchors = K.anchors(X)
+        return map_rows(lambda rows: to_numpy(K(X[rows], anchors)), n, 64 * n)
+    if points.shape != (n, n):
+        raise ValueError(
+            f"Got a matrix of shape {points.shape}, but expected a square Gram matrix: try a "
+            "kernel and X."
+        )
+    return points
 
 
 def _mark_classes(ax: Any, y: np.ndarray) -> None:
@@ -190,20 +171,14 @@ def _names(kernels: list[Kernel]) -> tuple[list[str], str]:
     shared = sum(isinstance(kernel, RBF) for kernel in kernels) > len(kernels) / 2
     names = []
     for kernel in kernels:
-        kind = type(kernel).__name__
+        name = type(kernel).__name__
         if isinstance(kernel, RBF):
-            names.append(_number(kernel.gamma) if shared else f"{kind} {_number(kernel.gamma)}")
+            number = kernel.gamma
+            if isinstance(number, int | float):  # two digits
+                whole = np.format_float_positional(number, 2, fractional=False, trim="-")
+                number = whole if number > 1e-3 else f"{number:.2g}"
+            name = str(number) if shared else f"{name} {number}"
         elif isinstance(kernel, Polynomial):
-            names.append(f"degree {kernel.degree}")
-        else:
-            names.append(kind)
+            name = f"degree {kernel.degree}"
+        names.append(name)
     return names, "γ of RBF" if shared else ""
-
-
-def _number(value: Any) -> str:
-    """Two digits, with an exponent only where zeros would fill the place."""
-    if not isinstance(value, int | float):
-        return str(value)
-    if value == 0 or 1e-3 <= abs(value) < 1e5:
-        return np.format_float_positional(value, precision=2, fractional=False, trim="-")
-    return np.format_float_scientific(value, precision=1, trim="-", exp_digits=1)

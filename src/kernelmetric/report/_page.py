@@ -15,21 +15,12 @@ import numpy as np
 
 from kernelmetric.evaluation import ClassScores
 from kernelmetric.inspection._columns import Reading
+from kernelmetric.report import _page_data as _points
+from kernelmetric.report import _page_reasons as _reasons
 from kernelmetric.report import _page_scores as _scores
 from kernelmetric.report import _page_sections as _sections
-from kernelmetric.report._page_data import (
-    VOTERS,
-    Points,
-    choose_points,
-    gram_picture,
-    in_planes,
-    neighbors_of,
-    predictions,
-)
-from kernelmetric.report._page_reasons import columns_of, compared, reasons, relevance
 from kernelmetric.report._text import html_text, short, visible
 
-_SMALLEST = 1e-300
 _LONGEST = 300  # characters of a cell: more hide the others
 
 
@@ -60,7 +51,8 @@ def report_page(
     The page shows the points before and after, with the nearest training points of any that is
     clicked, and the shares of the features in the distance of any two of 40 points. It also has the
     Gram matrices, scores against the alternatives, what was chosen and why, what the kernel and
-    the features count, the loss curve, and the points or pairs that are hardest.
+    the features count, the loss curve, and the points or pairs that are hardest. Of more than
+    2,000 points an even sample is shown: O(n²) distances, in blocks.
 
     Parameters
     ----------
@@ -74,10 +66,8 @@ def report_page(
         Points the metric has not seen, and their labels.
     scores : mapping of str to sequence of float, default=None
         Scores of every method on every split, the learned metric's among them.
-    learned : str, default="learned metric"
-        Which of the methods is the learned metric.
-    score_name : str, default="accuracy"
-        What the scores are.
+    learned, score_name : str
+        Which of the methods is the learned metric, and what the scores are.
     class_scores : mapping of str to ClassScores, default=None
         Of every method, what its accuracy does not say; of the learned metric, the confusion is
         shown.
@@ -86,10 +76,8 @@ def report_page(
     regression : bool, default=False
         Whether y and y_test are numbers. Points are then coloured by ranges of them, and the page
         shows how far predictions are off.
-    title : str, default="A learned metric"
-        Title of the page.
-    label : str, default="class"
-        What the labels are called.
+    title, label : str
+        Title of the page, and what the labels are called.
     feature_names : sequence of str, default=None
         Names of the d features.
     rows : sequence of int, default=None
@@ -98,19 +86,13 @@ def report_page(
         Columns to show beside a point, with a value for each of the n + m points.
     facts : mapping of str to str, default=None
         What else to write under "How it was made".
-    notes : iterable of str, default=()
-        Sentences on how the data were prepared.
-    command : str, default=None
-        The command that made the page.
+    notes, command : iterable of str, and str
+        Sentences on how the data were prepared, and the command that made the page.
 
     Returns
     -------
     str
         The text of an HTML file; write it with :func:`write_atomically`.
-
-    Notes
-    -----
-    Of more than 2,000 points an even sample is shown. O(n²) distances for them, in blocks.
 
     Examples
     --------
@@ -122,36 +104,36 @@ def report_page(
     >>> page.startswith("<!doctype html>"), "<title>Iris</title>" in page
     (True, True)
     """
-    points = choose_points(metric, X, y, X_test, y_test, regression=regression)
+    points = _points.choose_points(metric, X, y, X_test, y_test, regression=regression)
     n_test = 0 if X_test is None else len(X_test)
     numbers = np.arange(len(X) + n_test) if rows is None else np.asarray(rows)
-    reading = columns_of(metric, X, feature_names)
+    reading = _reasons.columns_of(metric, X, feature_names)
     data, shares = _data(points, numbers, label, shown or {}, reading)
     scores = {name: [float(value) for value in values] for name, values in (scores or {}).items()}
     judged = _scores.Judged(scores, learned, score_name, len(X), n_test, class_scores or {})
     parts = [
-        _scores.comparison_section(judged),
-        _scores.confusion_section(judged, label),
-        _sections.map_section(points, shares, len(X) + n_test),
-        _sections.gram_section(points, label),
         _sections.chosen_section(metric),
-        _sections.learned_section(metric, relevance(reading, X)),
+        _sections.learned_section(metric, _reasons.relevance(reading, X)),
         _sections.error_section(points, data, label),
         _sections.number_section(points, data, label),
         _sections.pairs_section(metric, X, pairs, numbers),
         _sections.details_section(metric, facts or {}, notes, command, versions()),
     ]
-    return _fill(
-        "page.html",
-        title=html_text(title),
-        version=html_text(versions()["kernelmetric"]),
-        lead=_scores.verdict(judged),
-        tiles=_scores.tiles(judged),
-        sections="\n".join(filter(None, parts)),
-        css=_read("page.css"),
-        js=_read("page.js"),
-        data=_script(data),
-    )
+    script = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    values = {
+        "title": html_text(title),
+        "version": html_text(versions()["kernelmetric"]),
+        "lead": _scores.verdict(judged),
+        "tiles": _scores.tiles(judged),
+        "confusion": _scores.confusion_section(judged, label),
+        **_sections.captions(points, shares, len(X) + n_test, label),
+        "sections": "\n".join(filter(None, parts)),
+        "css": _read("page.css"),
+        "js": _read("page.js"),
+        "data": script.replace("<", "\\u003c"),  # a label might be "</script>"
+    }
+    # in one pass: values may hold braces
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], _read("page.html"))
 
 
 def versions() -> dict[str, str]:
@@ -161,39 +143,33 @@ def versions() -> dict[str, str]:
     return {"kernelmetric": ours, **found, "Python": platform.python_version()}
 
 
-def _script(data: Any) -> str:
-    """JSON for a script element, where no "<" may stand: a label might be "</script>"."""
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.replace("<", "\\u003c")
-
-
 def _data(
-    points: Points,
+    points: _points.Points,
     numbers: np.ndarray,
     label: str,
     shown: Mapping[str, Sequence[Any]],
     reading: Reading | None,
 ) -> tuple[dict[str, Any], tuple[float, float]]:
     """What the scripts of the page read."""
-    before, after, shares = in_planes(points)
+    before, after, shares = _points.in_planes(points)
     sides = {}
     for name, plane, Z, k in (
-        ("before", before, points.before, VOTERS),
-        ("after", after, points.after, points.voters or VOTERS),
+        ("before", before, points.before, _points.VOTERS),
+        ("after", after, points.after, points.voters or _points.VOTERS),
     ):
-        neighbors, distances = neighbors_of(Z, points.n_train)
+        neighbors, distances = _points.neighbors_of(Z, points.n_train)
         distances = np.where(np.isfinite(distances), distances, 0.0)  # JSON knows no infinity
         sides[name] = {
             "xy": _rounded(plane),
             "neighbors": neighbors.tolist(),
             "distances": _rounded(distances),
-            "said": predictions(Z, points.codes, points.n_train, k).tolist(),
+            "said": _points.predictions(Z, points.codes, points.n_train, k).tolist(),
         }
     columns = [np.asarray(values, dtype=object)[points.rows] for values in shown.values()]
     names = () if reading is None else reading.names
     return {
-        "why": reasons(reading, points, np.asarray(sides["after"]["neighbors"])),
-        "pairs": compared(reading, points),
+        "why": _reasons.reasons(reading, points, np.asarray(sides["after"]["neighbors"])),
+        "pairs": _reasons.compared(reading, points),
         "whyColumns": _texts(names),
         "values": None if points.values is None else [f"{value:.4g}" for value in points.values],
         "classes": _texts(points.classes),
@@ -202,7 +178,7 @@ def _data(
         "points": {"codes": points.codes.tolist(), "rows": numbers[points.rows].tolist(), **sides},
         "columns": _texts(shown),
         "cells": [_texts(values[i] for values in columns) for i in range(len(points.codes))],
-        "gram": gram_picture(points),
+        "gram": _points.gram_picture(points),
     }, shares
 
 
@@ -212,16 +188,8 @@ def _texts(values: Iterable[Any]) -> list[str]:
 
 def _rounded(values: np.ndarray) -> list[list[float]]:
     """Numbers with four digits: a screen shows no more."""
-    scale = float(np.max(np.abs(values), initial=0.0))
-    if scale < _SMALLEST:  # ten to the number of digits would be infinite
-        return [[0.0] * values.shape[1] for _ in values]
-    return np.round(values, int(4 - np.floor(np.log10(scale)))).tolist()
+    return [[float(f"{value:.4g}") for value in row] for row in values.tolist()]
 
 
 def _read(name: str) -> str:
     return (resources.files("kernelmetric.report") / "page" / name).read_text(encoding="utf-8")
-
-
-def _fill(template: str, **values: str) -> str:
-    """The template with its ``{{names}}`` filled, in one pass: values may hold braces."""
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], _read(template))

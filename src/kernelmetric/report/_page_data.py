@@ -18,7 +18,7 @@ GRAM_ROWS = 150  # a matrix of them has about a pixel for each pair
 LISTED = 6  # neighbours of a point
 _RANGES = 5  # of numbers, by which points are coloured
 _LINE = 1e-3  # of the variance, beside a line
-_COLUMNS = 120  # of marks, along a line
+_HEIGHT = 0.15  # of the length of a line, to either side of it
 VOTERS = 3  # of them that decide where the metric has not chosen how many, as in the trials
 
 
@@ -75,10 +75,9 @@ def ranges_of(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
     cuts = np.unique(np.quantile(values, np.arange(1, _RANGES) / _RANGES))
     codes = np.searchsorted(cuts, values, side="left")
     present, codes = np.unique(codes, return_inverse=True)
-    names = []
+    names, ends = [], ["", *(f"{cut:.4g}" for cut in cuts), ""]
     for code in present:
-        low = "" if code == 0 else f"{cuts[code - 1]:.4g}"
-        high = "" if code == len(cuts) else f"{cuts[code]:.4g}"
+        low, high = ends[code], ends[code + 1]
         names.append(
             f"{low} to {high}" if low and high else f"up to {high}" if high else f"above {low}"
         )
@@ -111,15 +110,9 @@ def on_a_line(Z: np.ndarray) -> bool:
 
 
 def apart(x: np.ndarray) -> np.ndarray:
-    """Points of a line in a plane, marks that would hide each other above and below it."""
-    width = float(np.ptp(x)) / _COLUMNS or 1.0
-    column = np.round((x - x.min()) / width).astype(int)
-    order = np.argsort(column, kind="stable")
-    starts = np.searchsorted(column[order], np.arange(column.max() + 2))
-    rank = np.empty(len(x), dtype=int)
-    rank[order] = np.arange(len(x)) - starts[column[order]]
-    height = np.where(rank % 2 == 0, 1, -1) * ((rank + 1) // 2)
-    return np.stack([x, width * height * min(1.0, _COLUMNS / (2.0 * rank.max() + 1.0))], axis=1)
+    """Points of a line in a plane, above and below it, so that few marks hide each other."""
+    heights = np.random.RandomState(0).uniform(-_HEIGHT, _HEIGHT, len(x))
+    return np.stack([x, heights * (float(np.ptp(x)) or 1.0)], axis=1)
 
 
 def plane_axes(Z: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -53,32 +53,19 @@ def relevance(reading: Reading | None, X: Any) -> FeatureImportance | None:
 
 def reasons(reading: Reading | None, points: Points, neighbors: np.ndarray) -> dict[int, Any]:
     """Which columns part some points, the hardest held-out ones first, from their neighbours."""
-    if reading is None:
-        return {}
-    most = min(EXPLAINED, int(_OPERATIONS // (LISTED * _NODES * map_of(reading.metric).cost)))
-    n = points.n_train
-    chosen = n + _hardest(points) if len(points.codes) > n else np.arange(n)
+    most = min(EXPLAINED, _affordable(reading) // LISTED)
     return {
         i: [_largest(reading, points, i, j) for j in neighbors[i].tolist() if j >= 0]
-        for i in chosen[:most].tolist()
+        for i in _hardest(points)[:most].tolist()
     }
 
 
 def compared(reading: Reading | None, points: Points) -> dict[str, Any]:
-    """Shares and distances of any two of some held-out points, half of them the hardest ones.
-
-    They are in the order of the upper triangle.
-    """
+    """Shares and distances of any two of some held-out points, as in the upper triangle."""
     n, total = points.n_train, len(points.codes)
-    start, most = n if total - n >= 2 else 0, 0
-    if reading is not None:
-        pairs = _OPERATIONS // (_NODES * map_of(reading.metric).cost)
-        most = min(COMPARED, int((1 + np.sqrt(1.0 + 8.0 * pairs)) / 2), total - start)
-    if reading is None or most < 2:
-        return {"points": [], "shares": [], "distances": []}
-    hard = np.arange(0)
-    if start and points.classes:
-        hard = n + _hardest(points)[: most // 2]
+    start = n if total - n >= 2 else 0
+    most = min(COMPARED, int(np.sqrt(2 * _affordable(reading))), total - start)
+    hard = _hardest(points)[: most // 2] if start else np.arange(0)  # half of them
     rest = np.setdiff1d(np.arange(start, total), hard)
     spread = rest[np.linspace(0, len(rest) - 1, most - len(hard)).round().astype(int)]
     chosen = np.unique(np.concatenate([hard, spread])).tolist()
@@ -91,14 +78,22 @@ def compared(reading: Reading | None, points: Points) -> dict[str, Any]:
     }
 
 
+def _affordable(reading: Reading | None) -> int:
+    """How many pairs can be explained in some seconds."""
+    return 0 if reading is None else int(_OPERATIONS // (_NODES * map_of(reading.metric).cost))
+
+
 def _hardest(points: Points) -> np.ndarray:
-    """Held-out points, the hardest first; in their order where there are no classes."""
-    n_test = len(points.codes) - points.n_train
-    return np.argsort(-hardness(points), kind="stable") if points.classes else np.arange(n_test)
+    """Held-out points, the hardest first; in their order where there are no classes, or none."""
+    n, total = points.n_train, len(points.codes)
+    if n == total:
+        return np.arange(n)
+    order = np.argsort(-hardness(points), kind="stable") if points.classes else np.arange(total - n)
+    return n + order
 
 
 def _largest(
-    reading: Reading, points: Points, i: int, j: int, most: int = _NAMED
+    reading: Any, points: Points, i: int, j: int, most: int = _NAMED
 ) -> list[tuple[int, int]]:
     """Columns with the largest shares of a squared distance, in percent of the sum of sizes."""
     with warnings.catch_warnings():

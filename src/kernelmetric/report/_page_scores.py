@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelmetric.evaluation import ClassScores
-from kernelmetric.report._page_charts import bars_svg
 from kernelmetric.report._page_html import line, section, table
 from kernelmetric.report._text import html_text, percent
 
@@ -47,13 +46,6 @@ class Judged(NamedTuple):
 
 def verdict(judged: Judged) -> str:
     """What came out, in two sentences, and a third where the largest class would do better."""
-    own = judged.class_scores.get(judged.learned)
-    beware = "" if own is None or not own.warning else own.warning
-    said = _compared(judged)
-    return f"{said} <b>Beware: {html_text(beware)}</b>" if beware else said
-
-
-def _compared(judged: Judged) -> str:
     mean, learned = judged.means, judged.learned
     if learned not in mean:
         return f"Learned from {judged.n_train:,} rows."
@@ -63,55 +55,33 @@ def _compared(judged: Judged) -> str:
     if "Euclidean" in mean:
         said += f"; with Euclidean distance, {percent(mean['Euclidean'])}"
     others = {name: m for name, m in mean.items() if name not in (learned, "Euclidean")}
-    if not others:
-        return said + "."
-    best = max(others, key=lambda name: others[name])
-    rest = f"The best of the others ({html_text(best)}) reaches {percent(others[best])}"
-    noise = float(np.hypot(judged.error(learned), judged.error(best)))
-    if abs(mean[learned] - others[best]) <= 2 * noise:
-        rest += ", a difference that may be chance"
-    return f"{said}. {rest}."
+    if others:
+        best = max(others, key=lambda name: others[name])
+        said += f". The best of the others ({html_text(best)}) reaches {percent(others[best])}"
+        noise = float(np.hypot(judged.error(learned), judged.error(best)))
+        if abs(mean[learned] - others[best]) <= 2 * noise:
+            said += ", a difference that may be chance"
+    own = judged.class_scores.get(learned)
+    beware = "" if own is None else own.warning
+    return f"{said}. <b>Beware: {html_text(beware)}</b>" if beware else f"{said}."
 
 
 def tiles(judged: Judged) -> str:
-    """The scores as large numbers."""
+    """The scores as large numbers with their uncertainty."""
     means = judged.means
     if not means:
         return ""
     best = max(means.values())
     boxes = "".join(
         f'<div class="tile{" best" if mean == best else ""}"><strong>{percent(mean)}</strong>'
-        f"<span>{html_text(name)}</span></div>"
+        f"<span>± {percent(judged.error(name))}, {html_text(name)}</span></div>"
         for name, mean in means.items()
     )
-    return f'<div class="tiles">{boxes}</div>'
-
-
-def comparison_section(judged: Judged) -> str:
-    """Bars of all methods with their uncertainty."""
-    means = judged.means
-    if not means:
-        return ""
-    errors = [judged.error(name) for name in means]
-    low = max(0.0, np.floor(10 * (min(means.values()) - max(errors) - 0.1)) / 10)
     n_splits = len(next(iter(judged.scores.values())))
     how = f"over {n_splits} splits" if n_splits > 1 else f"on {judged.n_test:,} rows held out"
-    picture = bars_svg(
-        list(means.items()),
-        texts=[percent(mean) for mean in means.values()],
-        errors=errors,
-        strong=[name == judged.learned for name in means],
-        low=low,
-        high=1.0,
-        label=f"{judged.score_name} of each method",
-    )
     name = html_text(judged.score_name[:1].upper() + judged.score_name[1:])
-    return section(
-        "How well",
-        f"{name} {how}; every method learned from the same data. Bars begin at {percent(low)}, "
-        "whiskers are one standard error.",
-        picture,
-    )
+    note = f"{name} {how}, ± one standard error; every method learned from the same data."
+    return f'<div class="tiles">{boxes}</div><p class="note">{note}</p>'
 
 
 def confusion_section(judged: Judged, label: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,8 @@ from kernelmetric.compute import to_numpy
 from kernelmetric.inspection import FeatureImportance
 from kernelmetric.kernelized._recipe import described
 from kernelmetric.report._kernel_plots import _names
-from kernelmetric.report._page_charts import HALF, bars_svg, curve_svg, scatter_svg
 from kernelmetric.report._page_data import MOST_POINTS, Points, hardness, on_a_line, predictions
-from kernelmetric.report._page_html import figure, line, section, table
+from kernelmetric.report._page_html import bars, chart, figure, line, scaled, section, table
 from kernelmetric.report._text import html_text, percent
 from kernelmetric.selection import AlignedSum
 
@@ -23,66 +22,26 @@ _LONGEST = 300  # characters of a note
 _VOTERS = 5  # neighbours whose mean is the prediction where the metric chose no number
 
 
-def map_section(points: Points, shares: tuple[float, float], n_rows: int) -> str:
-    """The two planes, to be filled by the script."""
+def captions(
+    points: Points, shares: tuple[float, float], n_rows: int, label: str
+) -> dict[str, str]:
+    """What stands beside the two planes and the two Gram matrices, by its name in the page."""
     n, n_test = len(points.codes), len(points.codes) - points.n_train
     said = "Every mark is a row; near marks are alike."
-    chooser = ""
     if n_test:
         said += f" Bright marks are the {n_test:,} rows held out, pale ones the training rows."
-        chooser = (
-            '<label>Show <select id="part"><option value="all">all rows</option>'
-            '<option value="held">held-out rows</option></select></label>'
-        )
     if n > MOST_POINTS - 2:
         said += f" Shown are {n:,} of {n_rows:,} rows."
     axes = "First two principal axes"
     if len(points.classes) > 1:
         kind = "classes" if points.values is None else "ranges"
         axes = f"Where the means of the {kind} differ most"
-
-    def plane(side: str, title: str, share: float) -> str:
-        caption = f"{axes}: {100 * share:.0f} % of the variance."
-        if side == "after" and on_a_line(points.after[: points.n_train]):
-            caption = "The metric is one direction. Heights only keep the marks apart."
-        canvas = (
-            f'<canvas id="plane-{side}" class="plane" tabindex="0" '
-            f'role="application" aria-label="{title}: points in a plane. Arrow keys walk through '
-            f'them, their neighbours are listed below."></canvas>'
-        )
-        return figure(title, f"{canvas}<figcaption>{caption}</figcaption>")
-
-    body = (
-        f'<div class="controls"><ul id="legend" class="legend"></ul>{chooser}</div>'
-        f'<div class="two">{plane("before", "Before: Euclidean distance", shares[0])}'
-        f"{plane('after', 'After: the learned metric', shares[1])}</div>"
-        '<div id="picked" aria-live="polite"><p class="note">Click a point, or press an arrow key '
-        "in a plane, to see its nearest neighbours before and after, and of the hardest rows what "
-        "parts them from their neighbours. Click two ringed points, one after the other, to see "
-        "what parts the two.</p></div>"
-    )
-    return section("Before and after", said, body, name="map")
-
-
-def gram_section(points: Points, label: str) -> str:
-    """The two Gram matrices, to be filled by the script."""
-    n_test = len(points.codes) - points.n_train
+    before, after = (f"{axes}: {100 * share:.0f} % of the variance." for share in shares)
+    if on_a_line(points.after[: points.n_train]):
+        after = "The metric is one direction. Heights only keep the marks apart."
     order = f", ordered by {html_text(label)}" if points.classes else ""
-    pictures = "".join(
-        figure(
-            title,
-            f'<canvas id="gram-{title.lower()}" class="gram" role="img" '
-            f'aria-label="{title}: centred Gram matrix"></canvas>',
-        )
-        for title in ("Before", "After")
-    )
-    return section(
-        "Who resembles whom",
-        f"Centred Gram matrices of {'held-out' if n_test >= 2 else 'training'} rows{order}: warm "
-        "is alike, cold is unlike. A metric that suits the labels shows warm squares along the "
-        "diagonal.",
-        f'<div class="two">{pictures}</div>',
-    )
+    rows = f"{'held-out' if n_test >= 2 else 'training'} rows{order}"
+    return {"marks": said, "before": before, "after": after, "rows": rows}
 
 
 def chosen_section(metric: Any) -> str:
@@ -104,16 +63,33 @@ def learned_section(metric: Any, found: FeatureImportance | None) -> str:
     boxes = _kernel_boxes(getattr(metric, "kernel_", None))
     if found is not None:
         listed = found.ranked()[:_LISTED]
-        texts = [percent(share) for _, share in listed]
-        bars = bars_svg(listed, texts=texts, width=HALF, label="how much each feature counts")
+        shares = bars(listed, [percent(share) for _, share in listed])
         total = len(found.names)
         rest = f" (the first {len(listed)} of {total})" if len(listed) < total else ""
-        boxes += figure(f"How much each feature counts{rest}", bars)
+        boxes += figure(f"How much each feature counts{rest}", shares)
     loss = getattr(getattr(metric, "learner_", metric), "loss_curve_", None)
     if loss is not None and len(loss) > 1:
-        curve = curve_svg(loss, label="loss by iteration")
-        boxes += figure("The loss as it fell", curve)
+        boxes += figure("The loss as it fell", loss_chart(loss))
     return section("What was learned", "", f'<div class="flow">{boxes}</div>') if boxes else ""
+
+
+def loss_chart(values: Sequence[float]) -> str:
+    """The finite values of a loss by iteration, on a log scale where they span a decade.
+
+    >>> from kernelmetric.report._page_sections import loss_chart
+    >>> "log" in loss_chart([100.0, 10.0, 1.0]), "log" in loss_chart([3.0, 2.0])
+    (True, False)
+    """
+    loss = np.asarray(values, dtype=float)
+    loss = loss[np.isfinite(loss)]
+    if not len(loss):
+        return ""
+    low, high = loss.min(), loss.max()
+    ends = ("1", str(len(loss)), f"{low:.4g}", f"{high:.4g}")
+    steps, name = scaled(np.arange(len(loss)), 0, len(loss) - 1), "loss"
+    if low > 0 and high > 10 * low:
+        loss, low, high, name = np.log10(loss), np.log10(low), np.log10(high), "loss, log scale"
+    return chart(steps, scaled(loss, low, high), ends, ("iteration", name), joined=True)
 
 
 def _kernel_boxes(kernel: Any) -> str:
@@ -122,15 +98,12 @@ def _kernel_boxes(kernel: Any) -> str:
         names, below = _names(kernel.base_kernels_)
         shares = np.asarray(kernel.weights_) / np.sum(kernel.weights_)
         weights = [(f"{below} {name}".strip(), s) for name, s in zip(names, shares, strict=True)]
-        texts = [percent(share) for share in shares]
-        bars = bars_svg(weights, texts=texts, width=HALF, label="kernel weights")
-        return figure(f"Weights of the kernels; alignment {kernel.alignment_:.3f}", bars)
+        content = bars(weights, [percent(share) for share in shares])
+        return figure(f"Weights of the kernels; alignment {kernel.alignment_:.3f}", content)
     if hasattr(kernel, "candidates_"):
         ranked = sorted(kernel.candidates_.items(), key=lambda item: item[1])
-        best = [error == ranked[0][1] for _, error in ranked]
-        label = "errors of the kernels that were tried"
-        bars = bars_svg(ranked, strong=best, width=HALF, label=label)
-        return figure("Kernels that were tried, by leave-one-out error", bars)
+        content = bars(ranked, [f"{error:.3g}" for _, error in ranked])
+        return figure("Kernels that were tried, by leave-one-out error", content)
     return ""
 
 
@@ -185,7 +158,9 @@ def number_section(points: Points, data: Mapping[str, Any], label: str) -> str:
         lines += line([f"row {data['points']['rows'][n + i]}"], numbers, point=n + i)
     listed = table(["row"], (html_text(label), "neighbours say", "before"), lines, "hard")
     listed += '<p class="note">Click a row to see it in the planes.</p>'
-    picture = scatter_svg(true, after, x_name=label, y_name="neighbours say")
+    low, high = (float(end(np.concatenate([true, after]))) for end in (np.min, np.max))
+    x, y = (scaled(numbers, low, high) for numbers in (true, after))
+    picture = chart(x, y, 2 * (f"{low:.4g}", f"{high:.4g}"), (label, "neighbours say"))
     body = f'<div class="two"><figure>{picture}</figure>{figure("Farthest off", listed)}</div>'
     return section("Predicted numbers", note, body, name="numbers")
 
@@ -226,12 +201,6 @@ def details_section(
 ) -> str:
     """Parameters, versions, timings, how the data were prepared, and the command."""
     known = {"metric": repr(metric)} if hasattr(metric, "get_params") else {}
-    if hasattr(metric, "kernel_") and not hasattr(metric, "recipe_"):  # which says it above
-        with np.printoptions(precision=3, threshold=8, edgeitems=3):
-            known["kernel used"] = repr(metric.kernel_)
-    if hasattr(metric, "space_"):
-        rank = getattr(metric.space_, "rank_", metric.components_.shape[1])
-        known["space used"] = f"{type(metric.space_).__name__} of rank {rank}"
     known |= facts
     known["versions"] = ", ".join(f"{name} {number}" for name, number in versions.items())
     body = f"<pre>{html_text(command, keep=chr(10))}</pre>" if command else ""

@@ -60,29 +60,16 @@ def plot_embedding(
 
     Points of more than two dimensions are shown along the first two principal axes of the
     training points. A class is a colour and a marker; a test point is a small dot in the colour
-    of the class predicted for it, and a black cross where that is wrong.
+    of the class predicted for it, and a black cross where that is wrong. Returns the axes.
 
     Parameters
     ----------
-    Z : array of shape (n, d)
-        Embedded training points.
-    y : array of shape (n,)
-        Their labels.
-    Z_test : array of shape (m, d), default=None
-        Embedded test points.
-    y_pred : array of shape (m,), default=None
-        Labels predicted for the test points.
-    y_test : array of shape (m,), default=None
-        Their true labels, to mark the errors.
-    ax : matplotlib axes, default=None
-        Where to draw; None makes a new figure.
-    title : str, default=None
-        Title of the axes.
-
-    Returns
-    -------
-    matplotlib axes
-        The axes, of equal scale.
+    Z, y : array of shape (n, d) and (n,)
+        Embedded training points, and their labels.
+    Z_test, y_pred, y_test : array of shape (m, d), (m,) and (m,), default=None
+        Embedded test points, labels predicted for them, and true ones, to mark the errors.
+    ax, title : matplotlib axes and str, default=None
+        Where to draw, None makes a new figure; and the title of the axes.
 
     Examples
     --------
@@ -128,8 +115,7 @@ def plot_fig2(panels: Sequence[Panel]) -> np.ndarray:
         tested: Any = {"Z_test": panel.Z_test, "y_pred": panel.y_pred, "y_test": panel.y_test}
         plot_embedding(panel.Z_train, panel.y_train, ax=ax, title=title, **tested)
         ax.set_box_aspect(1)
-        ax.set_xticks([])
-        ax.set_yticks([])
+        ax.set(xticks=[], yticks=[])
         ax.spines[:].set_color("#BBBBBB")
         if j == 0:
             ax.set_ylabel(panel.dataset, fontsize=11)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelmetric.tables._cells import is_gap
+
 # What would steer a terminal, or reorder what is around it, instead of being shown: control
 # characters (escape sequences begin with one), separators of lines and paragraphs, embeddings,
 # overrides and isolates of writing direction, and halves of characters, which no file can hold.
@@ -46,6 +48,6 @@ def percent(share: float) -> str:
 
 def short(value: Any) -> str:
     """A value in a cell of a table: of a number four digits, nothing where it is missing."""
-    if isinstance(value, float | np.floating):
-        return "" if np.isnan(value) else f"{value:.4g}"
-    return str(value)
+    if is_gap(value):
+        return ""
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)

@@ -270,7 +270,8 @@
     legend.append(element("li", {}, button));
   });
   const part = document.getElementById("part");
-  if (part) part.addEventListener("change", () => { state.part = part.value; redraw(); });
+  part.parentElement.hidden = data.nTrain === n; // no row was held out
+  part.addEventListener("change", () => { state.part = part.value; redraw(); });
 
   // --- Gram matrices --------------------------------------------------------------------------------
   class Gram {
