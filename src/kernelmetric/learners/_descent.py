@@ -59,8 +59,6 @@ class Descent(NamedTuple):
 class IterativeLearner(CallbackSupportMixin, Learner):
     """A learner whose iterations can be watched, and ended by Ctrl-C."""
 
-    max_iter: Any
-    tol: Any
     _allowed: ClassVar = {"max_iter": COUNT, "tol": Numbers(Real, low=0)}
 
     @contextmanager

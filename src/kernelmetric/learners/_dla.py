@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from kernelmetric.learners._checks import COUNT, PRICE
 from kernelmetric.learners._dne import SignedEmbedding
 
 
+@dataclass(eq=False, repr=False)
 class DLA(SignedEmbedding):
     r"""Discriminative locality alignment: patches of neighbours, aligned.
 
@@ -66,17 +68,15 @@ class DLA(SignedEmbedding):
     (178, 2)
     """
 
+    n_components: int | None = None
+    _: KW_ONLY
+    n_neighbors: int = 3
+    n_others: int = 3
+    beta: float = 1.0
+    class_weight: Any = None
+
     _advice = "more neighbours, a larger beta"
     _allowed: ClassVar = {"n_others": COUNT, "beta": PRICE}
-
-    def __init__(
-        self, n_components=None, *, n_neighbors=3, n_others=3, beta=1.0, class_weight=None
-    ):
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.n_others = n_others
-        self.beta = beta
-        self.class_weight = class_weight
 
     def _graph(self, where: Any, codes: np.ndarray, weights: Weights | None) -> Any:
         return patch_graph(where, codes, self.n_neighbors, self.n_others, self.beta, weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -75,6 +76,7 @@ def _seen_first(S: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.where(np.arange(len(values)) < seen, values, 0.0), V
 
 
+@dataclass(eq=False, repr=False)
 class DNE(SignedEmbedding):
     """Discriminant neighbourhood embedding.
 
@@ -125,14 +127,14 @@ class DNE(SignedEmbedding):
     True
     """
 
+    n_components: int | None = None
+    _: KW_ONLY
+    n_neighbors: int = 3
+    reg: float = 0.0
+    class_weight: Any = None
+
     _advice = "more neighbours, a smaller reg"
     _allowed: ClassVar = {"reg": PRICE}
-
-    def __init__(self, n_components=None, *, n_neighbors=3, reg=0.0, class_weight=None):
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.reg = reg
-        self.class_weight = class_weight
 
     @property
     def _shift(self) -> float:  # type: ignore[override]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
@@ -21,6 +22,7 @@ from kernelmetric.solvers import ComparisonDual, PairDual, PairSolution, pair_by
 _AT_BOUND = 1e-6  # of the upper bound: what is nearer to a bound is at it
 
 
+@dataclass(eq=False, repr=False)
 class IdealizedKernel(SpaceLearner):
     r"""A metric from similar and dissimilar pairs, by quadratic programming.
 
@@ -146,6 +148,22 @@ class IdealizedKernel(SpaceLearner):
     True
     """
 
+    kernel: Any = "linear"
+    _: KW_ONLY
+    C: Any = "auto"
+    C_similar: float | None = None
+    C_dissimilar: float | None = None
+    nu: float = 0.2
+    psd: str = "solve"
+    n_neighbors: int = 5
+    radius: Any = "median"
+    prior: Any = None
+    tol: float = 1e-3
+    max_iter: int = 2000
+    warm_start: bool = False
+    random_state: Any = 0
+    verbose: bool = False
+
     _advice = "take a smaller C, or standardize the features"
     _allowed: ClassVar = {
         "C": Numbers(Real, low=1 / LARGEST, high=LARGEST, words=("auto",)),
@@ -156,39 +174,6 @@ class IdealizedKernel(SpaceLearner):
         "n_neighbors": COUNT,
         "radius": Numbers(Real, low=0, above=True, words=("median", None)),
     }
-
-    def __init__(
-        self,
-        kernel="linear",
-        *,
-        C="auto",
-        C_similar=None,
-        C_dissimilar=None,
-        nu=0.2,
-        psd="solve",
-        n_neighbors=5,
-        radius="median",
-        prior=None,
-        tol=1e-3,
-        max_iter=2000,
-        warm_start=False,
-        random_state=0,
-        verbose=False,
-    ):
-        self.kernel = kernel
-        self.C = C
-        self.C_similar = C_similar
-        self.C_dissimilar = C_dissimilar
-        self.nu = nu
-        self.psd = psd
-        self.n_neighbors = n_neighbors
-        self.radius = radius
-        self.prior = prior
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _learn(self, points: Spanned, counts: PairCounts) -> None:
         X, y, Z, _ = points

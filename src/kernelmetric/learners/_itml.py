@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -24,6 +25,7 @@ from kernelmetric.learners._tuple_learner import (
 _MOST_ROWS = 16384  # pairs of a block
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ITML(LogDetLearner, PairLearner):
     r"""Information-theoretic metric learning: the metric nearest to a prior that respects pairs.
 
@@ -107,38 +109,23 @@ class ITML(LogDetLearner, PairLearner):
     True
     """
 
+    gamma: float = 1.0
+    prior: Any = None
+    bounds: Any = None
+    percentiles: Any = (5, 95)
+    solver: str = "lbfgs"
+    max_pairs: int = 2000
+    tol: float = 1e-3
+    max_iter: int = 1000
+    warm_start: bool = False
+    random_state: Any = 0
+    verbose: bool = False
+
     _needs_dissimilar = False  # the prior keeps similar pairs from collapsing
     _allowed: ClassVar = {
         "gamma": Numbers(Real, low=0, high=LARGEST, above=True),
         "solver": ("lbfgs", "projections"),
     }
-
-    def __init__(
-        self,
-        *,
-        gamma=1.0,
-        prior=None,
-        bounds=None,
-        percentiles=(5, 95),
-        solver="lbfgs",
-        max_pairs=2000,
-        tol=1e-3,
-        max_iter=1000,
-        warm_start=False,
-        random_state=0,
-        verbose=False,
-    ):
-        self.gamma = gamma
-        self.prior = prior
-        self.bounds = bounds
-        self.percentiles = percentiles
-        self.solver = solver
-        self.max_pairs = max_pairs
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _learn(self, points: Spanned, counts: PairCounts) -> None:
         root = self._prior_root(points)

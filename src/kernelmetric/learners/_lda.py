@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ _RANK_TOL = 1e-8  # of singular values, without shrinkage
 _LEAST_SHRINKAGE = 1e-8  # below it scatter may be singular, which another solver can do
 
 
+@dataclass(eq=False, repr=False)
 class LDA(SpectralLearner):
     r"""Fisher's linear discriminant analysis.
 
@@ -63,10 +65,10 @@ class LDA(SpectralLearner):
     (178, 2)
     """
 
-    def __init__(self, n_components=None, *, shrinkage="auto", class_weight=None):
-        self.n_components = n_components
-        self.shrinkage = shrinkage
-        self.class_weight = class_weight
+    n_components: int | None = None
+    _: KW_ONLY
+    shrinkage: Any = "auto"
+    class_weight: Any = None
 
     def fit(self, X: Any, y: Any, *, gram: Any = None, sample_weight: Any = None) -> LDA:
         """Learn the map from labelled points.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from kernelmetric.learners._spectral import LocalLearner, about_centres, shrinka
 from kernelmetric.spaces import Gram, orthonormal
 
 
+@dataclass(eq=False, repr=False)
 class LFDA(LocalLearner):
     r"""Local Fisher discriminant analysis.
 
@@ -82,13 +84,13 @@ class LFDA(LocalLearner):
     (178, 2)
     """
 
-    _blocks = 2
+    n_components: int | None = None
+    _: KW_ONLY
+    n_neighbors: int = 7
+    shrinkage: Any = "auto"
+    class_weight: Any = None
 
-    def __init__(self, n_components=None, *, n_neighbors=7, shrinkage="auto", class_weight=None):
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.shrinkage = shrinkage
-        self.class_weight = class_weight
+    _blocks = 2
 
     def _learn(
         self, X: Any, codes: np.ndarray, gram: Gram | None, where: Any, weights: Weights | None

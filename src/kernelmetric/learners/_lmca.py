@@ -64,30 +64,3 @@ class LMCA(LargeMargin):
     >>> LMCA(n_components=3, tol=1e-2).fit(X[:200], y[:200]).transform(X).shape
     (1797, 3)
     """
-
-    def __init__(
-        self,
-        n_components=None,
-        *,
-        n_neighbors=3,
-        c=1.0,
-        init="auto",
-        reg=0.0,
-        max_iter=500,
-        tol=1e-3,
-        warm_start=False,
-        class_weight=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.c = c
-        self.init = init
-        self.reg = reg
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -44,8 +45,22 @@ from kernelmetric.learners._tuple_learner import TakesTuples
 from kernelmetric.spaces import orthonormal
 
 
+@dataclass(eq=False, repr=False)
 class LargeMargin(TakesTuples, GradientLearner):
     """The LMNN objective, and the life-cycle of those who minimise it."""
+
+    n_components: int | None = None
+    _: KW_ONLY
+    n_neighbors: int = 3
+    c: float = 1.0
+    init: Any = "auto"
+    reg: float = 0.0
+    max_iter: int = 500
+    tol: float = 1e-3
+    warm_start: bool = False
+    class_weight: Any = None
+    random_state: Any = None
+    verbose: bool = False
 
     solver = "lbfgs"
     _allowed: ClassVar = {"n_neighbors": COUNT, "c": PRICE}
@@ -167,8 +182,8 @@ class LargeMargin(TakesTuples, GradientLearner):
     def _given_start(self, init: Any, X: Any, n_components: int) -> np.ndarray:
         if self._optimises_matrix:  # without a rank that was asked for, any, and the rest is filled
             rows = len(np.atleast_1d(as_matrix(init, "init")))
-            free = self.n_components is None or rows == n_components
-            n_components = rows if free else self.n_components
+            wanted = self.n_components
+            n_components = rows if wanted is None or rows == n_components else wanted
         return super()._given_start(init, X, n_components)
 
     def _suits(self, rows: int, n_components: int) -> bool:
@@ -207,6 +222,7 @@ class LargeMargin(TakesTuples, GradientLearner):
         return position[targets][order], Triplets(weights.shares[:, None] * parts, weights.masses)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LMNN(LargeMargin):
     """Large margin nearest neighbours.
 
@@ -224,9 +240,6 @@ class LMNN(LargeMargin):
     n_components : int, default=None
         Rank to which the optimal M is truncated afterwards, as in [2]_; None keeps it whole. To
         *optimise* a map of low rank, use :class:`LMCA`.
-    solver : {'lbfgs', 'projected'}, default='lbfgs'
-        'lbfgs' descends on a square factor L, fast; 'projected' by gradients on M, convex all the
-        way.
     n_neighbors : int, default=3
         Target neighbours of each point; points of smaller classes use those they have.
     c : float, default=1.0
@@ -248,6 +261,9 @@ class LMNN(LargeMargin):
         For ``init='random'``.
     verbose : bool, default=False
         Show a progress bar on standard error.
+    solver : {'lbfgs', 'projected'}, default='lbfgs'
+        'lbfgs' descends on a square factor L, fast; 'projected' by gradients on M, convex all the
+        way.
 
     Attributes
     ----------
@@ -284,37 +300,10 @@ class LMNN(LargeMargin):
     True
     """
 
+    solver: str = "lbfgs"
+
     _optimises_matrix = True
     _allowed: ClassVar = {"solver": ("lbfgs", "projected")}
-
-    def __init__(
-        self,
-        n_components=None,
-        *,
-        solver="lbfgs",
-        n_neighbors=3,
-        c=1.0,
-        init="auto",
-        reg=0.0,
-        max_iter=500,
-        tol=1e-3,
-        warm_start=False,
-        class_weight=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.n_components = n_components
-        self.solver = solver
-        self.n_neighbors = n_neighbors
-        self.c = c
-        self.init = init
-        self.reg = reg
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
 
 
 def filled(L: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from kernelmetric.learners._spectral import SpectralLearner, shrinkage_of, shrun
 from kernelmetric.spaces import orthonormal
 
 
+@dataclass(eq=False, repr=False)
 class LPP(SpectralLearner):
     r"""Locality preserving projections: Laplacian eigenmaps that are linear.
 
@@ -66,12 +68,12 @@ class LPP(SpectralLearner):
     (1797, 2)
     """
 
-    learns_from = "points"
+    n_components: int | None = None
+    _: KW_ONLY
+    n_neighbors: int = 3
+    shrinkage: Any = "auto"
 
-    def __init__(self, n_components=None, *, n_neighbors=3, shrinkage="auto"):
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.shrinkage = shrinkage
+    learns_from = "points"
 
     def fit(
         self,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -16,6 +17,7 @@ from kernelmetric.learners._lsml_solvers import KEPT, ComparedPairs, equations_o
 from kernelmetric.learners._tuple_learner import ComparisonLearner, Spanned, random_triplets
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LSML(LogDetLearner, ComparisonLearner):
     r"""Least squared-residual metric learning: near the prior, with few distances in wrong order.
 
@@ -86,28 +88,16 @@ class LSML(LogDetLearner, ComparisonLearner):
     True
     """
 
-    _allowed: ClassVar = {"gamma": Numbers(Real, low=0, high=LARGEST, above=True)}
+    gamma: float = 1e4
+    prior: Any = None
+    max_tuples: int = 1000
+    tol: float = 1e-3
+    max_iter: int = 1000
+    warm_start: bool = False
+    random_state: Any = 0
+    verbose: bool = False
 
-    def __init__(
-        self,
-        *,
-        gamma=1e4,
-        prior=None,
-        max_tuples=1000,
-        tol=1e-3,
-        max_iter=1000,
-        warm_start=False,
-        random_state=0,
-        verbose=False,
-    ):
-        self.gamma = gamma
-        self.prior = prior
-        self.max_tuples = max_tuples
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    _allowed: ClassVar = {"gamma": Numbers(Real, low=0, high=LARGEST, above=True)}
 
     def _learn(self, points: Spanned, counts: np.ndarray) -> None:
         root = self._prior_root(points)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from kernelmetric.learners._spectral import about_centres
 from kernelmetric.spaces import orthonormal
 
 
+@dataclass(eq=False, repr=False)
 class MCML(GradientLearner):
     r"""Maximally collapsing metric learning: NCA's aim as a convex problem.
 
@@ -79,22 +81,13 @@ class MCML(GradientLearner):
     True
     """
 
-    def __init__(
-        self,
-        n_components=None,
-        *,
-        reg=0.0,
-        max_iter=500,
-        tol=1e-5,
-        class_weight=None,
-        verbose=False,
-    ):
-        self.n_components = n_components
-        self.reg = reg
-        self.max_iter = max_iter
-        self.tol = tol
-        self.class_weight = class_weight
-        self.verbose = verbose
+    n_components: int | None = None
+    _: KW_ONLY
+    reg: float = 0.0
+    max_iter: int = 500
+    tol: float = 1e-5
+    class_weight: Any = None
+    verbose: bool = False
 
     def _descent(self, training: Training) -> Descent:
         X, codes, gram, weights = training

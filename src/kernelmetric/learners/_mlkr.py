@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from kernelmetric.learners._progress import Iterations
 _SMALL_ERROR = 0.1  # of the variance of y
 
 
+@dataclass(eq=False, repr=False)
 class MLKR(GradientLearner):
     r"""Metric learning for kernel regression: for targets that are numbers.
 
@@ -92,32 +94,21 @@ class MLKR(GradientLearner):
     True
     """
 
+    n_components: int | None = None
+    _: KW_ONLY
+    init: Any = "auto"
+    reg: Any = "auto"
+    max_iter: int = 200
+    tol: float = 1e-5
+    warm_start: bool = False
+    random_state: Any = None
+    verbose: bool = False
+
     learns_from = "targets"
     _blocks, _bytes_of_pair = 2, 16
     _where_labels_are_known: ClassVar = {"reg": "shrink"}  # what 'auto' is there
     _takes_numbers = True
     _allowed: ClassVar = {"reg": REG}
-
-    def __init__(
-        self,
-        n_components=None,
-        *,
-        init="auto",
-        reg="auto",
-        max_iter=200,
-        tol=1e-5,
-        warm_start=False,
-        random_state=None,
-        verbose=False,
-    ):
-        self.n_components = n_components
-        self.init = init
-        self.reg = reg
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from kernelmetric.solvers import minimize_lbfgs
 _POLISH = 50  # steps by gradients alone, where values have no more digits
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MMC(PairLearner):
     r"""Dissimilar pairs far apart, while similar ones stay near: the metric of Xing et al.
 
@@ -80,28 +82,16 @@ class MMC(PairLearner):
     True
     """
 
-    _allowed: ClassVar = {"reg": PRICE}
+    diagonal: bool = False
+    reg: float = 1e-6
+    max_pairs: int = 200_000
+    tol: float = 1e-3
+    max_iter: int = 2000
+    warm_start: bool = False
+    random_state: Any = 0
+    verbose: bool = False
 
-    def __init__(
-        self,
-        *,
-        diagonal=False,
-        reg=1e-6,
-        max_pairs=200_000,
-        tol=1e-3,
-        max_iter=2000,
-        warm_start=False,
-        random_state=0,
-        verbose=False,
-    ):
-        self.diagonal = diagonal
-        self.reg = reg
-        self.max_pairs = max_pairs
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    _allowed: ClassVar = {"reg": PRICE}
 
     def _learned_on(self, X: Any, y: Any, given: Any) -> Spanned:
         points = super()._learned_on(X, y, given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -61,6 +62,7 @@ _TOL, _PULLED_TOL = 5e-6, 1e-4
 _PULLED_COARSE = 3_000, 2_000, 1e-4
 
 
+@dataclass(eq=False, repr=False)
 class NCA(GradientLearner):
     """Neighbourhood component analysis.
 
@@ -145,6 +147,21 @@ class NCA(GradientLearner):
     True
     """
 
+    n_components: int | None = None
+    _: KW_ONLY
+    init: Any = "auto"
+    reg: Any = "auto"
+    max_iter: int = 200
+    tol: Any = "auto"
+    solver: str = "lbfgs"
+    eps: float = 1e-2
+    batch_size: int = 1000
+    early_stopping: Any = "auto"
+    warm_start: bool = False
+    class_weight: Any = None
+    random_state: Any = None
+    verbose: bool = False
+
     _bytes_of_pair = 2  # blocks are of half of the pairs, in float32
     _enough_rows = 3_000  # of few coordinates that hold predictions
     _where_labels_are_known: ClassVar = {"reg": "shrink"}  # what 'auto' is there
@@ -155,37 +172,6 @@ class NCA(GradientLearner):
         "eps": Numbers(Real, low=0, high=1, above=True),
         "batch_size": Numbers(Integral, low=2),
     }
-
-    def __init__(
-        self,
-        n_components=None,
-        *,
-        init="auto",
-        reg="auto",
-        max_iter=200,
-        tol="auto",
-        solver="lbfgs",
-        eps=1e-2,
-        batch_size=1000,
-        early_stopping="auto",
-        warm_start=False,
-        class_weight=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.n_components = n_components
-        self.init = init
-        self.reg = reg
-        self.max_iter = max_iter
-        self.tol = tol
-        self.solver = solver
-        self.eps = eps
-        self.batch_size = batch_size
-        self.early_stopping = early_stopping
-        self.warm_start = warm_start
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _streams(self) -> str | None:
         minibatch = isinstance(self.solver, str) and self.solver == "minibatch"

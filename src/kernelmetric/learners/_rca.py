@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from kernelmetric.learners._scatter import scatter_of
 from kernelmetric.learners._spectral import SpectralLearner, shrunk, signed
 
 
+@dataclass(eq=False, repr=False)
 class RCA(SpectralLearner):
     r"""Relevant component analysis: what varies inside chunks does not matter.
 
@@ -63,11 +65,11 @@ class RCA(SpectralLearner):
     True
     """
 
-    learns_from = "chunks"
+    n_components: int | None = None
+    _: KW_ONLY
+    shrinkage: Any = "auto"
 
-    def __init__(self, n_components=None, *, shrinkage="auto"):
-        self.n_components = n_components
-        self.shrinkage = shrinkage
+    learns_from = "chunks"
 
     def fit(
         self,

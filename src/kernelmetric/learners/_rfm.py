@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from itertools import islice
 from numbers import Integral
 from typing import Any, ClassVar
@@ -24,6 +25,7 @@ _LEAST_ROWS = 12  # of fewer, a third says nothing
 _ROWS_IN_MEMORY = 9  # arrays of m × m
 
 
+@dataclass(eq=False, repr=False)
 class RFM(Learner):
     r"""Recursive feature machine: features by the average gradient outer product.
 
@@ -93,31 +95,21 @@ class RFM(Learner):
     True
     """
 
+    n_components: int | None = None
+    _: KW_ONLY
+    regression: str = "laplace"
+    diagonal: bool = False
+    max_iter: int = 5
+    max_samples: int = 1000
+    random_state: Any = 0
+    class_weight: Any = None
+
     _takes_numbers = True
     _allowed: ClassVar = {
         "regression": tuple(KERNELS),
         "max_iter": COUNT,
         "max_samples": Numbers(Integral, low=_LEAST_ROWS),
     }
-
-    def __init__(
-        self,
-        n_components=None,
-        *,
-        regression="laplace",
-        diagonal=False,
-        max_iter=5,
-        max_samples=1000,
-        random_state=0,
-        class_weight=None,
-    ):
-        self.n_components = n_components
-        self.regression = regression
-        self.diagonal = diagonal
-        self.max_iter = max_iter
-        self.max_samples = max_samples
-        self.random_state = random_state
-        self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, *, gram: Any = None, sample_weight: Any = None) -> RFM:
         """Learn the map from points and their labels or targets.

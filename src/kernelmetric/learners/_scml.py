@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -30,6 +31,7 @@ _LOOK_EVERY = 20  # iterations between two certificates
 _PER_COORDINATE, _MOST_BASES = 20, 300
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SCML(ComparisonLearner):
     r"""Sparse compositional metric learning: a few directions of many, with weights.
 
@@ -102,34 +104,21 @@ class SCML(ComparisonLearner):
     True
     """
 
+    beta: float = 1e-2
+    n_basis: int | None = None
+    basis: Any = None
+    max_tuples: int = 10_000
+    tol: float = 1e-2
+    max_iter: int = 2000
+    warm_start: bool = False
+    random_state: Any = 0
+    verbose: bool = False
+
     _advice = "raise beta"
     _allowed: ClassVar = {
         "beta": Numbers(Real, low=1 / LARGEST, high=LARGEST),
         "n_basis": COUNT_OR_NONE,
     }
-
-    def __init__(
-        self,
-        *,
-        beta=1e-2,
-        n_basis=None,
-        basis=None,
-        max_tuples=10_000,
-        tol=1e-2,
-        max_iter=2000,
-        warm_start=False,
-        random_state=0,
-        verbose=False,
-    ):
-        self.beta = beta
-        self.n_basis = n_basis
-        self.basis = basis
-        self.max_tuples = max_tuples
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         r = min(n_samples, n_features)

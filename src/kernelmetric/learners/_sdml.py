@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from kernelmetric.learners._tuple_learner import PairCounts, PairLearner, Spanne
 from kernelmetric.solvers import sparse_precision
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SDML(LogDetLearner, PairLearner):
     r"""Sparse distance metric learning: a prior, pairs, and few features that act together.
 
@@ -89,35 +91,22 @@ class SDML(LogDetLearner, PairLearner):
     4
     """
 
+    balance: float = 0.5
+    sparsity: float = 0.1
+    prior: Any = None
+    max_pairs: int = 20_000
+    tol: float = 1e-4
+    max_iter: int = 1000
+    warm_start: bool = False
+    random_state: Any = 0
+    verbose: bool = False
+
     _needs_dissimilar = False  # the prior keeps similar pairs from collapsing
     _advice = "take a smaller balance"
     _allowed: ClassVar = {
         "balance": Numbers(Real, low=0, high=1 - 1e-6),
         "sparsity": Numbers(Real, low=0, high=1),
     }
-
-    def __init__(
-        self,
-        *,
-        balance=0.5,
-        sparsity=0.1,
-        prior=None,
-        max_pairs=20_000,
-        tol=1e-4,
-        max_iter=1000,
-        warm_start=False,
-        random_state=0,
-        verbose=False,
-    ):
-        self.balance = balance
-        self.sparsity = sparsity
-        self.prior = prior
-        self.max_pairs = max_pairs
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _learned_on(self, X: Any, y: Any, given: Any) -> Spanned:
         return super()._learned_on(X, y, given).by_features()  # of whose matrix few entries matter

@@ -20,8 +20,6 @@ from kernelmetric.spaces import automatic_space
 class SpaceLearner(PairLearner):
     """A learner on the points, or on the coordinates of a kernel's automatic space."""
 
-    kernel: Any
-    space_: Any  # None for the linear kernel
     _takes_comparisons = True
 
     @with_callbacks

@@ -151,7 +151,6 @@ class TakesTuples:
 class TupleLearner(TakesTuples, IterativeLearner):
     """A learner from tuples whose matrix M is learned in the coordinates that the points span."""
 
-    prior: Any = None
     _advice = ""  # what to do besides raising max_iter
 
     def _warn_of_gap(self) -> None:
@@ -172,7 +171,7 @@ class TupleLearner(TakesTuples, IterativeLearner):
 
     def _last_matrix(self, points: Spanned) -> np.ndarray | None:
         """The matrix of the last fit in the coordinates Z, for a warm start; None without one."""
-        if not getattr(self, "warm_start", False) or not hasattr(self, "components_"):
+        if not self.warm_start or not hasattr(self, "components_"):
             return None
         L = to_numpy(self.components_).astype(np.float64)
         if L.shape[1] != points.n_features:
@@ -210,8 +209,6 @@ class PairLearner(TupleLearner):
     """A learner that takes labels, or pairs that are known to be alike or to differ."""
 
     learns_from = "pairs"
-    max_pairs: int
-    random_state: Any
     _allowed: ClassVar = {"max_pairs": COUNT}
     _takes_pairs = True
     _needs_dissimilar = True
@@ -289,7 +286,6 @@ class ComparisonLearner(TupleLearner):
     """A learner that takes labels, or pairs of which one shall be nearer than the other."""
 
     learns_from = "comparisons"
-    max_tuples: int
     _allowed: ClassVar = {"max_tuples": COUNT}
     _takes_comparisons = True
 
