@@ -20,6 +20,7 @@ from kernelmetric.compute import (
     mention_far_cells,
     namespace,
     require_memory,
+    streamed,
     to_numpy,
     unchanged_on_failure,
 )
@@ -114,6 +115,8 @@ class Learner(Metric, BaseEstimator):
 
     def _check_points(self, X: Any) -> Any:
         X = check_points(self, X, reset=True, ensure_min_samples=2)
+        if streamed(X):
+            return X
         check_spread(X)
         mention_far_cells(X)
         self._location = location_of(X)

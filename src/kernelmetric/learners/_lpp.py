@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import check_labels, to_numpy
+from kernelmetric.compute import Weights, to_numpy
 from kernelmetric.graphs import heat_graph, laplacian
-from kernelmetric.learners._base import as_gram
-from kernelmetric.learners._checks import check_elsewhere
-from kernelmetric.learners._spectral import SpectralLearner, shrinkage_of, shrunk
-from kernelmetric.spaces import orthonormal
+from kernelmetric.learners._spectral import LocalLearner, shrinkage_of, shrunk
+from kernelmetric.spaces import Gram, orthonormal
 
 
 @dataclass(eq=False, repr=False)
-class LPP(SpectralLearner):
+class LPP(LocalLearner):
     r"""Locality preserving projections: Laplacian eigenmaps that are linear.
 
     Directions along which neighbours are alike, as far as the points vary at all [1]_:
@@ -75,42 +73,12 @@ class LPP(SpectralLearner):
 
     learns_from = "points"
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        gram: Any = None,
-        neighbors: Any = None,
-        sample_weight: Any = None,
-    ) -> LPP:
-        """Learn the map from points, with labels or without.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,), default=None
-            Class labels: neighbours are then of the same class.
-        gram : array of shape (n_features, n_features), default=None
-            Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
-        neighbors : array of shape (n_samples, p), default=None
-            Other coordinates of the same points in which neighbours are sought: floats, as
-            integers are row numbers wherever neighbours are passed (:class:`LMNN`).
-        sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts in the objective, zero to leave it out.
-
-        Returns
-        -------
-        LPP
-            The fitted learner.
-        """
-        X = self._check_points(X)
-        codes = None if y is None else check_labels(y, X)
-        weights = sample_weight
+    def _learn(
+        self, X: Any, codes: Any, gram: Gram | None, where: Any, weights: Weights | None
+    ) -> None:
         rank = self._check_n_components(X.shape[1])
-        coordinates = orthonormal(X, as_gram(gram))
-        where = coordinates.Z if neighbors is None else to_numpy(check_elsewhere(neighbors, X))
+        coordinates = orthonormal(X, gram)
+        where = coordinates.Z if where is None else to_numpy(where)
         W = heat_graph(where, self.n_neighbors, codes, weights)
         degrees = np.asarray(W.sum(axis=1)).ravel()
         if not degrees.any():
@@ -133,4 +101,3 @@ class LPP(SpectralLearner):
         kept = min(alike if self.n_components is None else rank, len(values))
         self._keep(V[:, :kept], coordinates, X)
         self.loss_ = float(np.sum(values[:kept]))
-        return self

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -217,35 +216,21 @@ def seen(
     return _Seen(L, F, scale, wrong._replace(x=size * wrong.x), ends, inside, value, gap)
 
 
-@lru_cache(maxsize=16)
-def _triangle(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[int]]:
-    """Rows and columns of the upper triangle, what entries count there, and where rows end."""
-    i, j = np.triu_indices(d)
-    twice = np.where(i == j, 1.0, np.sqrt(2.0))  # off the diagonal an entry counts twice
-    return i, j, twice, np.cumsum(np.arange(d, 0, -1)).tolist()
-
-
 def _by_entries(gradient: np.ndarray, U: np.ndarray, V: np.ndarray, h: np.ndarray) -> np.ndarray:
     """The step by an equation for each entry of S, where these are fewer than comparisons."""
-    d = len(gradient)
-    i, j, twice, ends = _triangle(d)
+    i, j = np.triu_indices(len(gradient))
+    twice = np.where(i == j, 1.0, np.sqrt(2.0))  # off the diagonal an entry counts twice
     root = 0.5 * np.sqrt(h)
 
     def products(rows: slice) -> np.ndarray:
-        u, v = U[rows].T.copy(), V[rows].T.copy()
-        some_u, some_v = root[rows] * u, root[rows] * v
-        G = np.empty((len(i), u.shape[1]))
-        for k, end in enumerate(ends):  # row k of the upper triangle
-            some = G[end - d + k : end]
-            np.multiply(some_u[k], v[k:], out=some)
-            some += some_v[k] * u[k:]
+        u, v = U[rows].T, V[rows].T
+        G = (root[rows] * u)[i] * v[j] + (root[rows] * v)[i] * u[j]
         G *= twice[:, None]
         return G @ G.T
 
-    few = len(U) <= _AT_ONCE
-    H = products(slice(None)) if few else sum_rows(products, len(U), 24 * len(i), most=_AT_ONCE)
+    H = sum_rows(products, len(U), 24 * len(i), most=_AT_ONCE)
     H.reshape(-1)[:: len(i) + 1] += 1.0
-    S = np.empty((d, d))
+    S = np.empty_like(gradient)
     S[i, j] = S[j, i] = _solved(H, -twice * gradient[i, j]) / twice
     return S
 

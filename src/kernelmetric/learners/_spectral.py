@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import Weights
+from kernelmetric.compute import Weights, check_labels
 from kernelmetric.learners._base import BLOCK_BYTES, Learner, as_gram
 from kernelmetric.learners._checks import COUNT, Numbers, check_elsewhere
 from kernelmetric.solvers import column_signs
@@ -43,24 +43,29 @@ class SpectralLearner(Learner):
 
 
 class LocalLearner(SpectralLearner):
-    """A spectral learner from labels and neighbours; a class that derives has ``_learn``."""
+    """A spectral learner from neighbours, and labels; a class that derives has ``_learn``."""
 
     def fit(
-        self, X: Any, y: Any, *, gram: Any = None, neighbors: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        gram: Any = None,
+        neighbors: Any = None,
+        sample_weight: Any = None,
     ) -> LocalLearner:
-        """Learn the map from labelled points.
+        """Learn the map from labelled points; LPP, from points with labels or without.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Points.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), default=None
             Class labels.
         gram : array of shape (n_features, n_features), default=None
             Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
         neighbors : array of shape (n_samples, p), default=None
-            Other coordinates of the same points in which neighbours are sought: floats, as
-            integers are row numbers wherever neighbours are passed (:class:`LMNN`).
+            Other coordinates of the same points, floats, in which neighbours are sought.
         sample_weight : array-like of shape (n_samples,), default=None
             What each row counts in the objective, zero to leave it out.
 
@@ -69,13 +74,14 @@ class LocalLearner(SpectralLearner):
         object
             The fitted learner.
         """
-        X, codes = self._check_training(X, y)
+        X = self._check_points(X)
+        codes = None if y is None and self.learns_from == "points" else check_labels(y, X)
         where = None if neighbors is None else check_elsewhere(neighbors, X)
         self._learn(X, codes, as_gram(gram), where, sample_weight)
         return self
 
     def _learn(
-        self, X: Any, codes: np.ndarray, gram: Gram | None, where: Any, weights: Weights | None
+        self, X: Any, codes: Any, gram: Gram | None, where: Any, weights: Weights | None
     ) -> None:
         raise NotImplementedError
 
