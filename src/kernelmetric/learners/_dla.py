@@ -23,10 +23,8 @@ class DLA(SignedEmbedding):
     .. math:: \min_{L L^\top = I}\; \sum_i \Bigl( \sum_{j \in N_i} \|L x_i - L x_j\|^2
               - \beta \sum_{l \in O_i} \|L x_i - L x_l\|^2 \Bigr)
 
-    One eigenproblem. :class:`DNE` is the like with β = 1, one number for both kinds of neighbours,
-    and pairs that two patches share counted once.
-
-    O(n² d) time for the neighbours and O(d³) for the eigenproblem; a block of rows × n in memory.
+    :class:`DNE` is the like with β = 1, one number for both kinds of neighbours, and pairs that two
+    patches share counted once. O(n² d + d³) time; a block of rows × n in memory.
 
     Parameters
     ----------

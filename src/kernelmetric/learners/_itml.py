@@ -29,8 +29,7 @@ _MOST_ROWS = 16384  # pairs of a block
 class ITML(LogDetLearner, PairLearner):
     r"""Information-theoretic metric learning: the metric nearest to a prior that respects pairs.
 
-    Similar pairs should be within a squared distance u, and dissimilar ones beyond l. Slacks ξ
-    have a price [1]_:
+    Similar pairs should be within a squared distance u, dissimilar ones beyond l [1]_:
 
     .. math:: \min_{M \succeq 0,\, \xi}\; D(M, M_0) + \gamma \sum_p D(\xi_p, \xi^0_p)
               \quad\text{s.t.}\quad
@@ -38,8 +37,6 @@ class ITML(LogDetLearner, PairLearner):
               \;(D)
 
     where :math:`D(A, B) = \operatorname{tr} A B^{-1} - \log\det A B^{-1} - r` and ξ⁰ is u or l.
-    With the best slacks it is convex in M, and the answer is certified by the duality gap.
-
     O(N d² + d³) time an iteration with N pairs; a block of pairs in memory.
 
     Parameters
@@ -47,16 +44,13 @@ class ITML(LogDetLearner, PairLearner):
     gamma : float, default=1.0
         Price γ of slacks. A small price stays near the prior, a large one near the bounds.
     prior : array of shape (n_features, n_features), default=None
-        Matrix M₀ of the prior metric, positive definite where the points vary; None is the
-        identity.
+        Matrix M₀ of the prior metric, positive definite; None is the identity.
     bounds : tuple of two floats, default=None
         u and l, squared distances.
     percentiles : tuple of two floats, default=(5, 95)
-        Without ``bounds``, percentiles of the squared distances of all points in the prior metric
-        that are u and l.
+        Without ``bounds``, u and l are these percentiles of all squared distances in the prior.
     solver : {'lbfgs', 'projections'}, default='lbfgs'
-        'lbfgs' descends on a square factor of M. 'projections' are the cyclic Bregman projections
-        of [1]_, one pair after the other; slow where many pairs contradict each other.
+        'lbfgs' descends on a square factor of M; 'projections' are those of [1]_, pair by pair.
     max_pairs : int, default=2000
         From labels, the most pairs; all n (n - 1) / 2 if these are fewer, else random ones.
     tol : float, default=1e-3
@@ -64,7 +58,7 @@ class ITML(LogDetLearner, PairLearner):
     max_iter : int, default=1000
         The most iterations of L-BFGS, or cycles over the pairs.
     warm_start : bool, default=False
-        Whether a fit begins at the metric of the last one. The optimum is the same.
+        Whether a fit begins at the metric of the last one.
     random_state : int, RandomState or None, default=0
         For random pairs.
     verbose : bool, default=False

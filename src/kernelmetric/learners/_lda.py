@@ -30,12 +30,10 @@ class LDA(SpectralLearner):
     Parameters
     ----------
     n_components : int, default=None
-        Dimension of the embedding; None, or more than there are, takes all: one less than
-        classes, at most.
+        Dimension of the embedding; None, or more than there are, takes all.
     shrinkage : 'auto' or float, default='auto'
-        Share of the identity in the covariance inside classes, between 0 and 1; 'auto' is that of
-        Ledoit and Wolf, or less where that hides features of smaller scale. With 0, directions in
-        which no class varies are left out.
+        Share of the identity in the covariance inside classes, 0 to 1; 'auto' is at most that of
+        Ledoit and Wolf. With 0, directions in which no class varies are left out.
     class_weight : dict, 'balanced' or None, default=None
         What the points of each class count; 'balanced' lets all classes count alike.
 

@@ -41,9 +41,7 @@ class LFDA(LocalLearner):
               \delta_{ij}\delta_{ij}^\top
               + \tfrac12 \sum_{y_i \ne y_j} \frac1n \delta_{ij}\delta_{ij}^\top
 
-    each of them multiplied by :math:`\sqrt\lambda`.
-
-    O(n_c² d) time for each class and O(d³) for the eigenproblem.
+    each of them multiplied by :math:`\sqrt\lambda`. O(n_c² d) time for each class, and O(d³).
 
     Parameters
     ----------
@@ -52,8 +50,7 @@ class LFDA(LocalLearner):
     n_neighbors : int, default=7
         k: the neighbour inside the class whose distance is the local scale.
     shrinkage : 'auto' or float, default='auto'
-        Share of the identity in S_w, between 0 and 1; 'auto' is that of Ledoit and Wolf, or less
-        where that hides features of smaller scale.
+        Share of the identity in S_w, 0 to 1; 'auto' is at most that of Ledoit and Wolf.
     class_weight : dict, 'balanced' or None, default=None
         What the points of each class count; 'balanced' lets all classes count alike.
 

@@ -8,8 +8,7 @@ from kernelmetric.learners._lmnn import LargeMargin
 class LMCA(LargeMargin):
     """Large margin component analysis: the LMNN objective over maps of low rank.
 
-    Optimises an ``n_components`` × d map directly. The problem is no longer convex, but for a
-    small rank the result is better than LMNN's metric truncated to it.
+    Not convex, but for a small rank the result is better than LMNN's metric truncated to it.
 
     Parameters
     ----------
@@ -26,8 +25,7 @@ class LMCA(LargeMargin):
     max_iter : int, default=500
         The most L-BFGS iterations.
     tol : float, default=1e-3
-        Tolerance on the objective, relative to it or to the number of target pairs, whichever is
-        larger.
+        Tolerance on the objective, relative to it or to the number of target pairs.
     warm_start : bool, default=False
         Start at the ``components_`` of the last fit, of the same shape.
     class_weight : dict, 'balanced' or None, default=None

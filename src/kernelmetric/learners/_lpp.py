@@ -24,21 +24,17 @@ class LPP(LocalLearner):
               \quad\text{s.t.}\quad L Z^\top D Z L^\top = I
 
     with :math:`w_{ij} = e^{-\|x_i - x_j\|^2 / t}` between neighbours, D the sums of the rows of W,
-    and points Z about their mean in the weights D. Labels are not needed; with them, neighbours are
-    of the same class.
-
-    O(n² d) time for the neighbours and O(d³) for the eigenproblem; a block of rows × n in memory.
+    and points Z about their mean in the weights D. With labels, neighbours are of the same class.
+    O(n² d + d³) time; a block of rows × n in memory.
 
     Parameters
     ----------
     n_components : int, default=None
-        Dimension of the embedding; None takes every direction along which neighbours are more
-        alike than they would be in noise, those with eigenvalues below one.
+        Dimension of the embedding; None takes every eigenvalue below one, that of noise.
     n_neighbors : int, default=3
         Neighbours of each point.
     shrinkage : 'auto' or float, default='auto'
-        Share of the identity in ``Zᵀ D Z``, between 0 and 1; 'auto' is that of Ledoit and Wolf, or
-        less where that hides features of smaller scale.
+        Share of the identity in ``Zᵀ D Z``, 0 to 1; 'auto' is at most that of Ledoit and Wolf.
 
     Attributes
     ----------

@@ -28,18 +28,15 @@ class LSML(LogDetLearner, ComparisonLearner):
               \Bigl[\sqrt{\delta^\top M \delta} - \sqrt{\epsilon^\top M \epsilon}\,\Bigr]_+^2
 
     where :math:`D(A, B) = \operatorname{tr} A B^{-1} - \log\det A B^{-1} - r`, and squared
-    distances are in units of their mean in the prior metric, so that γ means the same for all data.
-    The problem is convex, and the answer is certified by the duality gap.
-
-    O(N d² + d³) time an iteration with N comparisons; a block of them in memory.
+    distances are in units of their mean in the prior metric. O(N d² + d³) time an iteration with N
+    comparisons; a block of them in memory.
 
     Parameters
     ----------
     gamma : float, default=1e4
         Price γ of distances in wrong order. A small price stays near the prior.
     prior : array of shape (n_features, n_features), default=None
-        Matrix M₀ of the prior metric, positive definite where the points vary; None is the
-        identity.
+        Matrix M₀ of the prior metric, positive definite; None is the identity.
     max_tuples : int, default=1000
         From labels, the most triplets; all of them if these are fewer, else random ones.
     tol : float, default=1e-3
@@ -47,7 +44,7 @@ class LSML(LogDetLearner, ComparisonLearner):
     max_iter : int, default=1000
         The most iterations.
     warm_start : bool, default=False
-        Whether a fit begins at the metric of the last one. The optimum is the same.
+        Whether a fit begins at the metric of the last one.
     random_state : int, RandomState or None, default=0
         For random triplets.
     verbose : bool, default=False

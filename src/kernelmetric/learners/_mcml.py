@@ -22,23 +22,20 @@ from kernelmetric.spaces import orthonormal
 class MCML(GradientLearner):
     r"""Maximally collapsing metric learning: NCA's aim as a convex problem.
 
-    If all points of a class were one point, infinitely far from the other classes, the softmax
-    neighbours :math:`p_{ij} \propto e^{-\delta^\top M \delta}` would be :math:`p^0_{ij}`, uniform
-    over the class. MCML minimises the divergence from that [1]_, which is convex in M:
+    The divergence of the softmax neighbours :math:`p_{ij} \propto e^{-\delta^\top M \delta}` from
+    :math:`p^0_{ij}`, uniform over the class, is convex in M [1]_:
 
     .. math:: \min_{M \succeq 0}\; \sum_i \mathrm{KL}(p^0_i \,\|\, p_i) + \rho \operatorname{tr} M
 
-    by L-BFGS on a square factor of M. A point alone in its class only repels.
-
-    O(n² d) time an evaluation; one block of rows × n in memory.
+    It is minimised by L-BFGS on a square factor of M. O(n² d) time an evaluation; one block of
+    rows × n in memory.
 
     Parameters
     ----------
     n_components : int, default=None
         Rank to which the optimal M is truncated afterwards, as in [1]_; None keeps it whole.
     reg : float, default=0.0
-        Weight ρ of the trace of M. In many dimensions, as of a kernel, only ρ > 0 makes the
-        optimum finite.
+        Weight ρ of the trace of M; in many dimensions only ρ > 0 makes the optimum finite.
     max_iter : int, default=500
         The most L-BFGS iterations.
     tol : float, default=1e-5

@@ -44,8 +44,7 @@ class MLKR(GradientLearner):
     n_components : int, default=None
         Rank of the map; None keeps all dimensions.
     init : {'auto', 'identity', 'pca', 'random'} or array of shape (r, d), default='auto'
-        The first map. 'auto' is the identity at full rank, else principal directions. All but an
-        array are scaled as in :class:`NCA`.
+        The first map, as of :class:`NCA`; 'auto' is the identity, else principal directions.
     reg : float, 'shrink' or 'auto', default='auto'
         Weight ρ of the squared Frobenius norm of L, where y has unit variance. 'shrink' is .001
         times the variance of the points for each point. 'auto' is 0, and 'shrink' within
@@ -53,8 +52,7 @@ class MLKR(GradientLearner):
     max_iter : int, default=200
         The most L-BFGS iterations.
     tol : float, default=1e-5
-        Decrease of the objective in one iteration at which the fit has converged, relative to it
-        or to a tenth of what it is without learning.
+        Relative decrease of the objective in one iteration at which the fit has converged.
     warm_start : bool, default=False
         Start at the ``components_`` of the last fit, of the same shape.
     random_state : int, RandomState or None, default=None

@@ -25,9 +25,8 @@ class MMC(PairLearner):
     .. math:: \max_{M \succeq 0}\; \frac{1}{N_D} \sum_D \sqrt{\delta^\top M \delta}
               \quad\text{s.t.}\quad \frac{1}{N_S} \sum_S \delta^\top M \delta \le 1
 
-    eqs. (3)-(5) of [1]_ with means for sums: after whitening similar pairs, a concave function over
-    matrices of trace one, maximised by L-BFGS on a square factor. The largest eigenvalue of the
-    gradient bounds what is left to gain.
+    eqs. (3)-(5) of [1]_ with means for sums, by L-BFGS on a square factor. The largest eigenvalue
+    of the gradient bounds what is left to gain.
 
     Parameters
     ----------
@@ -42,7 +41,7 @@ class MMC(PairLearner):
     max_iter : int, default=2000
         The most iterations of L-BFGS.
     warm_start : bool, default=False
-        Whether a fit begins at the metric of the last one. The optimum is the same.
+        Whether a fit begins at the metric of the last one.
     random_state : int, RandomState or None, default=0
         For random pairs.
     verbose : bool, default=False

@@ -71,15 +71,15 @@ class NCA(GradientLearner):
     ``reg |L|²`` (the regularized form of Theorem 3 of [1]_).
 
     O(n² r + n d r) time an evaluation; one block of rows × n in memory, and at most half a GB of
-    the softmax (see :func:`kernelmetric.memory_budget`). Many points start at a fit of some.
+    the softmax.
 
     Parameters
     ----------
     n_components : int, default=None
         Rank of the map; None keeps all dimensions.
     init : {'auto', 'identity', 'pca', 'lda', 'random'} or array of shape (r, d), default='auto'
-        The first map. 'auto' is the identity at full rank, else Fisher's directions where they
-        suffice, else principal ones. All but an array are scaled to a good length.
+        The first map; all but an array are scaled. 'auto' is the identity at full rank, else
+        Fisher's directions where they suffice, else principal ones.
     reg : float, 'shrink' or 'auto', default='auto'
         Weight of the squared Frobenius norm of L. 'shrink' is .001 times the variance of the
         points for each point, which keeps neighbourhoods wide. 'auto' is 0, and 'shrink' within
@@ -91,18 +91,16 @@ class NCA(GradientLearner):
         is 5e-6, and 1e-4 with ``reg='shrink'``.
     solver : {'lbfgs', 'truncated', 'minibatch'}, default='lbfgs'
         'lbfgs' looks at all pairs in every step. 'truncated', for 20,000 points and more, leaves
-        out far pairs whose share of a point's softmax is certified to be at most ``eps``; on a
-        device it looks at all pairs. 'minibatch' descends on one batch after the other, for
-        millions: neighbours are sought within a batch, ``loss_`` is that of the batches of the
-        last pass, and ``tol`` has no meaning.
+        out far pairs, at most ``eps`` of a point's softmax. 'minibatch', for millions, goes from
+        batch to batch: ``loss_`` is that of the batches of the last pass, and ``tol`` is not used.
     eps : float, default=0.01
         For 'truncated', the most mass of the softmax of a point that may be left out.
     batch_size : int, default=1000
         For 'minibatch', the points of a batch.
     early_stopping : bool or 'auto', default='auto'
-        Whether some points are held out, at most a tenth and 3,000, and the map is taken with
-        which their nearest neighbour is of their class most often. 'auto' does so from 5,000 points
-        on, but not within ``Kernelized`` on coordinates that are made of labels.
+        Whether to hold out a tenth of the points, at most 3,000, and take the map with which their
+        nearest neighbour is of their class most often. 'auto' does so from 5,000 points on, but not
+        within ``Kernelized`` on coordinates that are made of labels.
     warm_start : bool, default=False
         Start at the ``components_`` of the last fit, of the same shape.
     class_weight : dict, 'balanced' or None, default=None
@@ -125,8 +123,8 @@ class NCA(GradientLearner):
     converged_ : bool
         Whether ``tol`` was reached, or the points held out ended the fit.
     validation_scores_ : list of float or None
-        Share of the points held out whose nearest neighbour is of their class, before the first
-        iteration and after every one; None where no points were held out.
+        Share of the points held out whose nearest neighbour is of their class, from the start on;
+        None where no points were held out.
     n_features_in_ : int
         Number of features seen in fit.
 

@@ -19,20 +19,16 @@ from kernelmetric.learners._spectral import SpectralLearner, shrunk, signed
 class RCA(SpectralLearner):
     r"""Relevant component analysis: what varies inside chunks does not matter.
 
-    Chunks are small groups of points known to be alike, of whatever class. Let C be the covariance
-    of the points about the means of their chunks. The metric is :math:`M = C^{-1}` [1]_. With
-    fewer dimensions it keeps the directions with the largest ratio of the total variance to the
-    variance inside chunks.
-
-    O(n d² + d³) time.
+    Chunks are small groups of points known to be alike. With the covariance C of the points about
+    the means of their chunks, the metric is :math:`M = C^{-1}` [1]_; fewer dimensions are
+    those with the largest ratio of the total variance to that inside chunks. O(n d² + d³) time.
 
     Parameters
     ----------
     n_components : int, default=None
         Dimension of the embedding; None keeps all.
     shrinkage : 'auto' or float, default='auto'
-        Share of the identity in C, between 0 and 1; 'auto' is that of Ledoit and Wolf, or less
-        where that hides features of smaller scale.
+        Share of the identity in C, 0 to 1; 'auto' is at most that of Ledoit and Wolf.
 
     Attributes
     ----------

@@ -35,9 +35,10 @@ class RFM(Learner):
     .. math:: M = \frac1n \sum_i \sum_c \nabla f_c(x_i) \nabla f_c(x_i)^\top, \qquad
               k_M(x, z) = e^{-\gamma \|M^{1/2} (x - z)\|}
 
-    The next regression measures distances by M, and so on. Each has the width and the ridge that
-    predict points left out best. The number of rounds, perhaps none, is the one with the smallest
-    error on thirds of the points that the rounds had not seen.
+    The next regression measures distances by M, and so on. Widths and ridges predict points left
+    out best, and so does the number of rounds, perhaps none. O(m³ + m² d p) time a round for m rows
+    and p outputs. A floating-point y with fractions, with fewer than four rows per value or with
+    several columns is a target of numbers; all else are classes.
 
     Parameters
     ----------
@@ -59,25 +60,17 @@ class RFM(Learner):
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
-        The learned map L, the root of M. The last regression has the kernel exp(-‖Lx - Lz‖), or
-        that of the square.
+        The learned map L: the last regression has the kernel exp(-‖Lx - Lz‖), or of the square.
     ridge_ : float
         Ridge of the last regression.
     loss_ : float
-        Its squared error on points that no round had seen, as a share of the variance; NaN for
-        fewer than 12 points.
+        Its squared error on points left out, as a share of the variance; NaN for under 12 points.
     loss_curve_ : list of float
         The same after each number of rounds, from none on.
     n_iter_ : int
         Rounds that were kept.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(m³ + m² d p) time a round for m rows and p outputs, on one thread. Standardize the features
-    first. A floating-point y with fractions, or with fewer than four rows per value, or with
-    several columns, is a target of numbers; all else are classes.
 
     References
     ----------

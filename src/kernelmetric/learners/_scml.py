@@ -41,9 +41,7 @@ class SCML(ComparisonLearner):
     .. math:: \min_{w \ge 0}\; \frac{1}{N} \sum \bigl[1 + \delta^\top M \delta
               - \epsilon^\top M \epsilon\bigr]_+ + \beta \sum_k w_k
 
-    with δ and ε the differences of near and far pairs, whose mean square along every b is one. The
-    problem is convex, and the answer is certified by the duality gap.
-
+    with δ and ε the differences of near and far pairs, whose mean square along every b is one.
     O(N k) time an iteration and memory, for N comparisons and k directions.
 
     Parameters
@@ -61,7 +59,7 @@ class SCML(ComparisonLearner):
     max_iter : int, default=2000
         The most iterations of L-BFGS.
     warm_start : bool, default=False
-        Whether a fit begins near the metric of the last one. The optimum is the same.
+        Whether a fit begins near the metric of the last one.
     random_state : int, RandomState or None, default=0
         For directions, and for random triplets.
     verbose : bool, default=False

@@ -25,9 +25,9 @@ class SDML(LogDetLearner, PairLearner):
               \frac{1}{N_S} \sum_S \delta^\top M \delta - \frac{1}{N_D} \sum_D \delta^\top M \delta
               \Bigr) + \lambda \sum_{i \ne j} |M_{ij}|
 
-    with :math:`D(A, B) = \operatorname{tr} A B^{-1} - \log\det A B^{-1} - r` [1]_. κ is the weight
-    of the pairs from which on nothing would bound the metric, so that every η below one has a
-    minimum. It is the graphical lasso; the answer is certified by the duality gap.
+    with :math:`D(A, B) = \operatorname{tr} A B^{-1} - \log\det A B^{-1} - r` [1]_ and κ the weight
+    of the pairs from which on nothing would bound the metric. O(d³) time an iteration. A rotation
+    of the points gives another metric, and so does the linear kernel.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class SDML(LogDetLearner, PairLearner):
     max_iter : int, default=1000
         The most iterations.
     warm_start : bool, default=False
-        Whether a fit begins at the metric of the last one. The optimum is the same.
+        Whether a fit begins at the metric of the last one.
     random_state : int, RandomState or None, default=0
         For random pairs.
     verbose : bool, default=False
@@ -70,11 +70,6 @@ class SDML(LogDetLearner, PairLearner):
         Whether ``tol`` was reached; a ConvergenceWarning says so too.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    A rotation of the points gives another metric, and so does the linear kernel. O(d³) time an
-    iteration.
 
     References
     ----------

@@ -40,11 +40,10 @@ class SpaceLearner(PairLearner):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points; or pairs, triplets or quadruplets of points, of shape
-            (n_tuples, 2, n_features), with 3 or with 4.
+            Points; or pairs, triplets or quadruplets of them, (n_tuples, 2, 3 or 4, n_features).
         y : array-like of shape (n_samples,), default=None
-            Class labels, from which pairs are made: inside a class similar, others dissimilar. Of
-            pairs of points, 1 for every similar and -1 for every dissimilar one.
+            Class labels, from which pairs are made. Of pairs of points, 1 for similar and -1 for
+            dissimilar ones.
         similar, dissimilar : array-like of shape (n_pairs, 2), default=None
             Row numbers of pairs, instead of labels.
         pairs : Pairs, default=None

@@ -231,8 +231,8 @@ class PairLearner(TupleLearner):
         X : array-like of shape (n_samples, n_features)
             Points; or pairs of points, of shape (n_pairs, 2, n_features), as metric-learn has them.
         y : array-like of shape (n_samples,), default=None
-            Class labels, from which pairs are made: inside a class similar, others dissimilar. Of
-            pairs of points, 1 for every similar and -1 for every dissimilar one.
+            Class labels, from which pairs are made. Of pairs of points, 1 for similar and -1 for
+            dissimilar ones.
         similar, dissimilar : array-like of shape (n_pairs, 2), default=None
             Row numbers of pairs, instead of labels.
         pairs : Pairs, default=None
@@ -304,18 +304,15 @@ class ComparisonLearner(TupleLearner):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points; or triplets or quadruplets of points, of shape (n_tuples, 3, n_features) or
-            (n_tuples, 4, n_features), as metric-learn has them.
+            Points; or triplets or quadruplets of them, (n_tuples, 3 or 4, n_features).
         y : array-like of shape (n_samples,), default=None
-            Class labels, from which comparisons are made: points of one class are nearer than
-            points of two.
+            Class labels: points of one class are nearer than points of two.
         triplets : Triplets or array-like of shape (n_triplets, 3), default=None
             Row numbers (a, b, c), instead of labels: a is nearer to b than to c.
         quadruplets : Quadruplets or array-like of shape (n_quadruplets, 4), default=None
             Row numbers (a, b, c, d), instead of labels: a is nearer to b than c is to d.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts, zero to leave it out. A comparison counts the product of its
-            points.
+            What each row counts, zero to leave it out; a comparison counts the product.
 
         Returns
         -------
