@@ -68,8 +68,11 @@ class IterativeLearner(CallbackSupportMixin, Learner):
         """The record of iterations while they run; ``attributes`` makes fitted ones of a state."""
         report = Iterations(self, self.max_iter, attributes, X, y)
         report.start(start)
-        with report.kept():
+        try:
             yield report
+        except KeyboardInterrupt:
+            report.keep()
+            raise
         self.loss_curve_ = report.loss_curve
         report.finish()
 

@@ -16,7 +16,7 @@ from kernelmetric.spaces import Gram
 
 
 class SignedEmbedding(LocalLearner):
-    """Orthonormal directions along which a graph of signed weights has the least variation."""
+    """Orthonormal directions along which ``_graph``, of signed weights, has the least variation."""
 
     _advice = "more neighbours"
     _shift = 0.0  # what all eigenvalues are raised by
@@ -52,10 +52,6 @@ class SignedEmbedding(LocalLearner):
                 f"{self._advice}, or set n_components."
             )
         return max(negative, 1)
-
-    def _graph(self, where: Any, codes: np.ndarray, weights: Weights | None) -> Any:
-        """Symmetric weights: positive between points to squeeze, negative to pull apart."""
-        raise NotImplementedError
 
 
 def _seen_first(S: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

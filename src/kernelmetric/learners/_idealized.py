@@ -16,7 +16,12 @@ from kernelmetric.learners._checks import COUNT, LARGEST, Numbers
 from kernelmetric.learners._factors import factor, signed_factor
 from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
 from kernelmetric.learners._space_learner import SpaceLearner
-from kernelmetric.learners._tuple_learner import SAMPLED_BYTES, PairCounts, Spanned
+from kernelmetric.learners._tuple_learner import (
+    SAMPLED_BYTES,
+    PairCounts,
+    Spanned,
+    refuse_coinciding,
+)
 from kernelmetric.solvers import ComparisonDual, PairDual, PairSolution, pair_bytes, solve_pairs
 
 _AT_BOUND = 1e-6  # of the upper bound: what is nearer to a bound is at it
@@ -170,11 +175,7 @@ class IdealizedKernel(SpaceLearner):
             self.scale_ = float(np.mean(squares)) / 2
         else:
             self.scale_ = float(np.average(squares, weights=counts.of(known)))
-        if not self.scale_ > 1e-14 * max(float(np.mean(Z * Z)), 1e-300):
-            raise ValueError(
-                "Got pairs of points that coincide, but expected at least one pair of different "
-                "points: no distance can be learned from them."
-            )
+        refuse_coinciding(self.scale_, Z, "pairs")
         unit = Z / np.sqrt(self.scale_)
         if isinstance(self.C, str):
             # Without the constraint a solution is cheaper, and C is of the same order.

@@ -10,7 +10,7 @@ from scipy import linalg
 from kernelmetric.compute import calm_if_small, sum_rows, worth_keeping
 from kernelmetric.learners._log_det import Certified, LogDetDivergence, descend
 from kernelmetric.learners._progress import Iterations
-from kernelmetric.learners._tuple_learner import differences
+from kernelmetric.learners._tuple_learner import differences, refuse_coinciding
 
 _MOST_ROWS = 16384  # comparisons of a block
 _NEAREST = 1e-100  # squared distance that is told from zero
@@ -30,11 +30,7 @@ class ComparedPairs(LogDetDivergence):
         self.Y, self.near, self.far, self.counts = Y, near, far, counts
         self._size = len(near), 6 * 8 * Y.shape[1]
         total = sum_rows(self._plain, *self._size, most=_MOST_ROWS)
-        if not total > 1e-14 * max(float(np.mean(Y * Y)), 1e-300):
-            raise ValueError(
-                "Got tuples of points that coincide, but expected at least one pair of different "
-                "points: no distance can be learned from them."
-            )
+        refuse_coinciding(total, Y, "tuples")
         self.weight = gamma / len(near) / (total / (2 * len(near)))
         self.floor = 1e-20 * total / len(near)  # under roots of far pairs of points that coincide
 

@@ -12,7 +12,13 @@ from kernelmetric.compute import sum_rows
 from kernelmetric.learners._checks import PRICE
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._progress import Iterations
-from kernelmetric.learners._tuple_learner import PairCounts, PairLearner, Spanned, differences
+from kernelmetric.learners._tuple_learner import (
+    PairCounts,
+    PairLearner,
+    Spanned,
+    differences,
+    scatter,
+)
 from kernelmetric.solvers import minimize_lbfgs
 
 _POLISH = 50  # steps by gradients alone, where values have no more digits
@@ -129,12 +135,7 @@ class MMC(PairLearner):
         """The symmetric map after which similar pairs vary by one in total, alike everywhere."""
         rows = self.pairs_.similar
         shares = counts.of(self.pairs_)[: len(rows)] / counts.totals(self.pairs_)[0]
-
-        def scatter(block: slice) -> np.ndarray:
-            delta = differences(Z, rows[block])
-            return delta.T @ (shares[block, None] * delta)
-
-        S = sum_rows(scatter, len(rows), 3 * 8 * Z.shape[1])
+        S = scatter(Z, rows, shares)
         floor = self.reg * max(float(np.trace(S)) / len(S), 1e-12 * float(np.mean(Z * Z)))
         if self.diagonal:
             return np.diag(np.maximum(np.diag(S) + floor, 1e-300) ** -0.5)

@@ -65,20 +65,13 @@ class Iterations:
             self.stopped = True
         return self.stopped
 
-    @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Leave the attributes of the last iteration on the estimator when Ctrl-C ends the fit."""
-        try:
-            yield
-        except KeyboardInterrupt:
-            if self.state is not None:
-                vars(self.estimator).update(
-                    self.attributes(self.state),
-                    loss_curve_=self.loss_curve,
-                    n_iter_=len(self.loss_curve),
-                    converged_=False,
-                )
-            raise
+    def keep(self) -> None:
+        """Leave the attributes of the last iteration on the estimator that Ctrl-C has ended."""
+        if self.state is not None:
+            done = {"n_iter_": len(self.loss_curve), "converged_": False}
+            vars(self.estimator).update(
+                self.attributes(self.state), loss_curve_=self.loss_curve, **done
+            )
 
     def finish(self) -> None:
         """Close what is open."""

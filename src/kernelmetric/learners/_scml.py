@@ -21,6 +21,7 @@ from kernelmetric.learners._tuple_learner import (
     Spanned,
     differences,
     random_triplets,
+    refuse_coinciding,
 )
 from kernelmetric.solvers import nonnegative_qp, right_singular
 
@@ -230,11 +231,7 @@ def compared_squares(
     D *= D
     far *= far
     sizes = 0.5 * (counts @ D + counts @ far) / len(counts)
-    if not np.max(sizes) > 1e-14 * max(float(np.mean(Z * Z)), 1e-300):
-        raise ValueError(
-            "Got tuples of points that coincide, but expected at least one pair of different "
-            "points: no distance can be learned from them."
-        )
+    refuse_coinciding(float(np.max(sizes)), Z, "tuples")
     sizes = np.where(sizes > 1e-28 * np.max(sizes), sizes, np.max(sizes))
     D -= far
     D /= sizes

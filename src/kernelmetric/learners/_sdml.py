@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import sum_rows
 from kernelmetric.learners._checks import Numbers
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._log_det import LogDetLearner
-from kernelmetric.learners._tuple_learner import PairCounts, PairLearner, Spanned, differences
+from kernelmetric.learners._tuple_learner import PairCounts, PairLearner, Spanned, scatter
 from kernelmetric.solvers import sparse_precision
 
 
@@ -150,12 +149,7 @@ class SDML(LogDetLearner, PairLearner):
         split, each = len(pairs.similar), counts.of(pairs)
         total = np.repeat(counts.totals(pairs), [split, len(each) - split])
         shares = np.where(pairs.is_similar, each, -each) / total
-
-        def product(block: slice) -> np.ndarray:
-            delta = differences(Z, pairs.rows[block])
-            return delta.T @ (shares[block, None] * delta)
-
-        K = sum_rows(product, len(shares), 3 * 8 * d, most=16384)
+        K = scatter(Z, pairs.rows, shares)
         inside = K if root is None else root.T @ K @ root
         values = linalg.eigvalsh(inside)
         edge = max(-float(values[0]), 1e-3 * float(np.max(np.abs(values))), 1e-300)

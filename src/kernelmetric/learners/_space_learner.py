@@ -166,7 +166,7 @@ class SpaceLearner(PairLearner):
         Z = self._coordinates(X)
         return Z if self.space_ is None else Z + like(to_numpy(self.space_.offset_), Z)
 
-    def _learned_labels(self, X: Any, codes: np.ndarray, weights: Weights | None) -> None:
+    def _align(self, X: Any, codes: np.ndarray, weights: Weights | None) -> None:
         counts = None if weights is None else weights.counts
         E = to_numpy(self._about_origin(X)).astype(np.float64)
         E, M = _unit(E), to_numpy(self.get_mahalanobis_matrix()).astype(np.float64)

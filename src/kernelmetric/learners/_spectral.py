@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import Weights, check_labels
+from kernelmetric.compute import check_labels
 from kernelmetric.learners._base import BLOCK_BYTES, Learner, as_gram
 from kernelmetric.learners._checks import COUNT, Numbers, check_elsewhere
 from kernelmetric.solvers import column_signs
-from kernelmetric.spaces import Coordinates, Gram
+from kernelmetric.spaces import Coordinates
 
 _FLOOR = 1e-10  # of the mean variance: what keeps a singular scatter solvable without shrinkage
 _HARM = 0.25  # what a share may take from the log-likelihood of a point left out, a dimension
@@ -79,11 +79,6 @@ class LocalLearner(SpectralLearner):
         where = None if neighbors is None else check_elsewhere(neighbors, X)
         self._learn(X, codes, as_gram(gram), where, sample_weight)
         return self
-
-    def _learn(
-        self, X: Any, codes: Any, gram: Gram | None, where: Any, weights: Weights | None
-    ) -> None:
-        raise NotImplementedError
 
 
 def signed(L: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import Weights, check_labels, like, to_numpy, widened
+from kernelmetric.compute import Weights, check_labels, like, sum_rows, to_numpy, widened
 from kernelmetric.graphs import (
     IndexTuples,
     Pairs,
@@ -206,7 +206,7 @@ class TupleLearner(TakesTuples, IterativeLearner):
 
 
 class PairLearner(TupleLearner):
-    """A learner that takes labels, or pairs that are known to be alike or to differ."""
+    """A learner from labels or pairs; a class that derives has ``_learn(points, counts)``."""
 
     learns_from = "pairs"
     _allowed: ClassVar = {"max_pairs": COUNT}
@@ -268,22 +268,16 @@ class PairLearner(TupleLearner):
             )
         rows = np.ones(n) if weights is None else weights.counts
         self._learn(points, PairCounts(weights, rows))
-        if codes is not None:
-            self._learned_labels(points.X, codes, weights)
+        if codes is not None and hasattr(self, "_align"):
+            self._align(points.X, codes, weights)
         return self
-
-    def _learn(self, points: Spanned, counts: PairCounts) -> None:
-        raise NotImplementedError
-
-    def _learned_labels(self, X: Any, codes: np.ndarray, weights: Weights | None) -> None:
-        """What else there is to say where there are labels."""
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
         return all_or_random_pairs(Z, codes, self.max_pairs, self.random_state)
 
 
 class ComparisonLearner(TupleLearner):
-    """A learner that takes labels, or pairs of which one shall be nearer than the other."""
+    """A learner from labels or comparisons; it has ``_learn`` and ``_tuples_from_labels``."""
 
     learns_from = "comparisons"
     _allowed: ClassVar = {"max_tuples": COUNT}
@@ -335,12 +329,6 @@ class ComparisonLearner(TupleLearner):
         self._learn(points, tuple_counts(tuples, sample_weight))
         return self
 
-    def _learn(self, points: Spanned, counts: np.ndarray) -> None:
-        raise NotImplementedError
-
-    def _tuples_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> IndexTuples:
-        raise NotImplementedError
-
 
 def tuple_counts(tuples: IndexTuples, weights: Weights | None) -> np.ndarray:
     """Weights of comparisons: the products of those of their points, with a mean of one."""
@@ -356,6 +344,25 @@ def tuple_counts(tuples: IndexTuples, weights: Weights | None) -> np.ndarray:
             "numbers, but expected weights that differ less."
         )
     return each / np.mean(each)
+
+
+def refuse_coinciding(square: float, Z: np.ndarray, what: str) -> None:
+    """Refuse tuples whose mean squared distance is rounding beside the points."""
+    if not square > 1e-14 * max(float(np.mean(Z * Z)), 1e-300):
+        raise ValueError(
+            f"Got {what} of points that coincide, but expected at least one pair of different "
+            "points: no distance can be learned from them."
+        )
+
+
+def scatter(Z: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """``Σ w δδᵀ`` of the differences of pairs."""
+
+    def product(block: slice) -> np.ndarray:
+        delta = differences(Z, rows[block])
+        return delta.T @ (weights[block, None] * delta)
+
+    return sum_rows(product, len(rows), 3 * 8 * Z.shape[1], most=16384)
 
 
 def all_or_random_pairs(Z: np.ndarray, codes: np.ndarray, most: int, random_state: Any) -> Pairs:
