@@ -184,11 +184,6 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     return whole
 
 
-def centered(X: Any) -> Any:
-    """Points moved to their mean: distances stay, cancellation in their products goes."""
-    return X - namespace(X).mean(X, axis=0, keepdims=True)
-
-
 def as_gram(gram: Any) -> Gram | None:
     """A Gram object from what a caller passed: None, an array, or a Gram."""
     return gram if gram is None or isinstance(gram, Gram) else Gram(np.asarray(gram))

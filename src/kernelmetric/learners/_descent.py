@@ -96,6 +96,7 @@ class GradientLearner(IterativeLearner):
     """
 
     _allowed: ClassVar = {"reg": PRICE}
+    _optimises_matrix = False  # M as a whole, whatever its truncation
 
     @with_callbacks
     def fit(
@@ -141,15 +142,6 @@ class GradientLearner(IterativeLearner):
         """The problem, and how it is solved."""
         raise NotImplementedError(f"{type(self).__name__} must define _descent(training).")
 
-    def _lbfgs(
-        self, objective: Callable[..., Any], start: np.ndarray, report: Callable[..., bool]
-    ) -> Found:
-        """One run of L-BFGS, as long and as exact as the parameters say."""
-        found = minimize_lbfgs(
-            objective, start, max_iter=self.max_iter, tol=self.tol, report=report
-        )
-        return found.x, found.value, found.converged
-
     def _start(
         self, training: Training, n_components: int, scale: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
@@ -189,8 +181,9 @@ class GradientLearner(IterativeLearner):
 
     def _given_start(self, init: Any, X: Any, n_components: int) -> np.ndarray:
         L = as_matrix(init, "init")
-        wanted = (n_components, X.shape[1])
-        if L.ndim != 2 or L.shape[1] != wanted[1] or (self.n_components and L.shape != wanted):
+        wanted = (self.n_components or n_components, X.shape[1])
+        good = L.ndim == 2 and L.shape[1] == wanted[1]
+        if not good or (self.n_components and len(L) not in (n_components, self.n_components)):
             raise ValueError(
                 f"Got init of shape {L.shape}, but expected (n_components, n_features) = {wanted}."
             )
@@ -202,7 +195,8 @@ class GradientLearner(IterativeLearner):
     def _last_map(self, X: Any, n_components: int) -> np.ndarray:
         """The map of the last fit, for a warm start; refused where it is of another shape."""
         L = to_numpy(self.components_).astype(np.float64)
-        if L.shape[1] != X.shape[1] or not self._suits(len(L), n_components):
+        suits = len(L) == n_components or (self._optimises_matrix and len(L) < n_components)
+        if L.shape[1] != X.shape[1] or not suits:
             raise ValueError(
                 f"Got warm_start=True with a last map of shape {L.shape}, but expected "
                 f"(n_components, n_features) = {(n_components, X.shape[1])}: set warm_start=False "
@@ -211,9 +205,26 @@ class GradientLearner(IterativeLearner):
         check_reach(L, X, "a last map (warm_start=True)")
         return L
 
-    def _suits(self, rows: int, n_components: int) -> bool:
-        """Whether a descent can go on from a map of so many rows."""
-        return rows == n_components
+
+def descend_in(
+    unit: float,
+    objective: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    start: np.ndarray,
+    report: Callable[[np.ndarray, float], Any],
+    max_iter: int,
+    tol: float,
+) -> Found:
+    """L-BFGS on an objective in units of what is small: to it all values below one are alike."""
+
+    def in_units(L: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = objective(L)
+        return value / unit, gradient / unit
+
+    def reported(L: np.ndarray, value: float) -> Any:
+        return report(L, unit * value)
+
+    found = minimize_lbfgs(in_units, start, max_iter=max_iter, tol=tol, report=reported)
+    return found.x, unit * found.value, found.converged
 
 
 def _principal_directions(Z: Any, n_components: int, weights: Weights | None = None) -> np.ndarray:

@@ -22,7 +22,7 @@ from kernelmetric.compute import (
 from kernelmetric.compute.reductions import Triplets
 from kernelmetric.graphs import IndexTuples, neighbor_parts, target_neighbors
 from kernelmetric.learners._base import BLOCK_BYTES
-from kernelmetric.learners._checks import COUNT, PRICE, as_matrix, check_elsewhere
+from kernelmetric.learners._checks import COUNT, PRICE, check_elsewhere
 from kernelmetric.learners._descent import (
     Descent,
     Found,
@@ -65,7 +65,6 @@ class LargeMargin(TakesTuples, GradientLearner):
     solver = "lbfgs"
     _allowed: ClassVar = {"n_neighbors": COUNT, "c": PRICE}
     _takes_comparisons = True
-    _optimises_matrix = False  # M as a whole, whatever its truncation
 
     @with_callbacks
     def fit(
@@ -177,16 +176,6 @@ class LargeMargin(TakesTuples, GradientLearner):
 
     def _start_rank(self, n_features: int) -> int:
         return n_features if self._optimises_matrix else self.n_components or n_features
-
-    def _given_start(self, init: Any, X: Any, n_components: int) -> np.ndarray:
-        if self._optimises_matrix:  # without a rank that was asked for, any, and the rest is filled
-            rows = len(np.atleast_1d(as_matrix(init, "init")))
-            wanted = self.n_components
-            n_components = rows if wanted is None or rows == n_components else wanted
-        return super()._given_start(init, X, n_components)
-
-    def _suits(self, rows: int, n_components: int) -> bool:
-        return rows <= n_components if self._optimises_matrix else rows == n_components
 
     def _sorted_targets(
         self, training: Training, neighbors: Any, order: np.ndarray

@@ -10,7 +10,7 @@ from scipy import linalg
 
 from kernelmetric.compute import Weights, like, namespace, product, to_numpy
 from kernelmetric.compute.reductions import softmax_reduction
-from kernelmetric.learners._descent import Descent, Found, GradientLearner, Training
+from kernelmetric.learners._descent import Descent, Found, GradientLearner, Training, descend_in
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._nca import softmax_start
 from kernelmetric.learners._progress import Iterations
@@ -97,17 +97,12 @@ class MCML(GradientLearner):
                 "Got no class with two members, but expected at least one: MCML collapses classes."
             )
         start = softmax_start(np.eye(coordinates.Z.shape[1]), coordinates.Z, weights)
-
         unit = 1.0 if weights is None else weights.unit  # tolerances are of an average row
 
-        def per_weight(L: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = problem.objective(L)
-            return value / unit, gradient / unit
-
         def minimise(report: Iterations) -> Found:
-            L, value, good = self._lbfgs(per_weight, start, lambda L, f: report(L, unit * f))
-            self.gap_ = problem.gap(L)
-            return L, unit * value, good
+            found = descend_in(unit, problem.objective, start, report, self.max_iter, self.tol)
+            self.gap_ = problem.gap(found[0])
+            return found
 
         return Descent(start, minimise, lambda L: coordinates.leave(truncated(L, rank)))
 

@@ -18,8 +18,15 @@ from kernelmetric.compute import (
     to_numpy,
 )
 from kernelmetric.compute.reductions import softmax_reduction
-from kernelmetric.learners._base import centered, frobenius
-from kernelmetric.learners._descent import Descent, Found, GradientLearner, Training
+from kernelmetric.learners._base import frobenius
+from kernelmetric.learners._descent import (
+    Descent,
+    Found,
+    GradientLearner,
+    Training,
+    about_mean,
+    descend_in,
+)
 from kernelmetric.learners._nca import REG, shrinking, softmax_start
 from kernelmetric.learners._progress import Iterations
 
@@ -122,7 +129,7 @@ class MLKR(GradientLearner):
         rank = self._check_n_components(X.shape[1])
         no_classes = training.without_classes()
         start = self._start(no_classes, rank, lambda L: softmax_start(L, X, weights))
-        points, total = centered(X), X.shape[0] if weights is None else weights.total
+        points, total = about_mean(X, None), X.shape[0] if weights is None else weights.total
         reg = 0.0 if isinstance(self.reg, str) else float(self.reg)
         reg, unit = reg + total * shrinking(self.reg, X, weights), _SMALL_ERROR * total
         if weights is not None:
@@ -131,13 +138,10 @@ class MLKR(GradientLearner):
         def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = mlkr_loss(like(L, points), points, Y, weights)
             penalty, penalty_gradient = frobenius(L, gram)
-            gradient = to_numpy(gradient) + reg * penalty_gradient
-            return (value + reg * penalty) / unit, gradient / unit
+            return value + reg * penalty, to_numpy(gradient) + reg * penalty_gradient
 
         def minimise(report: Iterations) -> Found:
-            # To L-BFGS values below one are as small as one: errors beside which nothing is gained.
-            L, value, good = self._lbfgs(objective, start, lambda L, f: report(L, unit * f))
-            return L, unit * value, good
+            return descend_in(unit, objective, start, report, self.max_iter, self.tol)
 
         return Descent(start, minimise)
 

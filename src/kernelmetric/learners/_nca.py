@@ -22,7 +22,6 @@ from kernelmetric.compute import (
     widened,
 )
 from kernelmetric.compute.reductions import softmax_bytes
-from kernelmetric.learners._base import centered
 from kernelmetric.learners._checks import LARGEST, Numbers
 from kernelmetric.learners._descent import (
     Descent,
@@ -30,6 +29,7 @@ from kernelmetric.learners._descent import (
     GradientLearner,
     Training,
     about_mean,
+    descend_in,
     in_single,
 )
 from kernelmetric.learners._nca_solvers import (
@@ -41,7 +41,6 @@ from kernelmetric.learners._nca_solvers import (
     held_back,
 )
 from kernelmetric.learners._progress import Iterations
-from kernelmetric.solvers import minimize_lbfgs
 
 # Squared length, on average, of the points under the first map. At least 4: kernel coordinates are
 # at most 1 long, where the softmax is nearly uniform and the gradient too weak to leave the start.
@@ -212,7 +211,7 @@ class NCA(GradientLearner):
         start = self._start(training, rank, lambda L: softmax_start(L, X, weights))
 
         def problem_of(X: Any, codes: np.ndarray, weights: Weights | None = None) -> NCAProblem:
-            problem = NCAProblem(centered(X), codes, reg, gram, weights, pull)
+            problem = NCAProblem(about_mean(X, None), codes, reg, gram, weights, pull)
             return problem.subset(np.argsort(codes, kind="stable"))  # as the block kernel wants it
 
         problem = problem_of(X, codes, weights)
@@ -239,7 +238,8 @@ class NCA(GradientLearner):
             rows = np.linspace(0, len(problem.codes) - 1, most).astype(int)
             some = problem.subset(rows)
             some = some.in_single() if in_single(some.points, tol) else some
-            L = minimize_lbfgs(some.per_weight, L, max_iter=self.max_iter, tol=tol).x
+            quiet = some.unit, some.objective, L, lambda *_: False
+            L = descend_in(*quiet, self.max_iter, tol)[0]
             if held_out is not None:
                 held_out(L)
                 L = held_out.best

@@ -21,7 +21,7 @@ from kernelmetric.compute import (
 )
 from kernelmetric.compute.reductions import Listed, mine_softmax, nca_loss, nca_loss_on
 from kernelmetric.learners._base import frobenius
-from kernelmetric.learners._descent import Found, in_float32, in_single
+from kernelmetric.learners._descent import Found, descend_in, in_float32, in_single
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.solvers import finite_or_none, minimize_lbfgs, refuse_start
 from kernelmetric.spaces import Gram
@@ -74,11 +74,6 @@ class NCAProblem:
         found = nca_loss(like(L, self.points), self.points, self.codes_on_device, self.weights)
         return self._with_penalty(L, *found)
 
-    def per_weight(self, L: np.ndarray) -> tuple[float, np.ndarray]:
-        """The same, divided by what a row counts on average."""
-        value, gradient = self.objective(L)
-        return value / self.unit, gradient / self.unit
-
     def objective_on(self, listed: Listed) -> Objective:
         """Value and gradient over listed pairs, as a function of the map."""
 
@@ -127,15 +122,9 @@ def descend_exactly(
         left = max_iter - len(report.loss_curve)
         if left == 0 or report.stopped:
             break
-        minimum = minimize_lbfgs(
-            stage.per_weight,
-            L,
-            max_iter=left,
-            tol=stage_tol,
-            report=lambda L, value: report(L, problem.unit * value),
-        )
-        L = minimum.x
-    return L, problem.unit * minimum.value, minimum.converged
+        found = descend_in(problem.unit, stage.objective, L, report, left, stage_tol)
+        L = found[0]
+    return found
 
 
 def descend_truncated(
