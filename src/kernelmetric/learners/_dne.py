@@ -19,7 +19,6 @@ class SignedEmbedding(LocalLearner):
     """Orthonormal directions along which ``_graph``, of signed weights, has the least variation."""
 
     _advice = "more neighbours"
-    _shift = 0.0  # what all eigenvalues are raised by
 
     def _learn(
         self, X: Any, codes: np.ndarray, gram: Gram | None, where: Any, weights: Weights | None
@@ -35,7 +34,7 @@ class SignedEmbedding(LocalLearner):
             values, V = _seen_first(S, Z)
         else:
             values, V = gram.eigh(S)
-        self.eigenvalues_ = values + self._shift
+        self.eigenvalues_ = values + getattr(self, "reg", 0.0)
         kept = min(rank, len(values)) if self.n_components is not None else self._automatic_rank()
         self._store(V[:, :kept].T, X)
         self.loss_ = float(np.sum(self.eigenvalues_[:kept]))
@@ -126,10 +125,6 @@ class DNE(SignedEmbedding):
 
     _advice = "more neighbours, a smaller reg"
     _allowed: ClassVar = {"reg": PRICE}
-
-    @property
-    def _shift(self) -> float:  # type: ignore[override]
-        return self.reg
 
     def _graph(self, where: Any, codes: np.ndarray, weights: Weights | None) -> Any:
         return discriminant_graph(where, codes, self.n_neighbors, weights)

@@ -86,9 +86,14 @@ def feature_rounds(
         grid = Grid(E, Y, family, roots=roots)
         if step:
             place = grid.look([place]).climb(step).best
-        fit = _solved(L, E, Y, grid, place, roots)
-        yield fit
-        M = L.T @ average_gradient_outer_product(E, fit.alpha, fit.slopes, roots) @ L
+        gamma, ridge = float(grid.gammas[place[0]]), float(RIDGES[place[1]])
+        D = family.distances(E, None)
+        K = np.exp(-np.minimum(gamma * D, FARTHEST))
+        alpha = ridge_solution(K, Y, ridge, roots)
+        if kernel == "laplace":  # the derivative of the distance is (x - z) / |x - z|
+            K = np.divide(K, D, out=np.zeros_like(K), where=D > 0)
+        yield Regression(L, E, alpha, K, family, gamma, ridge)
+        M = L.T @ average_gradient_outer_product(E, alpha, K, roots) @ L
         M = np.diag(np.diag(M)) if diagonal else M
         if not (np.isfinite(M).all() and np.trace(M) > 0):
             return
@@ -127,21 +132,3 @@ def square_root(M: np.ndarray, rank: int | None = None) -> np.ndarray:
     if rank is None or rank >= len(M):
         return (U * values) @ U.T
     return (U * values).T[: -rank - 1 : -1]
-
-
-def _solved(
-    L: np.ndarray,
-    E: np.ndarray,
-    Y: np.ndarray,
-    grid: Grid,
-    place: tuple[int, int],
-    roots: np.ndarray | None,
-) -> Regression:
-    i, j = place
-    gamma, ridge = float(grid.gammas[i]), float(RIDGES[j])
-    D = grid.family.distances(E, None)
-    K = np.exp(-np.minimum(gamma * D, FARTHEST))
-    alpha = ridge_solution(K, Y, ridge, roots)
-    if grid.family is KERNELS["laplace"]:  # the derivative of the distance is (x - z) / |x - z|
-        K = np.divide(K, D, out=np.zeros_like(K), where=D > 0)
-    return Regression(L, E, alpha, K, grid.family, gamma, ridge)

@@ -21,7 +21,13 @@ from kernelmetric.compute import (
 )
 from kernelmetric.compute.reductions import class_neighbors
 from kernelmetric.learners._base import BLOCK_BYTES
-from kernelmetric.learners._spectral import LocalLearner, about_centres, shrinkage_of, shrunk
+from kernelmetric.learners._spectral import (
+    LocalLearner,
+    about_centres,
+    shrinkage_of,
+    shrunk,
+    signed,
+)
 from kernelmetric.spaces import Gram, orthonormal
 
 
@@ -106,7 +112,7 @@ class LFDA(LocalLearner):
         positive = int(np.sum(self.eigenvalues_ > 1e-12 * self.eigenvalues_[0]))
         kept = min(rank, max(positive, 1))
         lengths = np.sqrt(np.maximum(self.eigenvalues_[:kept], 0.0))
-        self._keep(V[:, :kept] * lengths, coordinates, X)
+        self._store(signed(coordinates.leave((V[:, :kept] * lengths).T)), X)
         self.loss_ = -float(np.sum(self.eigenvalues_[:kept]))
 
 

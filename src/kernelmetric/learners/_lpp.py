@@ -10,7 +10,7 @@ from scipy import linalg
 
 from kernelmetric.compute import Weights, to_numpy
 from kernelmetric.graphs import heat_graph, laplacian
-from kernelmetric.learners._spectral import LocalLearner, shrinkage_of, shrunk
+from kernelmetric.learners._spectral import LocalLearner, shrinkage_of, shrunk, signed
 from kernelmetric.spaces import Gram, orthonormal
 
 
@@ -95,5 +95,5 @@ class LPP(LocalLearner):
         self.eigenvalues_ = values
         alike = max(int(np.sum(values < 1.0)), 1)
         kept = min(alike if self.n_components is None else rank, len(values))
-        self._keep(V[:, :kept], coordinates, X)
+        self._store(signed(coordinates.leave(V[:, :kept].T)), X)
         self.loss_ = float(np.sum(values[:kept]))

@@ -54,16 +54,6 @@ class ComparedPairs(LogDetDivergence):
 
         return sum_rows(sums, *self._size, most=_MOST_ROWS)
 
-    def worth_newton(self) -> bool:
-        """Whether all differences may be kept."""
-        N, d = len(self.near), self.Y.shape[1]
-        return worth_keeping(8.0 * KEPT * N * d, share=0.5)
-
-    def flops_of_step(self) -> float:
-        """About as many operations as a step takes."""
-        N, d = len(self.near), self.Y.shape[1]
-        return N * (16.0 * d**2 + equations_of_step(N, d) ** 2)
-
     def seen_by(self, L: np.ndarray) -> _Seen:
         """Everything as the best multiple of the metric LᵀL sees it."""
         F = self._differences(slice(None)) @ L.T
@@ -109,10 +99,12 @@ def newton(
     problem: ComparedPairs, L: np.ndarray, report: Iterations, max_iter: int, tol: float
 ) -> Certified:
     """Newton's steps until the certificate is good enough; L-BFGS where they are not found."""
-    if not problem.worth_newton():
+    N, d = len(problem.near), len(L)
+    if not worth_keeping(8.0 * KEPT * N * d, share=0.5):  # all differences
         return descend(problem, L, report, max_iter, tol)
+    flops = N * (16.0 * d**2 + equations_of_step(N, d) ** 2)  # of a step
     # Where numbers are out of range no step is found, and L-BFGS goes on.
-    with calm_if_small(problem.flops_of_step()), np.errstate(all="ignore"):
+    with calm_if_small(flops), np.errstate(all="ignore"):
         here = problem.seen_by(L)
         if here.gap > _FAR:
             here = here.drawn_in(problem)

@@ -244,23 +244,21 @@ class NCA(GradientLearner):
                 held_out(L)
                 L = held_out.best
         report.held_out = held_out
-        found = self._solve(problem, L, report, renewed)
+        how = problem, L, report, self.max_iter
+        tol = self._resolved().get("tol", self.tol)
+        if self.solver == "lbfgs":
+            found = descend_exactly(*how, tol)
+        elif self.solver == "truncated":
+            found = descend_truncated(*how, tol, eps=self.eps)
+        else:
+            drawn = {"random_state": self.random_state, "renewed": renewed}
+            found = descend_batches(*how, batch_size=self.batch_size, **drawn)
         self.validation_scores_ = None if held_out is None else held_out.scores
         if held_out is None:
             return found
         if self.solver == "minibatch":  # never all pairs: its points may be millions
             return held_out.best, *found[1:]
         return held_out.best, problem.objective(held_out.best)[0], found[2]
-
-    def _solve(self, problem: NCAProblem, L: np.ndarray, report: Iterations, renewed: Any) -> Found:
-        tol = self._resolved().get("tol", self.tol)
-        how = problem, L, report, self.max_iter
-        if self.solver == "lbfgs":
-            return descend_exactly(*how, tol)
-        if self.solver == "truncated":
-            return descend_truncated(*how, tol, eps=self.eps)
-        batches = {"batch_size": self.batch_size, "random_state": self.random_state}
-        return descend_batches(*how, renewed=renewed, **batches)
 
 
 def shrinking(reg: Any, X: Any, weights: Weights | None) -> float:

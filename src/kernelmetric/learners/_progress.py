@@ -35,13 +35,13 @@ class Iterations:
         self.stopped = False
         self.state: Any = None
         self.held_out: Any = None  # judges every state; its True asks to stop
-        self._data = {"X": X, "y": y}
+        self._told = {"estimator": estimator, "X": X, "y": y}
         self._root: Any = None
         self._open: Any = None
         if hasattr(estimator, "_init_callback_context"):
             # one more than max_iter: the last iteration opened is never run
             self._root = estimator._init_callback_context(max_subtasks=max(max_iter, 1) + 1)
-            self._root.call_on_fit_task_begin(estimator=estimator, **self._data)
+            self._root.call_on_fit_task_begin(**self._told)
         self._bar = _Bar(type(estimator).__name__, max_iter) if estimator.verbose else None
 
     def __call__(self, state: Any, loss: float) -> bool:
@@ -53,12 +53,9 @@ class Iterations:
         if self._bar is not None:
             self._bar.show(len(self.loss_curve), loss)
         if self._open is not None:
+            end = self._open.call_on_fit_task_end
             self.stopped = bool(
-                self._open.call_on_fit_task_end(
-                    estimator=self.estimator,
-                    reconstruction_attributes=lambda: self.attributes(state),
-                    **self._data,
-                )
+                end(**self._told, reconstruction_attributes=lambda: self.attributes(state))
             )
             self.start(state)
         if self.held_out is not None and self.held_out(state):
@@ -77,9 +74,7 @@ class Iterations:
         """Close what is open."""
         if self._open is not None:
             self._open.call_on_fit_task_end(estimator=self.estimator)
-            self._root.call_on_fit_task_end(
-                estimator=self.estimator, reconstruction_attributes={}, **self._data
-            )
+            self._root.call_on_fit_task_end(**self._told, reconstruction_attributes={})
         if self._bar is not None:
             self._bar.close()
 
@@ -88,9 +83,7 @@ class Iterations:
         if self._root is not None:
             self._open = self._root.subcontext(task_name="iteration")
             self._open.call_on_fit_task_begin(
-                estimator=self.estimator,
-                reconstruction_attributes=lambda: self.attributes(state),
-                **self._data,
+                **self._told, reconstruction_attributes=lambda: self.attributes(state)
             )
 
 

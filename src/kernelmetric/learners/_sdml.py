@@ -119,14 +119,16 @@ class SDML(LogDetLearner, PairLearner):
         S = self._weighed(Z / np.sqrt(size), root, counts)
         penalty = float(self.sparsity) * float(np.max(np.abs(S - np.diag(np.diag(S)))))
 
-        start = np.diag(1.0 / np.diag(S))
+        start, last = np.diag(1.0 / np.diag(S)), self._last_matrix(points)
+        if last is not None and linalg.eigvalsh(last)[0] <= 1e-12 * np.max(np.diag(last)):
+            last = None  # singular in the last digits
         with self._following(start, lambda M: factor(M / size), points) as report:
             found = sparse_precision(
                 S,
                 penalty,
                 tol=self.tol,
                 max_iter=self.max_iter,
-                start=self._last_definite(points, size),
+                start=None if last is None else last * size,
                 report=report,
             )
         self.n_iter_, self.converged_ = found.n_iter, found.converged
@@ -135,13 +137,6 @@ class SDML(LogDetLearner, PairLearner):
         self.sparse_matrix_ = found.matrix / size
         self._warn_of_gap()
         self._store(factor(self.sparse_matrix_), points.X)
-
-    def _last_definite(self, points: Spanned, size: float) -> np.ndarray | None:
-        """The matrix of the last fit, unless it is none or singular in the last digits."""
-        M = self._last_matrix(points)
-        if M is None or linalg.eigvalsh(M)[0] <= 1e-12 * np.max(np.diag(M)):
-            return None
-        return M * size
 
     def _weighed(self, Z: np.ndarray, root: np.ndarray | None, counts: PairCounts) -> np.ndarray:
         """The inverse of the prior, and scatters of the pairs with their weights."""

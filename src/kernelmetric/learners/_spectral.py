@@ -12,7 +12,6 @@ from kernelmetric.compute import check_labels
 from kernelmetric.learners._base import BLOCK_BYTES, Learner, as_gram
 from kernelmetric.learners._checks import COUNT, Numbers, check_elsewhere
 from kernelmetric.solvers import column_signs
-from kernelmetric.spaces import Coordinates
 
 _FLOOR = 1e-10  # of the mean variance: what keeps a singular scatter solvable without shrinkage
 _HARM = 0.25  # what a share may take from the log-likelihood of a point left out, a dimension
@@ -36,10 +35,6 @@ class SpectralLearner(Learner):
         k = min(getattr(self, "n_neighbors", 0), n_samples)
         blocks = self._blocks * min(BLOCK_BYTES, n_samples**2) if k else 0
         return 8 * (arrays + 20 * n_samples * k) + blocks  # and edges of a graph
-
-    def _keep(self, V: np.ndarray, coordinates: Coordinates, X: Any) -> None:
-        """Store the directions, given in columns, as a map on the coordinates of X."""
-        self._store(signed(coordinates.leave(V.T)), X)
 
 
 class LocalLearner(SpectralLearner):
