@@ -157,6 +157,34 @@ class Learner(Metric, BaseEstimator):
         self.components_ = like(np.ascontiguousarray(L), X)
 
 
+class FromLabels:
+    """The ``fit`` of learners that need no more than points and their labels or targets."""
+
+    _fit: Callable[..., Any]
+
+    def fit(self, X: Any, y: Any, *, gram: Any = None, sample_weight: Any = None) -> Any:
+        """Learn the map from labelled points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Class labels; numbers to predict, for learners that take them.
+        gram : array of shape (n_features, n_features), default=None
+            Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What each row counts in the objective, zero to leave it out.
+
+        Returns
+        -------
+        object
+            The fitted learner.
+        """
+        self._fit(X, y, gram, sample_weight)
+        return self
+
+
 def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     """A fit whose results are all of one call: of this one, or, where it fails, of the last."""
 

@@ -23,7 +23,7 @@ from kernelmetric.compute import (
     warn,
     widened,
 )
-from kernelmetric.learners._base import Learner, as_gram
+from kernelmetric.learners._base import FromLabels, Learner, as_gram
 from kernelmetric.learners._checks import COUNT, PRICE, Numbers, as_matrix, check_reach
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
 from kernelmetric.solvers import minimize_lbfgs, right_singular
@@ -98,29 +98,7 @@ class GradientLearner(IterativeLearner):
     _allowed: ClassVar = {"reg": PRICE}
     _optimises_matrix = False  # M as a whole, whatever its truncation
 
-    @with_callbacks
-    def fit(
-        self, X: Any, y: Any, *, gram: Any = None, sample_weight: Any = None
-    ) -> GradientLearner:
-        """Learn the map from labelled points.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Class labels; numbers to predict, for learners that take them.
-        gram : array of shape (n_features, n_features), default=None
-            Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
-        sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts in the objective, zero to leave it out.
-
-        Returns
-        -------
-        object
-            The fitted learner.
-        """
-        return self._fit(X, y, gram, sample_weight)
+    fit = with_callbacks(FromLabels.fit)
 
     def _fit(self, X: Any, y: Any, gram: Any, weights: Weights | None, **options: Any) -> Any:
         X, targets = self._check_training(X, y)

@@ -179,6 +179,7 @@ def _is_ascending(value: Any, high: float) -> bool:
     return 0.0 <= first <= second <= high and second < np.inf
 
 
+@dataclass
 class LogDetProblem(LogDetDivergence):
     """Divergence from the identity, and slacks that pairs need: convex in M = LᵀL.
 
@@ -186,16 +187,14 @@ class LogDetProblem(LogDetDivergence):
     for similar and -1 for dissimilar pairs. Its multiplier is ``α_p = s γ (1 - 1 / x_p) / ξ⁰``.
     """
 
-    def __init__(
-        self,
-        Y: np.ndarray,
-        rows: np.ndarray,
-        signs: np.ndarray,
-        bounds: np.ndarray,
-        gamma: np.ndarray,
-    ):
-        self.Y, self.rows, self.signs, self.bounds, self.gamma = Y, rows, signs, bounds, gamma
-        self._size = len(rows), 4 * 8 * Y.shape[1]  # of all pairs, and of one in memory
+    Y: np.ndarray
+    rows: np.ndarray
+    signs: np.ndarray
+    bounds: np.ndarray
+    gamma: np.ndarray
+
+    def __post_init__(self) -> None:
+        self._size = len(self.rows), 4 * 8 * self.Y.shape[1]  # of all pairs, and of one in memory
 
     def multipliers(self, L: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The α of every pair, and its bound ξ with the slack."""

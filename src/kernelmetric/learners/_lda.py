@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from kernelmetric.compute import Weights
+from kernelmetric.learners._base import FromLabels
 from kernelmetric.learners._scatter import Scatter, scatter_of
 from kernelmetric.learners._spectral import SpectralLearner, about_centres, signed
 from kernelmetric.solvers import right_singular
@@ -67,28 +69,12 @@ class LDA(SpectralLearner):
     shrinkage: Any = "auto"
     class_weight: Any = None
 
-    def fit(self, X: Any, y: Any, *, gram: Any = None, sample_weight: Any = None) -> LDA:
-        """Learn the map from labelled points.
+    fit = FromLabels.fit
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        gram : array of shape (n_features, n_features), default=None
-            Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
-        sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts in the objective, zero to leave it out.
-
-        Returns
-        -------
-        LDA
-            The fitted learner.
-        """
+    def _fit(self, X: Any, y: Any, gram: Any, weights: Weights | None) -> None:
         X, codes = self._check_training(X, y)
         rank = self._check_n_components(X.shape[1])
-        scatter = scatter_of(X, codes, self.shrinkage, gram, sample_weight)
+        scatter = scatter_of(X, codes, self.shrinkage, gram, weights)
         rounding = 1e-14 if scatter.Z is None else 1e-28  # sums of squares on machines lose digits
         if np.trace(scatter.within) <= rounding * np.trace(scatter.total):
             raise ValueError(
@@ -103,7 +89,6 @@ class LDA(SpectralLearner):
         V = V[:, : int(codes.max())][:, :rank]
         self._store(signed(scatter.leave(V.T)), X)
         self.loss_ = float(np.trace(V.T @ (scatter.within - scatter.total) @ V))
-        return self
 
     def _streams(self) -> str | None:
         share = self.shrinkage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -58,25 +58,24 @@ _WIDER = 1e3  # and what is found must be found again, from a corner so much wid
 _LIFTED = 0.1  # which no direction is so much shorter than the longest: near zero, slopes vanish
 
 
+@dataclass
 class MarginProblem:
     """LMNN's objective on sorted points: a function of L, or of M, and of the corner's width."""
 
-    def __init__(
-        self,
-        points: Any,
-        targets: np.ndarray,
-        codes: np.ndarray,
-        c: float,
-        reg: float,
-        weighed: Triplets | None = None,
-    ):
-        self.points, self.targets, self.codes = points, targets, codes
-        self.c, self.reg, self.weighed = c, reg, weighed
+    points: Any
+    targets: np.ndarray
+    codes: np.ndarray
+    c: float
+    reg: float
+    weighed: Triplets | None = None
+
+    def __post_init__(self) -> None:
+        points, targets, codes = self.points, self.targets, self.codes
         # The margin is 1, so a cost well below 1 for each target pair is as good as none:
         # tolerances are relative to the objective or to that, whichever is larger.
         self.unit = float(np.count_nonzero(targets >= 0))
-        if weighed is not None:
-            self.unit = float(np.sum(weighed.parts, where=targets >= 0))
+        if self.weighed is not None:
+            self.unit = float(np.sum(self.weighed.parts, where=targets >= 0))
         self.few = len(codes) <= FEW_POINTS or not backend_of(points).lists_help(points)
         self.most_pairs = _DENSE_ABOVE * len(codes) ** 2
         self.there = in_library_of(targets, points), in_library_of(codes, points)
@@ -84,10 +83,7 @@ class MarginProblem:
 
     def on(self, points: Any) -> MarginProblem:
         """The same problem, its points in another precision, if that is another one."""
-        if points is self.points:
-            return self
-        how = self.targets, self.codes, self.c, self.reg, self.weighed
-        return MarginProblem(read_only(points), *how)
+        return self if points is self.points else replace(self, points=read_only(points))
 
     def thinned(self) -> MarginProblem:
         """The problem of some of the points, their targets among them."""

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelmetric.compute import check_labels, one_thread, take_rows, to_numpy
+from kernelmetric.compute import Weights, check_labels, one_thread, take_rows, to_numpy
 from kernelmetric.graphs import Targets, coded_targets
-from kernelmetric.learners._base import Learner, as_gram
+from kernelmetric.learners._base import FromLabels, Learner, as_gram
 from kernelmetric.learners._checks import COUNT, Numbers
 from kernelmetric.learners._feature_rounds import (
     KERNELS,
@@ -104,26 +104,9 @@ class RFM(Learner):
         "max_samples": Numbers(Integral, low=_LEAST_ROWS),
     }
 
-    def fit(self, X: Any, y: Any, *, gram: Any = None, sample_weight: Any = None) -> RFM:
-        """Learn the map from points and their labels or targets.
+    fit = FromLabels.fit
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Class labels, or numbers to predict.
-        gram : array of shape (n_features, n_features), default=None
-            Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
-        sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts in errors and gradients, zero to leave it out.
-
-        Returns
-        -------
-        RFM
-            The fitted learner.
-        """
-        weights = sample_weight
+    def _fit(self, X: Any, y: Any, gram: Any, weights: Weights | None) -> None:
         X = self._check_points(X)
         targets = _checked_targets(y, X)
         rank = self._check_n_components(X.shape[1])
@@ -138,7 +121,6 @@ class RFM(Learner):
             roots = None if weights is None else np.sqrt(weights.shares[rows][order])
             L = self._learn(Z[order], Y, rank, roots)
         self._store(coordinates.leave(L), X)
-        return self
 
     def _learn(
         self, Z: np.ndarray, Y: np.ndarray, rank: int, roots: np.ndarray | None
