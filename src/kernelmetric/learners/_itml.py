@@ -98,8 +98,7 @@ class ITML(LogDetLearner, PairLearner):
     >>> from sklearn.datasets import load_iris
     >>> from kernelmetric import ITML
     >>> X, y = load_iris(return_X_y=True)
-    >>> metric = ITML().fit(X, y)
-    >>> metric.duality_gap_ < 1e-3
+    >>> ITML().fit(X, y).duality_gap_ < 1e-3
     True
     """
 

@@ -92,11 +92,8 @@ class MLKR(GradientLearner):
     >>> from sklearn.preprocessing import scale
     >>> from kernelmetric import MLKR
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> mlkr = MLKR(n_components=2).fit(scale(X), y)
-    >>> mlkr.transform(scale(X)).shape
+    >>> MLKR(n_components=2).fit(scale(X), y).transform(scale(X)).shape
     (442, 2)
-    >>> mlkr.loss_ / len(y) < 0.5  # more than half of the variance is predicted
-    True
     """
 
     n_components: int | None = None

@@ -82,8 +82,7 @@ class MMC(PairLearner):
     >>> from sklearn.datasets import load_iris
     >>> from kernelmetric import MMC
     >>> X, y = load_iris(return_X_y=True)
-    >>> metric = MMC(diagonal=True).fit(X, y)
-    >>> bool(metric.gap_ < 1e-3)
+    >>> bool(MMC(diagonal=True).fit(X, y).gap_ < 1e-3)
     True
     """
 

@@ -137,11 +137,8 @@ class NCA(GradientLearner):
     >>> from sklearn.datasets import load_iris
     >>> from kernelmetric import NCA
     >>> X, y = load_iris(return_X_y=True)
-    >>> nca = NCA(n_components=2).fit(X, y)
-    >>> nca.transform(X).shape
+    >>> NCA(n_components=2).fit(X, y).transform(X).shape
     (150, 2)
-    >>> nca.loss_ < -140  # of 150 points, more than 140 are expected to pick their own class
-    True
     """
 
     n_components: int | None = None

@@ -82,10 +82,9 @@ class RFM(Learner):
     >>> import numpy as np
     >>> from kernelmetric import RFM
     >>> X = np.random.RandomState(0).standard_normal((300, 10))
-    >>> y = X[:, 0] + X[:, 1] > 0
-    >>> rfm = RFM(1).fit(X, y)
-    >>> bool(np.all(np.abs(rfm.components_[0, :2]) > 3 * np.abs(rfm.components_[0, 2:]).max()))
-    True
+    >>> rfm = RFM(1).fit(X, X[:, 0] > 0)
+    >>> int(np.argmax(np.abs(rfm.components_)))
+    0
     """
 
     n_components: int | None = None

@@ -98,8 +98,7 @@ class SCML(ComparisonLearner):
     >>> from sklearn.datasets import load_iris
     >>> from kernelmetric import SCML
     >>> X, y = load_iris(return_X_y=True)
-    >>> metric = SCML().fit(X, y)
-    >>> metric.duality_gap_ < 1e-2
+    >>> SCML().fit(X, y).duality_gap_ < 1e-2
     True
     """
 

@@ -76,8 +76,7 @@ class SpaceLearner(PairLearner):
     def idealized_kernels(self, A: Any, B: Any | None = None) -> Any:
         """The learned kernel of section 3.3 of Kwok and Tsang, about the origin of the space.
 
-        It differs from :meth:`pairwise_kernels` where the kernel is not linear, by a shift of the
-        origin that no distance, support vector machine or k-means notices; alignment does.
+        Where the kernel is not linear, :meth:`pairwise_kernels` has another origin.
 
         Parameters
         ----------
@@ -89,8 +88,7 @@ class SpaceLearner(PairLearner):
         Returns
         -------
         array of shape (n, m)
-            ``Σ_D α (K_ai - K_aj)(K_bi - K_bj) - Σ_S ...``, of the positive part unless
-            psd='none'.
+            ``Σ_D α (K_ai - K_aj)(K_bi - K_bj)``, less the same over similar pairs.
         """
         check_is_fitted(self)
         E = self._about_origin(A)
@@ -125,8 +123,7 @@ class SpaceLearner(PairLearner):
         Returns
         -------
         Pairs or None
-            None where there are labels, which choose kernel and pairs, where no pair is
-            dissimilar, or where a prior is given: that is written in all coordinates.
+            None where there are labels or a prior, or where no pair is dissimilar.
         """
         given = (part is not None for part in (pairs, similar, dissimilar))
         if y is not None or self.prior is not None or not any(given):

@@ -111,12 +111,9 @@ def ledoit_wolf(S: np.ndarray, fourth: float, n: float) -> float:
 class LeftOut:
     """How likely every point is under the shrunk covariance of the others, for falling shares.
 
-    Where the share of Ledoit and Wolf makes left-out points [1]_ unlikely, it falls until it does
-    not: it loses features of smaller units. The likelihood is that of Student's t with as many
-    degrees of freedom as dimensions, which no single point can rule.
-
-    .. [1] Hoffbeck and Landgrebe, "Covariance matrix estimation and classification with limited
-       training data", IEEE Transactions on Pattern Analysis and Machine Intelligence 18 (1996).
+    Where the share of Ledoit and Wolf makes left-out points unlikely (Hoffbeck and Landgrebe,
+    1996), it falls until it does not. The likelihood is that of Student's t with as many degrees
+    of freedom as dimensions, which no single point can rule.
     """
 
     def __init__(self, scatter: np.ndarray, inside: np.ndarray, share: float):

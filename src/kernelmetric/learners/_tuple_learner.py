@@ -87,10 +87,10 @@ class TakesTuples:
 
         Parameters
         ----------
-        rows : array-like of shape (n_tuples, t)
-            Row numbers of pairs, triplets or quadruplets.
+        rows : array-like of shape (n_tuples, 2, 3 or 4)
+            Row numbers.
         y : array-like of shape (n_tuples,) or None
-            Signs of pairs, 1 or -1; None for the others, whose order says all.
+            Signs of pairs, 1 or -1; None for the others.
         n_samples : int
             Number of points.
 
@@ -229,7 +229,7 @@ class PairLearner(TupleLearner):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points; or pairs of points, of shape (n_pairs, 2, n_features), as metric-learn has them.
+            Points; or pairs of them, (n_pairs, 2, n_features).
         y : array-like of shape (n_samples,), default=None
             Class labels, from which pairs are made. Of pairs of points, 1 for similar and -1 for
             dissimilar ones.
