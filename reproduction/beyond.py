@@ -80,15 +80,16 @@ class TunedNeighbors(ClassifierMixin, BaseEstimator):
         if self.n_pca is not None and self.n_pca < X.shape[1]:
             self.pca_ = PCA(min(self.n_pca, len(X) - 1), random_state=0).fit(X)
             X = self.pca_.transform(X)
-        self.metric_ = self.make(X.shape[1]).fit(X, y)
+        self.metric_ = self.make(X.shape[1])
+        Z = self.metric_.fit_transform(X, y)  # places of rows left out, where a metric has them
         fixed = settled(self.metric_)
 
         def embed(train: np.ndarray, test: np.ndarray) -> tuple[Any, Any]:
-            metric = clone(fixed).fit(X[train], y[train])
-            return metric.transform(X[train]), metric.transform(X[test])
+            metric = clone(fixed)
+            return metric.fit_transform(X[train], y[train]), metric.transform(X[test])
 
         self.votes_ = _best_votes(_votes(len(X)), y, embed)
-        self.neighbors_ = KNeighborsClassifier(**self.votes_).fit(self.metric_.transform(X), y)
+        self.neighbors_ = KNeighborsClassifier(**self.votes_).fit(Z, y)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -254,9 +254,9 @@ def test_shrinking_is_the_penalty_that_it_says(noisy):
     L = nca.components_
     order = np.argsort(y, kind="stable")
     hits = nca_loss(L, X[order], y[order])[0]
-    penalty = 1e-3 * variance(X) * len(X) * np.sum(L**2)
-    assert nca.loss_ == pytest.approx(hits + penalty, rel=1e-5)
-    same = NCA(reg=1e-3 * variance(X) * len(X), tol=1e-4).fit(X, y)
+    reg = 1e-3 * np.sqrt(1600 / len(X)) * variance(X) * len(X)
+    assert nca.loss_ == pytest.approx(hits + reg * np.sum(L**2), rel=1e-5)
+    same = NCA(reg=reg, tol=1e-4).fit(X, y)
     assert same.loss_ == pytest.approx(nca.loss_, rel=1e-6)
 
 
@@ -329,7 +329,8 @@ def test_kernel_regression_shrinks_as_well(noisy):
     X, _ = noisy
     y = X[:, 0] + np.random.RandomState(1).standard_normal(len(X))
     shrunk, free = (MLKR(reg=reg, tol=1e-3).fit(X, y) for reg in ("shrink", "auto"))
-    given = MLKR(reg=1e-3 * variance(X) * len(X), tol=1e-3).fit(X, y)
+    reg = 1e-3 * np.sqrt(1600 * len(X)) * variance(X)
+    given = MLKR(reg=reg, tol=1e-3).fit(X, y)
     assert shrunk.loss_ == pytest.approx(given.loss_, rel=1e-6)
     assert np.sum(shrunk.components_**2) < 0.5 * np.sum(free.components_**2)
     metric = Kernelized(MLKR(), "rbf").fit(X[:100], y[:100])

@@ -610,6 +610,42 @@ def test_one_array_of_single_precision_changes_no_distance(problem, ridge, in_si
         np.testing.assert_allclose(pairwise_distances(found), D, atol=2e-3 * D.max())
 
 
+def heaps():
+    """Twenty points of a ring, each with fifteen near copies: a kernel matrix of low rank."""
+    rng = np.random.RandomState(0)
+    angle = np.repeat(np.arange(20) * np.pi / 10, 15)
+    ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    return ring + 1e-3 * rng.standard_normal(ring.shape), (angle / np.pi * 4).astype(int)
+
+
+def test_a_ridge_that_single_precision_would_lose_is_solved_in_double(in_single, monkeypatch):
+    X, y = heaps()
+    spaces = [RidgeKPCA(8, kernel=RBF(gamma=0.5), ridge=ridge) for ridge in ("auto", 1e-9)]
+    found = [space.fit_transform(X, y) for space in spaces]
+    ridges = [space.ridge_ for space in spaces]
+    assert ridges[0] < 1e-4 and ridges[1] == 1e-9
+    monkeypatch.undo()
+    for space, Z, ridge in zip(spaces, found, ridges, strict=True):
+        D = pairwise_distances(space.fit_transform(X, y))
+        assert space.ridge_ == ridge
+        np.testing.assert_allclose(pairwise_distances(Z), D, atol=2e-3 * D.max())
+
+
+def test_where_double_has_no_room_an_automatic_ridge_is_one_that_single_keeps(
+    in_single, monkeypatch
+):
+    X, y = heaps()
+    space = RidgeKPCA(8, kernel=RBF(gamma=0.5))
+    with memory_budget(8 * len(X) ** 2):
+        Z = space.fit_transform(X, y)
+    assert space.n_landmarks_ == 0
+    least = 40 * np.sqrt(len(X)) * np.finfo(np.float32).eps
+    assert space.ridge_ == pytest.approx(least)
+    monkeypatch.undo()
+    D = pairwise_distances(RidgeKPCA(8, kernel=RBF(gamma=0.5), ridge=least).fit_transform(X, y))
+    np.testing.assert_allclose(pairwise_distances(Z), D, atol=0.05 * D.max())
+
+
 def test_where_memory_is_short_many_points_have_landmarks(problem, in_single):
     X, y, _, _ = problem
     held = space_of(n_landmarks=20)

@@ -53,9 +53,9 @@ _LONGEST_START = 1024.0  # for points all equally far apart, which no length tel
 # From so many points on, a fit of some of them, to such a tolerance, is worth having as a start.
 _COARSE = 20_000, 4_000, 1e-3
 _EARLY_FROM = 5_000  # points: from here on some are held out
-# With reg='shrink': the weight of the penalty for each point, of the variance of the points. Some
-# points tell nearly all of what all of them do.
-_PULL = 1e-3
+# With reg='shrink': the weight of the penalty for each point, of the variance of the points. Fewer
+# points than these say less, and are held closer.
+_PULL, _PULL_ROWS = 1e-3, 1_600
 REG = Numbers(Real, low=0, high=LARGEST, words=("shrink", "auto"))
 _TOL, _PULLED_TOL = 5e-6, 1e-4
 _PULLED_COARSE = 3_000, 2_000, 1e-4
@@ -81,8 +81,9 @@ class NCA(GradientLearner):
         Fisher's directions where they suffice, else principal ones.
     reg : float, 'shrink' or 'auto', default='auto'
         Weight of the squared Frobenius norm of L. 'shrink' is .001 times the variance of the
-        points for each point, which keeps neighbourhoods wide. 'auto' is 0, and 'shrink' within
-        ``Kernelized`` on the coordinates of :class:`~kernelmetric.selection.RidgeKPCA`.
+        points for each point, of n < 1,600 points √(1,600 / n) times that, which keeps
+        neighbourhoods wide. 'auto' is 0, and 'shrink' within ``Kernelized`` on the coordinates of
+        :class:`~kernelmetric.selection.RidgeKPCA`.
     max_iter : int, default=200
         The most L-BFGS iterations; for the solver 'minibatch', passes over the points.
     tol : float or 'auto', default='auto'
@@ -262,8 +263,12 @@ def shrinking(reg: Any, X: Any, weights: Weights | None) -> float:
     """The weight of the penalty for each point, of their variance, where reg is 'shrink'."""
     if not isinstance(reg, str) or reg != "shrink":
         return 0.0
-    total = X.shape[0] if weights is None else weights.total
-    return _PULL * float(np.sum(about_mean(to_numpy(widened(X)), weights) ** 2)) / total
+    X = np.ascontiguousarray(to_numpy(widened(X)))
+    total = len(X) if weights is None else weights.total
+    # Copies say nothing new: weights, and repeated rows, leave the pull as it is.
+    n_distinct = len(np.unique(X.view(f"V{X.itemsize * X.shape[1]}")))
+    pull = _PULL * max(1.0, np.sqrt(_PULL_ROWS / n_distinct))
+    return pull * float(np.sum(about_mean(X, weights) ** 2)) / total
 
 
 def softmax_start(L: np.ndarray, X: Any, weights: Weights | None = None) -> np.ndarray:

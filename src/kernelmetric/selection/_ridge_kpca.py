@@ -59,6 +59,7 @@ _SHARE = 0.3  # spread of all components beside that of the predictions
 _ROWS_FOR_RIDGE = 500  # to choose the ridge of a given kernel
 _HELD_BYTES = 5.0  # for each entry of a Gram matrix that is kept in float32
 _WIDE_BYTES = 24.0  # in float64, with what is solved beside it
+_TIMES_ROUNDING = 40.0  # of a Gram matrix in float32, as an eigenvalue: a ridge below gets lost
 _RELATIVE_CUT = 1e-10
 _SAME_POINT = np.exp(-0.5e-6)  # what Delta has at a thousandth of its width
 _OF_ONE_FIT = "boundary_rows", "written_kernel"  # per-fit caches, not copied
@@ -78,7 +79,9 @@ class RidgeKPCA(Space):
     points. Copies of a point have one place, the mean of theirs.
 
     Up to 2,000 points that is exact, in O(n³) time. Up to 12,000 it is exact in single precision,
-    with one n × n array, where the memory budget has room for it, and up to 4,000 in any case.
+    with one n × n array, where the memory budget has room for it, and up to 4,000 in any case. A
+    ridge too small for that is solved with in double precision; where there is no room for it, an
+    automatic ridge is raised to what single precision keeps.
     Beyond, the kernel is that of landmarks, in O(n m²) time, and how far each point moves its own
     prediction is estimated to about an eighth. Of more than 4,000 points whose classes are easily
     told apart, ridge regression takes 2,000 boundary rows, see ``rows``: 1,000 that resemble all,
@@ -280,12 +283,14 @@ class RidgeKPCA(Space):
         n, pairwise = X.shape[0], self.kernel_.pairwise
         rank, held = self._n_leading(n), self._held(n) or self.rows_ == "boundary"
         exact = n <= ALL_ROWS or held
+        narrow = exact and held and n > DOUBLE_ROWS and not pairwise
+        if narrow and worth_keeping(_WIDE_BYTES * n * n):
+            wide = backend_of(X).wide_is_fast(X) or self.ridge_ < self._least_ridge(X, weights)
+            narrow = not wide
+        elif narrow and is_auto(self.ridge):
+            self.ridge_ = max(self.ridge_, self._least_ridge(X, weights))
         given = X, Y, self.ridge_, weights
         if exact:
-            wide = backend_of(X).wide_is_fast(X) and worth_keeping(
-                _WIDE_BYTES * n * n
-            )  # as fast on a device
-            narrow = held and n > DOUBLE_ROWS and not (pairwise or wide)
             found = solved_exactly(self.kernel_, *given, rank, self.random_state, narrow=narrow)
         elif pairwise:
             raise ValueError(
@@ -303,6 +308,12 @@ class RidgeKPCA(Space):
         self.projection_ = like(found.basis @ T, found.kind)
         self.offset_ = like(found.offset @ T, found.kind)
         return lambda: like(np.hstack([F, found.components]) @ T, found.kind)
+
+    def _least_ridge(self, X: Any, weights: Weights | None) -> float:
+        """The least ridge with which float32 places left-out points to about a hundredth."""
+        norms = to_numpy(self.kernel_.diag(X))
+        largest = np.max(norms if weights is None else weights.counts * norms)
+        return _TIMES_ROUNDING * np.sqrt(len(norms)) * np.finfo(np.float32).eps * float(largest)
 
     def _seen(self, X: Any) -> Any:
         """The points as the kernel sees them: without features of scale zero."""

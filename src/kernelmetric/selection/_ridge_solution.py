@@ -140,8 +140,9 @@ def _regression(
         alpha, diagonal = (_in_place if gram.narrow else _in_full)(gram, scaled, ridge, q)
     except linalg.LinAlgError:
         raise ValueError(
-            "Got a Gram matrix with a negative eigenvalue, but expected a positive semi-definite "
-            "kernel: try another kernel, or add a multiple of the identity to a precomputed one."
+            f"Got a Gram matrix with a negative eigenvalue, which ridge={ridge:.3g} does not lift, "
+            "but expected a positive semi-definite kernel: try another kernel, a larger ridge, or "
+            "add a multiple of the identity to a precomputed one."
         ) from None
     # No inverse of a positive matrix is less than that of its trace.
     diagonal = np.maximum(diagonal, (1.0 - q**2) / (gram.centred_trace + ridge))
