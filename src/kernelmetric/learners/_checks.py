@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -46,8 +45,7 @@ class Numbers(NamedTuple):
             good = value in self.words
         else:
             good = isinstance(value, self.kind) and not isinstance(value, bool | np.bool_)
-            above = good and (self.low < value if self.above else self.low <= value)
-            good = above and value <= min(self.high, sys.float_info.max)
+            good = good and self._bounds(_as_float(value))
         if not good:
             bound = f"{'>' if self.above else '>='} {self.low:g}"
             bound += f" and <= {self.high:g}" if self.high < np.inf else ""
@@ -56,6 +54,10 @@ class Numbers(NamedTuple):
                 f"Got {name}={value!r}, but {type(estimator).__name__} expected "
                 + _either([*(repr(word) for word in self.words if word), f"{kind} {bound}."])
             )
+
+    def _bounds(self, number: float) -> bool:
+        above = self.low < number if self.above else self.low <= number
+        return above and number <= self.high and number < np.inf
 
 
 COUNT = Numbers(Integral, low=1)
@@ -81,6 +83,14 @@ def check_parameters(estimator: Any) -> None:
             values.check(estimator, name)
         elif hasattr(estimator, name):
             check_choice(estimator, name, values)
+
+
+def _as_float(value: Any) -> float:
+    """A number as a float; infinity for an integer that no float can hold."""
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
 
 
 def _either(words: list[str]) -> str:
