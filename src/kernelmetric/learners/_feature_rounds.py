@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain, islice, repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -101,13 +101,7 @@ def feature_rounds(
 
 
 def held_out_errors(
-    X: np.ndarray,
-    Y: np.ndarray,
-    most: int,
-    kernel: str,
-    *,
-    diagonal: bool,
-    roots: np.ndarray | None = None,
+    X: np.ndarray, Y: np.ndarray, most: int, *, roots: np.ndarray | None = None, **how: Any
 ) -> np.ndarray:
     """Shares of the variance (most + 1,) that points left out show to be missed, by rounds."""
     errors, w = np.zeros(most + 1), np.ones(len(Y)) if roots is None else roots**2
@@ -115,7 +109,7 @@ def held_out_errors(
         judged = np.arange(k, len(Y), _FOLDS)
         others = np.delete(np.arange(len(Y)), judged)
         some = None if roots is None else roots[others]
-        rounds = feature_rounds(X[others], Y[others], kernel, diagonal=diagonal, roots=some)
+        rounds = feature_rounds(X[others], Y[others], roots=some, **how)
         found = [
             np.sum(w[judged] @ (fit.predict(X[judged]) - Y[judged]) ** 2)
             for fit in islice(rounds, most + 1)
