@@ -130,7 +130,7 @@ class MLKR(GradientLearner):
         reg = 0.0 if isinstance(self.reg, str) else float(self.reg)
         reg, unit = reg + total * shrinking(self.reg, X, weights), _SMALL_ERROR * total
         if weights is not None:
-            Y = like(_standardized(Y, X, weights.shares), X)
+            Y = like(_unit_variance(to_numpy(Y), weights), X)
 
         def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = mlkr_loss(like(L, points), points, Y, weights)
@@ -159,7 +159,7 @@ def mlkr_loss(L: Any, X: Any, Y: Any, weights: Weights | None = None) -> tuple[f
     return value, 2.0 * product(sums.T, X)
 
 
-def _standardized(y: Any, X: Any, shares: np.ndarray | None = None) -> np.ndarray:
+def _standardized(y: Any, X: Any) -> np.ndarray:
     """Targets in columns, each of zero mean, together of unit variance."""
     if y is None:
         raise ValueError(
@@ -174,11 +174,17 @@ def _standardized(y: Any, X: Any, shares: np.ndarray | None = None) -> np.ndarra
     Y = Y.reshape(len(Y), -1)
     top = np.abs(Y).max()
     Y = Y / (top or 1.0)
-    Y = Y - np.average(Y, axis=0, weights=shares)
-    spread = float(np.sqrt(np.sum(np.average(Y * Y, axis=0, weights=shares))))
+    Y = Y - Y.mean(axis=0)
+    spread = float(np.sqrt(np.sum(Y * Y) / len(Y)))
     if not spread > 1e-12:
         raise ValueError(
             "Got the same target for all points, but expected at least two different ones: "
             "a metric is learned from what predicts them."
         )
     return Y / spread
+
+
+def _unit_variance(Y: np.ndarray, weights: Weights) -> np.ndarray:
+    """Targets in columns, each of zero mean, together of unit variance, by weights."""
+    Y = Y - weights.mean(Y)
+    return Y / np.sqrt(np.sum(weights.mean(Y * Y)))
