@@ -443,7 +443,6 @@ def shrunk(monkeypatch: Any, size: str) -> None:
     monkeypatch.setattr(_margin, "_MANY_POINTS", 30)
     monkeypatch.setattr(_margin, "_SOME_POINTS", 24)
     monkeypatch.setattr(_margin, "FEW_POINTS", 10)
-    monkeypatch.setattr(_margin, "_VERY_FEW_POINTS", 5)
     monkeypatch.setattr(_automatic, "FULL_RANK_ROWS", 20)
     monkeypatch.setattr(_automatic, "LOW_RANK", 8)
     monkeypatch.setattr(_kpca, "_DENSE_ROWS", 10)

@@ -468,50 +468,6 @@ def test_only_large_problems_keep_a_list_of_impostors(n, listed, monkeypatch):
     assert value == pytest.approx(problem.of_matrix(np.eye(2), 0.0)[0], rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("n", "apart", "listed"), [(500, 6.0, False), (501, 6.0, True), (501, 0.0, False)]
-)
-def test_some_points_keep_a_list_of_impostors_only_while_it_is_short(n, apart, listed):
-    rng = np.random.RandomState(0)
-    codes = np.repeat([0, 1], [n // 2, n - n // 2])
-    points = rng.standard_normal((n, 2)) + apart * codes[:, None]
-    targets = (np.arange(n) + np.where(np.diff(codes, append=1), -1, 1))[:, None]
-    targets[-1] = n - 2
-    problem = MarginProblem(points, targets, codes, 1.0, 0.0)
-    value, pairs = problem.mine(0.5 * np.eye(2))
-    assert bool(len(pairs)) is listed
-    assert problem.few is not listed
-    assert value == pytest.approx(problem.of_matrix(0.25 * np.eye(2), 0.0)[0], rel=1e-6)
-    exact, seen, _ = problem.look(0.5 * np.eye(2), pairs)
-    assert exact == pytest.approx(value)
-    assert seen == pytest.approx(value)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_objective_of_the_last_look_is_not_looked_for_again(dtype, monkeypatch):
-    problems, real = [], MarginProblem._at_lengths
-
-    def at_lengths(problem, E, squares, every):
-        problems.append(problem)
-        assert squares.tolist() != [1.0]  # the start is looked at in many lengths, the end in none
-        return real(problem, E, squares, every)
-
-    rng = np.random.RandomState(0)
-    y = np.repeat([0, 1, 2], 40)
-    X = (rng.standard_normal((120, 4)) + 0.5 * y[:, None]).astype(dtype)
-    with monkeypatch.context() as patch:
-        patch.setattr(MarginProblem, "_at_lengths", at_lengths)
-        patch.setattr(margin, "FEW_POINTS", 50)
-        loss = LMNN(reg=0.1).fit(X, y).loss_
-    problem = problems[0]
-    L, value = problem._looked
-    assert loss == value
-    anew = MarginProblem(problem.points, problem.targets, problem.codes, problem.c, problem.reg)
-    assert loss == pytest.approx(anew.value(L), rel=1e-5 if dtype is np.float32 else 1e-12)
-    assert problem.value(1.1 * L) == pytest.approx(anew.value(1.1 * L))
-    assert problem.value(1.1 * L) != loss
-
-
 def test_the_first_map_of_large_margins_has_the_best_length_of_a_grid():
     rng = np.random.RandomState(0)
     codes = np.repeat([0, 1], 15)
@@ -580,6 +536,7 @@ def test_many_points_leave_out_no_impostors_where_some_had_few(monkeypatch, most
     monkeypatch.setattr(margin, "_MANY_POINTS", 3000)
     monkeypatch.setattr(margin, "_SOME_POINTS", 1200)
     monkeypatch.setattr(margin, "_MOST_LISTED", most_listed)
+    monkeypatch.setattr(margin, "FEW_POINTS", 900)
     seen, real = [], margin.mine_impostors
 
     def mined(E, targets, codes, c, *, most, slack, **options):

@@ -95,7 +95,7 @@ def test_the_number_of_rounds_is_the_one_with_the_least_error(xor):
 def test_the_error_is_of_points_that_no_round_has_seen():
     rng = np.random.RandomState(0)
     X, Y = rng.standard_normal((90, 30)), rng.standard_normal((90, 1))
-    assert held_out_errors(X, Y, 2, "laplace", diagonal=False).min() > 0.9
+    assert held_out_errors(X, Y, 2, kernel="laplace", diagonal=False).min() > 0.9
 
 
 def test_numbers_are_predicted_better():

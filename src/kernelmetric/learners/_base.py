@@ -20,6 +20,7 @@ from kernelmetric.compute import (
     mention_far_cells,
     namespace,
     require_memory,
+    streamed,
     to_numpy,
     unchanged_on_failure,
 )
@@ -114,6 +115,8 @@ class Learner(Metric, BaseEstimator):
 
     def _check_points(self, X: Any) -> Any:
         X = check_points(self, X, reset=True, ensure_min_samples=2)
+        if streamed(X):
+            return X
         check_spread(X)
         mention_far_cells(X)
         self._location = location_of(X)
@@ -154,6 +157,34 @@ class Learner(Metric, BaseEstimator):
         self.components_ = like(np.ascontiguousarray(L), X)
 
 
+class FromLabels:
+    """The ``fit`` of learners that need no more than points and their labels or targets."""
+
+    _fit: Callable[..., Any]
+
+    def fit(self, X: Any, y: Any, *, gram: Any = None, sample_weight: Any = None) -> Any:
+        """Learn the map from labelled points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Class labels; numbers to predict, for learners that take them.
+        gram : array of shape (n_features, n_features), default=None
+            Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What each row counts in the objective, zero to leave it out.
+
+        Returns
+        -------
+        object
+            The fitted learner.
+        """
+        self._fit(X, y, gram, sample_weight)
+        return self
+
+
 def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     """A fit whose results are all of one call: of this one, or, where it fails, of the last."""
 
@@ -179,11 +210,6 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         return self
 
     return whole
-
-
-def centered(X: Any) -> Any:
-    """Points moved to their mean: distances stay, cancellation in their products goes."""
-    return X - namespace(X).mean(X, axis=0, keepdims=True)
 
 
 def as_gram(gram: Any) -> Gram | None:

@@ -25,7 +25,7 @@ from kernelmetric.compute import (
     warn,
     widened,
 )
-from kernelmetric.learners._base import Learner, as_gram
+from kernelmetric.learners._base import FromLabels, Learner, as_gram
 from kernelmetric.learners._checks import COUNT, PRICE, Numbers, as_matrix, check_reach
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
 from kernelmetric.solvers import minimize_lbfgs, right_singular
@@ -61,8 +61,6 @@ class Descent(NamedTuple):
 class IterativeLearner(CallbackSupportMixin, Learner):
     """A learner whose iterations can be watched, and ended by Ctrl-C."""
 
-    max_iter: Any
-    tol: Any
     _allowed: ClassVar = {"max_iter": COUNT, "tol": Numbers(Real, low=0)}
 
     @contextmanager
@@ -105,30 +103,9 @@ class GradientLearner(IterativeLearner):
     """
 
     _allowed: ClassVar = {"reg": PRICE}
+    _optimises_matrix = False  # M as a whole, whatever its truncation
 
-    @with_callbacks
-    def fit(
-        self, X: Any, y: Any, *, gram: Any = None, sample_weight: Any = None
-    ) -> GradientLearner:
-        """Learn the map from labelled points.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Class labels; numbers to predict, for learners that take them.
-        gram : array of shape (n_features, n_features), default=None
-            Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
-        sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts in the objective, zero to leave it out.
-
-        Returns
-        -------
-        object
-            The fitted learner.
-        """
-        return self._fit(X, y, gram, sample_weight)
+    fit = with_callbacks(FromLabels.fit)
 
     def _fit(self, X: Any, y: Any, gram: Any, weights: Weights | None, **options: Any) -> Any:
         X, targets = self._check_training(X, y)
@@ -149,15 +126,6 @@ class GradientLearner(IterativeLearner):
     def _descent(self, *training: Any, **options: Any) -> Descent:
         """The problem, and how it is solved."""
         raise NotImplementedError(f"{type(self).__name__} must define _descent(training).")
-
-    def _lbfgs(
-        self, objective: Callable[..., Any], start: np.ndarray, report: Callable[..., bool]
-    ) -> Found:
-        """One run of L-BFGS, as long and as exact as the parameters say."""
-        found = minimize_lbfgs(
-            objective, start, max_iter=self.max_iter, tol=self.tol, report=report
-        )
-        return found.x, found.value, found.converged
 
     def _start(
         self, training: Training, n_components: int, scale: Callable[[np.ndarray], np.ndarray]
@@ -198,8 +166,9 @@ class GradientLearner(IterativeLearner):
 
     def _given_start(self, init: Any, X: Any, n_components: int) -> np.ndarray:
         L = as_matrix(init, "init")
-        wanted = (n_components, X.shape[1])
-        if L.ndim != 2 or L.shape[1] != wanted[1] or (self.n_components and L.shape != wanted):
+        wanted = (self.n_components or n_components, X.shape[1])
+        good = L.ndim == 2 and L.shape[1] == wanted[1]
+        if not good or (self.n_components and len(L) not in (n_components, self.n_components)):
             raise ValueError(
                 f"Got init of shape {L.shape}, but expected (n_components, n_features) = {wanted}."
             )
@@ -211,7 +180,8 @@ class GradientLearner(IterativeLearner):
     def _last_map(self, X: Any, n_components: int) -> np.ndarray:
         """The map of the last fit, for a warm start; refused where it is of another shape."""
         L = to_numpy(self.components_).astype(np.float64)
-        if L.shape[1] != X.shape[1] or not self._suits(len(L), n_components):
+        suits = len(L) == n_components or (self._optimises_matrix and len(L) < n_components)
+        if L.shape[1] != X.shape[1] or not suits:
             raise ValueError(
                 f"Got warm_start=True with a last map of shape {L.shape}, but expected "
                 f"(n_components, n_features) = {(n_components, X.shape[1])}: set warm_start=False "
@@ -220,9 +190,26 @@ class GradientLearner(IterativeLearner):
         check_reach(L, X, "a last map (warm_start=True)")
         return L
 
-    def _suits(self, rows: int, n_components: int) -> bool:
-        """Whether a descent can go on from a map of so many rows."""
-        return rows == n_components
+
+def descend_in(
+    unit: float,
+    objective: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    start: np.ndarray,
+    report: Callable[[np.ndarray, float], Any],
+    max_iter: int,
+    tol: float,
+) -> Found:
+    """L-BFGS on an objective in units of what is small: to it all values below one are alike."""
+
+    def in_units(L: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = objective(L)
+        return value / unit, gradient / unit
+
+    def reported(L: np.ndarray, value: float) -> Any:
+        return report(L, unit * value)
+
+    found = minimize_lbfgs(in_units, start, max_iter=max_iter, tol=tol, report=reported)
+    return found.x, unit * found.value, found.converged
 
 
 def _principal_directions(Z: Any, n_components: int, weights: Weights | None = None) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from kernelmetric.learners._checks import COUNT, PRICE
 from kernelmetric.learners._dne import SignedEmbedding
 
 
+@dataclass(eq=False, repr=False)
 class DLA(SignedEmbedding):
     r"""Discriminative locality alignment: patches of neighbours, aligned.
 
@@ -21,10 +23,8 @@ class DLA(SignedEmbedding):
     .. math:: \min_{L L^\top = I}\; \sum_i \Bigl( \sum_{j \in N_i} \|L x_i - L x_j\|^2
               - \beta \sum_{l \in O_i} \|L x_i - L x_l\|^2 \Bigr)
 
-    One eigenproblem. :class:`DNE` is the like with β = 1, one number for both kinds of neighbours,
-    and pairs that two patches share counted once.
-
-    O(n² d) time for the neighbours and O(d³) for the eigenproblem; a block of rows × n in memory.
+    :class:`DNE` is the like with β = 1, one number for both kinds of neighbours, and pairs that two
+    patches share counted once. O(n² d + d³) time; a block of rows × n in memory.
 
     Parameters
     ----------
@@ -66,17 +66,15 @@ class DLA(SignedEmbedding):
     (178, 2)
     """
 
+    n_components: int | None = None
+    _: KW_ONLY
+    n_neighbors: int = 3
+    n_others: int = 3
+    beta: float = 1.0
+    class_weight: Any = None
+
     _advice = "more neighbours, a larger beta"
     _allowed: ClassVar = {"n_others": COUNT, "beta": PRICE}
-
-    def __init__(
-        self, n_components=None, *, n_neighbors=3, n_others=3, beta=1.0, class_weight=None
-    ):
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.n_others = n_others
-        self.beta = beta
-        self.class_weight = class_weight
 
     def _graph(self, where: Any, codes: np.ndarray, weights: Weights | None) -> Any:
         return patch_graph(where, codes, self.n_neighbors, self.n_others, self.beta, weights)

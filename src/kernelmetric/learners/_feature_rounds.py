@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain, islice, repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -86,9 +86,14 @@ def feature_rounds(
         grid = Grid(E, Y, family, roots=roots)
         if step:
             place = grid.look([place]).climb(step).best
-        fit = _solved(L, E, Y, grid, place, roots)
-        yield fit
-        M = L.T @ average_gradient_outer_product(E, fit.alpha, fit.slopes, roots) @ L
+        gamma, ridge = float(grid.gammas[place[0]]), float(RIDGES[place[1]])
+        D = family.distances(E, None)
+        K = np.exp(-np.minimum(gamma * D, FARTHEST))
+        alpha = ridge_solution(K, Y, ridge, roots)
+        if kernel == "laplace":  # the derivative of the distance is (x - z) / |x - z|
+            K = np.divide(K, D, out=np.zeros_like(K), where=D > 0)
+        yield Regression(L, E, alpha, K, family, gamma, ridge)
+        M = L.T @ average_gradient_outer_product(E, alpha, K, roots) @ L
         M = np.diag(np.diag(M)) if diagonal else M
         if not (np.isfinite(M).all() and np.trace(M) > 0):
             return
@@ -96,13 +101,7 @@ def feature_rounds(
 
 
 def held_out_errors(
-    X: np.ndarray,
-    Y: np.ndarray,
-    most: int,
-    kernel: str,
-    *,
-    diagonal: bool,
-    roots: np.ndarray | None = None,
+    X: np.ndarray, Y: np.ndarray, most: int, *, roots: np.ndarray | None = None, **how: Any
 ) -> np.ndarray:
     """Shares of the variance (most + 1,) that points left out show to be missed, by rounds."""
     errors, w = np.zeros(most + 1), np.ones(len(Y)) if roots is None else roots**2
@@ -110,7 +109,7 @@ def held_out_errors(
         judged = np.arange(k, len(Y), _FOLDS)
         others = np.delete(np.arange(len(Y)), judged)
         some = None if roots is None else roots[others]
-        rounds = feature_rounds(X[others], Y[others], kernel, diagonal=diagonal, roots=some)
+        rounds = feature_rounds(X[others], Y[others], roots=some, **how)
         found = [
             np.sum(w[judged] @ (fit.predict(X[judged]) - Y[judged]) ** 2)
             for fit in islice(rounds, most + 1)
@@ -127,21 +126,3 @@ def square_root(M: np.ndarray, rank: int | None = None) -> np.ndarray:
     if rank is None or rank >= len(M):
         return (U * values) @ U.T
     return (U * values).T[: -rank - 1 : -1]
-
-
-def _solved(
-    L: np.ndarray,
-    E: np.ndarray,
-    Y: np.ndarray,
-    grid: Grid,
-    place: tuple[int, int],
-    roots: np.ndarray | None,
-) -> Regression:
-    i, j = place
-    gamma, ridge = float(grid.gammas[i]), float(RIDGES[j])
-    D = grid.family.distances(E, None)
-    K = np.exp(-np.minimum(gamma * D, FARTHEST))
-    alpha = ridge_solution(K, Y, ridge, roots)
-    if grid.family is KERNELS["laplace"]:  # the derivative of the distance is (x - z) / |x - z|
-        K = np.divide(K, D, out=np.zeros_like(K), where=D > 0)
-    return Regression(L, E, alpha, K, grid.family, gamma, ridge)

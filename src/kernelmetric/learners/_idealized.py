@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
@@ -15,58 +16,61 @@ from kernelmetric.learners._checks import COUNT, LARGEST, Numbers
 from kernelmetric.learners._factors import factor, signed_factor
 from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
 from kernelmetric.learners._space_learner import SpaceLearner
-from kernelmetric.learners._tuple_learner import SAMPLED_BYTES, PairCounts, Spanned
+from kernelmetric.learners._tuple_learner import (
+    SAMPLED_BYTES,
+    PairCounts,
+    Spanned,
+    refuse_coinciding,
+)
 from kernelmetric.solvers import ComparisonDual, PairDual, PairSolution, pair_bytes, solve_pairs
 
 _AT_BOUND = 1e-6  # of the upper bound: what is nearer to a bound is at it
 
 
+@dataclass(eq=False, repr=False)
 class IdealizedKernel(SpaceLearner):
     r"""A metric from similar and dissimilar pairs, by quadratic programming.
 
-    Similar pairs should not be farther apart than in the prior metric. Dissimilar pairs should be
-    farther apart by a margin γ, eq. (7) of [1]_. Slacks ξ have a price:
+    Similar pairs should not be farther apart than in the prior metric, dissimilar pairs farther
+    by a margin γ, eq. (7) of [1]_. Slacks ξ have a price:
 
     .. math:: \min_{M, \gamma, \xi}\; \tfrac12\|M\|^2 + \frac{C_S}{N_S} \sum_S \xi
               + C_D \Bigl(-\nu\gamma + \frac{1}{N_D} \sum_D \xi\Bigr)
 
-    Its dual (14)-(16) has a multiplier α for every pair, and the metric is
-    :math:`M = \sum_D \alpha\delta\delta^\top - \sum_S \alpha\delta\delta^\top` with the
-    differences δ of pairs. The answer is certified by the duality gap. Of triplets and quadruplets,
-    with near differences δ and far ones ε, :math:`\epsilon\epsilon^\top - \delta\delta^\top`
-    stands for δδᵀ of a dissimilar pair.
+    With the multipliers α of its dual (14)-(16) the metric is
+    :math:`M = \sum_D \alpha\delta\delta^\top - \sum_S \alpha\delta\delta^\top`, δ being
+    differences. Of triplets and quadruplets, :math:`\epsilon\epsilon^\top - \delta\delta^\top`
+    of the far difference ε and the near one δ stands for δδᵀ of a dissimilar pair. O(N r²) a step
+    for N pairs in r dimensions.
 
     Parameters
     ----------
     kernel : str, Kernel or callable, default='linear'
-        'linear' learns on X as given. Any other kernel learns on the coordinates of its automatic
-        space, as ``Kernelized(IdealizedKernel(), kernel)``.
+        'linear' learns on X as given; any other one on the coordinates of its automatic space.
     C : float or 'auto', default='auto'
-        Weight of the slacks, in units of the mean squared distance of the pairs. 'auto' tries
-        powers of ten from 10 to 10⁸ on left-out points, and takes the largest one within a
-        standard error of the best.
+        Weight of the slacks, in units of the mean squared distance of the pairs. 'auto' is the
+        largest power of ten, up to 10⁸, within a standard error of the best on left-out points.
     C_similar, C_dissimilar : float, default=None
         C_S and C_D, if they differ from C.
     nu : float, default=0.2
-        ν in (0, 1]. If γ > 0, at most this fraction of dissimilar pairs is in error, and at least
-        this fraction has α > 0 (Proposition 3). If γ is zero, try a larger ν.
+        ν in (0, 1]: the most dissimilar pairs in error, as a fraction, and the fewest with α > 0
+        (Proposition 3). If γ is zero, try a larger ν.
     psd : {'solve', 'clip', 'none'}, default='solve'
-        The dual of [1]_ leaves out that M must be positive semi-definite. 'solve' keeps the
-        constraint; 'clip' sets negative eigenvalues to zero; 'none' leaves them, see Notes.
+        'solve' keeps M positive semi-definite; 'clip' sets negative eigenvalues to zero. 'none'
+        leaves them: then squared distances may be negative, distances are roots of absolute values
+        with that sign, and Euclidean distances of :meth:`transform` are another metric.
     n_neighbors : int, default=5
         From labels, every point pairs with so many nearest points of its class, and of others.
     radius : float, 'median' or None, default='median'
         From labels, the longest distance of a pair; 'median' is that of all pairs.
     prior : array of shape (n_features, n_features), default=None
-        Matrix of the prior metric, positive semi-definite, in the coordinates of the space; None
-        is the identity.
+        Matrix of the prior metric in the coordinates of the space; None is the identity.
     tol : float, default=1e-3
         Relative duality gap to reach. Small problems are solved to about 1e-9 anyway.
     max_iter : int, default=2000
         The most steps of the solver.
     warm_start : bool, default=False
-        Whether a fit begins at the metric of the last one, for the linear kernel alone. The
-        optimum is the same.
+        Whether a fit begins at the metric of the last one, for the linear kernel alone.
     random_state : int, RandomState or None, default=0
         For the folds of C='auto'.
     verbose : bool, default=False
@@ -95,8 +99,7 @@ class IdealizedKernel(SpaceLearner):
     C_ : float
         The C that was used.
     C_scores_ : ndarray of shape (n_tried,)
-        For C='auto', the areas under the curve for the powers of ten from 10 on; of comparisons,
-        the shares that hold.
+        For C='auto', areas under the curve for 10, 100, ...; of comparisons, shares that hold.
     duality_gap_ : float
         The relative gap reached, a bound on the distance to the optimum.
     loss_ : float
@@ -104,8 +107,7 @@ class IdealizedKernel(SpaceLearner):
     negative_mass_ : float
         Share of negative eigenvalues in ``Σ ± α δδᵀ``, by absolute value.
     alignment_before_, alignment_after_ : float
-        Alignment of the kernel, and of the learned one, with the ideal kernel on the training
-        points; nan without labels.
+        Alignment of the kernel, and of the learned one, with the ideal kernel; nan without labels.
     scale_ : float
         Mean squared distance of the pairs in the prior metric.
     n_iter_ : int
@@ -121,12 +123,6 @@ class IdealizedKernel(SpaceLearner):
     n_features_in_ : int
         Number of features seen in fit.
 
-    Notes
-    -----
-    With psd='none' squared distances may be negative: distances are then roots of absolute values
-    with the sign of the square, :meth:`pairwise_kernels` is indefinite, and Euclidean distances of
-    :meth:`transform` are another metric. O(N r²) a step for N pairs in r dimensions.
-
     References
     ----------
     .. [1] Kwok and Tsang, "Learning with idealized kernels", ICML 2003.
@@ -139,12 +135,25 @@ class IdealizedKernel(SpaceLearner):
     >>> X[:20, 0] += 4                                  # what matters is the first feature
     >>> similar, dissimilar = [[0, 1], [2, 3], [30, 31]], [[0, 30], [1, 25], [5, 35]]
     >>> metric = IdealizedKernel(C=1e3).fit(X, similar=similar, dissimilar=dissimilar)
-    >>> M = metric.get_mahalanobis_matrix()
-    >>> int(np.argmax(np.diag(M)))
+    >>> int(np.argmax(np.diag(metric.get_mahalanobis_matrix())))
     0
-    >>> metric.duality_gap_ < 1e-6
-    True
     """
+
+    kernel: Any = "linear"
+    _: KW_ONLY
+    C: Any = "auto"
+    C_similar: float | None = None
+    C_dissimilar: float | None = None
+    nu: float = 0.2
+    psd: str = "solve"
+    n_neighbors: int = 5
+    radius: Any = "median"
+    prior: Any = None
+    tol: float = 1e-3
+    max_iter: int = 2000
+    warm_start: bool = False
+    random_state: Any = 0
+    verbose: bool = False
 
     _advice = "take a smaller C, or standardize the features"
     _allowed: ClassVar = {
@@ -157,39 +166,6 @@ class IdealizedKernel(SpaceLearner):
         "radius": Numbers(Real, low=0, above=True, words=("median", None)),
     }
 
-    def __init__(
-        self,
-        kernel="linear",
-        *,
-        C="auto",
-        C_similar=None,
-        C_dissimilar=None,
-        nu=0.2,
-        psd="solve",
-        n_neighbors=5,
-        radius="median",
-        prior=None,
-        tol=1e-3,
-        max_iter=2000,
-        warm_start=False,
-        random_state=0,
-        verbose=False,
-    ):
-        self.kernel = kernel
-        self.C = C
-        self.C_similar = C_similar
-        self.C_dissimilar = C_dissimilar
-        self.nu = nu
-        self.psd = psd
-        self.n_neighbors = n_neighbors
-        self.radius = radius
-        self.prior = prior
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-
     def _learn(self, points: Spanned, counts: PairCounts) -> None:
         X, y, Z, _ = points
         make = partial(self._problem, prior=self._check_prior(points), counts=counts)
@@ -199,11 +175,7 @@ class IdealizedKernel(SpaceLearner):
             self.scale_ = float(np.mean(squares)) / 2
         else:
             self.scale_ = float(np.average(squares, weights=counts.of(known)))
-        if not self.scale_ > 1e-14 * max(float(np.mean(Z * Z)), 1e-300):
-            raise ValueError(
-                "Got pairs of points that coincide, but expected at least one pair of different "
-                "points: no distance can be learned from them."
-            )
+        refuse_coinciding(self.scale_, Z, "pairs")
         unit = Z / np.sqrt(self.scale_)
         if isinstance(self.C, str):
             # Without the constraint a solution is cheaper, and C is of the same order.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -24,11 +25,11 @@ from kernelmetric.learners._tuple_learner import (
 _MOST_ROWS = 16384  # pairs of a block
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ITML(LogDetLearner, PairLearner):
     r"""Information-theoretic metric learning: the metric nearest to a prior that respects pairs.
 
-    Similar pairs should be within a squared distance u, and dissimilar ones beyond l. Slacks ξ
-    have a price [1]_:
+    Similar pairs should be within a squared distance u, dissimilar ones beyond l [1]_:
 
     .. math:: \min_{M \succeq 0,\, \xi}\; D(M, M_0) + \gamma \sum_p D(\xi_p, \xi^0_p)
               \quad\text{s.t.}\quad
@@ -36,8 +37,6 @@ class ITML(LogDetLearner, PairLearner):
               \;(D)
 
     where :math:`D(A, B) = \operatorname{tr} A B^{-1} - \log\det A B^{-1} - r` and ξ⁰ is u or l.
-    With the best slacks it is convex in M, and the answer is certified by the duality gap.
-
     O(N d² + d³) time an iteration with N pairs; a block of pairs in memory.
 
     Parameters
@@ -45,16 +44,13 @@ class ITML(LogDetLearner, PairLearner):
     gamma : float, default=1.0
         Price γ of slacks. A small price stays near the prior, a large one near the bounds.
     prior : array of shape (n_features, n_features), default=None
-        Matrix M₀ of the prior metric, positive definite where the points vary; None is the
-        identity.
+        Matrix M₀ of the prior metric, positive definite; None is the identity.
     bounds : tuple of two floats, default=None
         u and l, squared distances.
     percentiles : tuple of two floats, default=(5, 95)
-        Without ``bounds``, percentiles of the squared distances of all points in the prior metric
-        that are u and l.
+        Without ``bounds``, u and l are these percentiles of all squared distances in the prior.
     solver : {'lbfgs', 'projections'}, default='lbfgs'
-        'lbfgs' descends on a square factor of M. 'projections' are the cyclic Bregman projections
-        of [1]_, one pair after the other; slow where many pairs contradict each other.
+        'lbfgs' descends on a square factor of M; 'projections' are those of [1]_, pair by pair.
     max_pairs : int, default=2000
         From labels, the most pairs; all n (n - 1) / 2 if these are fewer, else random ones.
     tol : float, default=1e-3
@@ -62,7 +58,7 @@ class ITML(LogDetLearner, PairLearner):
     max_iter : int, default=1000
         The most iterations of L-BFGS, or cycles over the pairs.
     warm_start : bool, default=False
-        Whether a fit begins at the metric of the last one. The optimum is the same.
+        Whether a fit begins at the metric of the last one.
     random_state : int, RandomState or None, default=0
         For random pairs.
     verbose : bool, default=False
@@ -102,43 +98,27 @@ class ITML(LogDetLearner, PairLearner):
     >>> from sklearn.datasets import load_iris
     >>> from kernelmetric import ITML
     >>> X, y = load_iris(return_X_y=True)
-    >>> metric = ITML().fit(X, y)
-    >>> metric.duality_gap_ < 1e-3
+    >>> ITML().fit(X, y).duality_gap_ < 1e-3
     True
     """
+
+    gamma: float = 1.0
+    prior: Any = None
+    bounds: Any = None
+    percentiles: Any = (5, 95)
+    solver: str = "lbfgs"
+    max_pairs: int = 2000
+    tol: float = 1e-3
+    max_iter: int = 1000
+    warm_start: bool = False
+    random_state: Any = 0
+    verbose: bool = False
 
     _needs_dissimilar = False  # the prior keeps similar pairs from collapsing
     _allowed: ClassVar = {
         "gamma": Numbers(Real, low=0, high=LARGEST, above=True),
         "solver": ("lbfgs", "projections"),
     }
-
-    def __init__(
-        self,
-        *,
-        gamma=1.0,
-        prior=None,
-        bounds=None,
-        percentiles=(5, 95),
-        solver="lbfgs",
-        max_pairs=2000,
-        tol=1e-3,
-        max_iter=1000,
-        warm_start=False,
-        random_state=0,
-        verbose=False,
-    ):
-        self.gamma = gamma
-        self.prior = prior
-        self.bounds = bounds
-        self.percentiles = percentiles
-        self.solver = solver
-        self.max_pairs = max_pairs
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _learn(self, points: Spanned, counts: PairCounts) -> None:
         root = self._prior_root(points)
@@ -198,6 +178,7 @@ def _is_ascending(value: Any, high: float) -> bool:
     return 0.0 <= first <= second <= high and second < np.inf
 
 
+@dataclass
 class LogDetProblem(LogDetDivergence):
     """Divergence from the identity, and slacks that pairs need: convex in M = LᵀL.
 
@@ -205,16 +186,14 @@ class LogDetProblem(LogDetDivergence):
     for similar and -1 for dissimilar pairs. Its multiplier is ``α_p = s γ (1 - 1 / x_p) / ξ⁰``.
     """
 
-    def __init__(
-        self,
-        Y: np.ndarray,
-        rows: np.ndarray,
-        signs: np.ndarray,
-        bounds: np.ndarray,
-        gamma: np.ndarray,
-    ):
-        self.Y, self.rows, self.signs, self.bounds, self.gamma = Y, rows, signs, bounds, gamma
-        self._size = len(rows), 4 * 8 * Y.shape[1]  # of all pairs, and of one in memory
+    Y: np.ndarray
+    rows: np.ndarray
+    signs: np.ndarray
+    bounds: np.ndarray
+    gamma: np.ndarray
+
+    def __post_init__(self) -> None:
+        self._size = len(self.rows), 4 * 8 * self.Y.shape[1]  # of all pairs, and of one in memory
 
     def multipliers(self, L: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The α of every pair, and its bound ξ with the slack."""

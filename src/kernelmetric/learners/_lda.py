@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import check_labels, check_points, streamed
+from kernelmetric.compute import Weights
+from kernelmetric.learners._base import FromLabels
 from kernelmetric.learners._scatter import Scatter, scatter_of
 from kernelmetric.learners._spectral import SpectralLearner, about_centres, signed
 from kernelmetric.solvers import right_singular
@@ -16,6 +18,7 @@ _RANK_TOL = 1e-8  # of singular values, without shrinkage
 _LEAST_SHRINKAGE = 1e-8  # below it scatter may be singular, which another solver can do
 
 
+@dataclass(eq=False, repr=False)
 class LDA(SpectralLearner):
     r"""Fisher's linear discriminant analysis.
 
@@ -29,12 +32,10 @@ class LDA(SpectralLearner):
     Parameters
     ----------
     n_components : int, default=None
-        Dimension of the embedding; None, or more than there are, takes all: one less than
-        classes, at most.
+        Dimension of the embedding; None, or more than there are, takes all.
     shrinkage : 'auto' or float, default='auto'
-        Share of the identity in the covariance inside classes, between 0 and 1; 'auto' is that of
-        Ledoit and Wolf, or less where that hides features of smaller scale. With 0, directions in
-        which no class varies are left out.
+        Share of the identity in the covariance inside classes, 0 to 1; 'auto' is at most that of
+        Ledoit and Wolf. With 0, directions in which no class varies are left out.
     class_weight : dict, 'balanced' or None, default=None
         What the points of each class count; 'balanced' lets all classes count alike.
 
@@ -63,37 +64,17 @@ class LDA(SpectralLearner):
     (178, 2)
     """
 
-    def __init__(self, n_components=None, *, shrinkage="auto", class_weight=None):
-        self.n_components = n_components
-        self.shrinkage = shrinkage
-        self.class_weight = class_weight
+    n_components: int | None = None
+    _: KW_ONLY
+    shrinkage: Any = "auto"
+    class_weight: Any = None
 
-    def fit(self, X: Any, y: Any, *, gram: Any = None, sample_weight: Any = None) -> LDA:
-        """Learn the map from labelled points.
+    fit = FromLabels.fit
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        gram : array of shape (n_features, n_features), default=None
-            Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
-        sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts in the objective, zero to leave it out.
-
-        Returns
-        -------
-        LDA
-            The fitted learner.
-        """
-        if streamed(X):
-            X = check_points(self, X, reset=True)
-            codes = check_labels(y, X)
-        else:
-            X, codes = self._check_training(X, y)
+    def _fit(self, X: Any, y: Any, gram: Any, weights: Weights | None) -> None:
+        X, codes = self._check_training(X, y)
         rank = self._check_n_components(X.shape[1])
-        scatter = scatter_of(X, codes, self.shrinkage, gram, sample_weight)
+        scatter = scatter_of(X, codes, self.shrinkage, gram, weights)
         rounding = 1e-14 if scatter.Z is None else 1e-28  # sums of squares on machines lose digits
         if np.trace(scatter.within) <= rounding * np.trace(scatter.total):
             raise ValueError(
@@ -108,7 +89,6 @@ class LDA(SpectralLearner):
         V = V[:, : int(codes.max())][:, :rank]
         self._store(signed(scatter.leave(V.T)), X)
         self.loss_ = float(np.trace(V.T @ (scatter.within - scatter.total) @ V))
-        return self
 
     def _streams(self) -> str | None:
         share = self.shrinkage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,17 @@ from kernelmetric.compute import (
 )
 from kernelmetric.compute.reductions import class_neighbors
 from kernelmetric.learners._base import BLOCK_BYTES
-from kernelmetric.learners._spectral import LocalLearner, about_centres, shrinkage_of, shrunk
+from kernelmetric.learners._spectral import (
+    LocalLearner,
+    about_centres,
+    shrinkage_of,
+    shrunk,
+    signed,
+)
 from kernelmetric.spaces import Gram, orthonormal
 
 
+@dataclass(eq=False, repr=False)
 class LFDA(LocalLearner):
     r"""Local Fisher discriminant analysis.
 
@@ -39,9 +47,7 @@ class LFDA(LocalLearner):
               \delta_{ij}\delta_{ij}^\top
               + \tfrac12 \sum_{y_i \ne y_j} \frac1n \delta_{ij}\delta_{ij}^\top
 
-    each of them multiplied by :math:`\sqrt\lambda`.
-
-    O(n_c² d) time for each class and O(d³) for the eigenproblem.
+    each of them multiplied by :math:`\sqrt\lambda`. O(n_c² d) time for each class, and O(d³).
 
     Parameters
     ----------
@@ -50,8 +56,7 @@ class LFDA(LocalLearner):
     n_neighbors : int, default=7
         k: the neighbour inside the class whose distance is the local scale.
     shrinkage : 'auto' or float, default='auto'
-        Share of the identity in S_w, between 0 and 1; 'auto' is that of Ledoit and Wolf, or less
-        where that hides features of smaller scale.
+        Share of the identity in S_w, 0 to 1; 'auto' is at most that of Ledoit and Wolf.
     class_weight : dict, 'balanced' or None, default=None
         What the points of each class count; 'balanced' lets all classes count alike.
 
@@ -82,13 +87,13 @@ class LFDA(LocalLearner):
     (178, 2)
     """
 
-    _blocks = 2
+    n_components: int | None = None
+    _: KW_ONLY
+    n_neighbors: int = 7
+    shrinkage: Any = "auto"
+    class_weight: Any = None
 
-    def __init__(self, n_components=None, *, n_neighbors=7, shrinkage="auto", class_weight=None):
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.shrinkage = shrinkage
-        self.class_weight = class_weight
+    _blocks = 2
 
     def _learn(
         self, X: Any, codes: np.ndarray, gram: Gram | None, where: Any, weights: Weights | None
@@ -107,7 +112,7 @@ class LFDA(LocalLearner):
         positive = int(np.sum(self.eigenvalues_ > 1e-12 * self.eigenvalues_[0]))
         kept = min(rank, max(positive, 1))
         lengths = np.sqrt(np.maximum(self.eigenvalues_[:kept], 0.0))
-        self._keep(V[:, :kept] * lengths, coordinates, X)
+        self._store(signed(coordinates.leave((V[:, :kept] * lengths).T)), X)
         self.loss_ = -float(np.sum(self.eigenvalues_[:kept]))
 
 

@@ -8,8 +8,7 @@ from kernelmetric.learners._lmnn import LargeMargin
 class LMCA(LargeMargin):
     """Large margin component analysis: the LMNN objective over maps of low rank.
 
-    Optimises an ``n_components`` × d map directly. The problem is no longer convex, but for a
-    small rank the result is better than LMNN's metric truncated to it.
+    Not convex, but for a small rank the result is better than LMNN's metric truncated to it.
 
     Parameters
     ----------
@@ -26,8 +25,7 @@ class LMCA(LargeMargin):
     max_iter : int, default=500
         The most L-BFGS iterations.
     tol : float, default=1e-3
-        Tolerance on the objective, relative to it or to the number of target pairs, whichever is
-        larger.
+        Tolerance on the objective, relative to it or to the number of target pairs.
     warm_start : bool, default=False
         Start at the ``components_`` of the last fit, of the same shape.
     class_weight : dict, 'balanced' or None, default=None
@@ -64,30 +62,3 @@ class LMCA(LargeMargin):
     >>> LMCA(n_components=3, tol=1e-2).fit(X[:200], y[:200]).transform(X).shape
     (1797, 3)
     """
-
-    def __init__(
-        self,
-        n_components=None,
-        *,
-        n_neighbors=3,
-        c=1.0,
-        init="auto",
-        reg=0.0,
-        max_iter=500,
-        tol=1e-3,
-        warm_start=False,
-        class_weight=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.c = c
-        self.init = init
-        self.reg = reg
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -21,7 +22,7 @@ from kernelmetric.compute import (
 from kernelmetric.compute.reductions import Triplets
 from kernelmetric.graphs import IndexTuples, neighbor_parts, target_neighbors
 from kernelmetric.learners._base import BLOCK_BYTES
-from kernelmetric.learners._checks import COUNT, PRICE, as_matrix, check_elsewhere
+from kernelmetric.learners._checks import COUNT, PRICE, check_elsewhere
 from kernelmetric.learners._descent import (
     Descent,
     Found,
@@ -44,13 +45,26 @@ from kernelmetric.learners._tuple_learner import TakesTuples
 from kernelmetric.spaces import orthonormal
 
 
+@dataclass(eq=False, repr=False)
 class LargeMargin(TakesTuples, GradientLearner):
     """The LMNN objective, and the life-cycle of those who minimise it."""
+
+    n_components: int | None = None
+    _: KW_ONLY
+    n_neighbors: int = 3
+    c: float = 1.0
+    init: Any = "auto"
+    reg: float = 0.0
+    max_iter: int = 500
+    tol: float = 1e-3
+    warm_start: bool = False
+    class_weight: Any = None
+    random_state: Any = None
+    verbose: bool = False
 
     solver = "lbfgs"
     _allowed: ClassVar = {"n_neighbors": COUNT, "c": PRICE}
     _takes_comparisons = True
-    _optimises_matrix = False  # M as a whole, whatever its truncation
 
     @with_callbacks
     def fit(
@@ -69,8 +83,7 @@ class LargeMargin(TakesTuples, GradientLearner):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points; or triplets or quadruplets of points, of shape (n_tuples, 3, n_features) or
-            (n_tuples, 4, n_features).
+            Points; or triplets or quadruplets of them, (n_tuples, 3 or 4, n_features).
         y : array-like of shape (n_samples,), default=None
             Class labels.
         gram : array of shape (n_features, n_features), default=None
@@ -164,16 +177,6 @@ class LargeMargin(TakesTuples, GradientLearner):
     def _start_rank(self, n_features: int) -> int:
         return n_features if self._optimises_matrix else self.n_components or n_features
 
-    def _given_start(self, init: Any, X: Any, n_components: int) -> np.ndarray:
-        if self._optimises_matrix:  # without a rank that was asked for, any, and the rest is filled
-            rows = len(np.atleast_1d(as_matrix(init, "init")))
-            free = self.n_components is None or rows == n_components
-            n_components = rows if free else self.n_components
-        return super()._given_start(init, X, n_components)
-
-    def _suits(self, rows: int, n_components: int) -> bool:
-        return rows <= n_components if self._optimises_matrix else rows == n_components
-
     def _sorted_targets(
         self, training: Training, neighbors: Any, order: np.ndarray
     ) -> tuple[np.ndarray, Triplets | None]:
@@ -207,6 +210,7 @@ class LargeMargin(TakesTuples, GradientLearner):
         return position[targets][order], Triplets(weights.shares[:, None] * parts, weights.masses)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LMNN(LargeMargin):
     """Large margin nearest neighbours.
 
@@ -215,18 +219,12 @@ class LMNN(LargeMargin):
     squared distances and ``w_ij`` marks the ``n_neighbors`` target neighbours of each point.
 
     Of triplets and quadruplets, near pairs are drawn together, each once, and a margin of one parts
-    them from the far ones.
-
-    O(n² r + n d r) time an evaluation; one block of rows × n in memory.
+    them from the far ones. O(n² r + n d r) time an evaluation; one block of rows × n in memory.
 
     Parameters
     ----------
     n_components : int, default=None
-        Rank to which the optimal M is truncated afterwards, as in [2]_; None keeps it whole. To
-        *optimise* a map of low rank, use :class:`LMCA`.
-    solver : {'lbfgs', 'projected'}, default='lbfgs'
-        'lbfgs' descends on a square factor L, fast; 'projected' by gradients on M, convex all the
-        way.
+        Rank to which the optimal M is truncated, as in [2]_; :class:`LMCA` optimises such a map.
     n_neighbors : int, default=3
         Target neighbours of each point; points of smaller classes use those they have.
     c : float, default=1.0
@@ -238,8 +236,7 @@ class LMNN(LargeMargin):
     max_iter : int, default=500
         The most iterations.
     tol : float, default=1e-3
-        Tolerance on the objective, relative to it or to the number of target pairs, whichever is
-        larger.
+        Tolerance on the objective, relative to it or to the number of target pairs.
     warm_start : bool, default=False
         Start at the ``components_`` of the last fit, of as many features.
     class_weight : dict, 'balanced' or None, default=None
@@ -248,6 +245,8 @@ class LMNN(LargeMargin):
         For ``init='random'``.
     verbose : bool, default=False
         Show a progress bar on standard error.
+    solver : {'lbfgs', 'projected'}, default='lbfgs'
+        'lbfgs' descends on a square factor L, fast; 'projected' by gradients on M.
 
     Attributes
     ----------
@@ -273,49 +272,18 @@ class LMNN(LargeMargin):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_wine
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.datasets import load_iris
     >>> from kernelmetric import LMNN
-    >>> X, y = load_wine(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), LMNN(), KNeighborsClassifier(1))
-    >>> model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.9
-    True
+    >>> X, y = load_iris(return_X_y=True)
+    >>> LMNN().fit(X, y).transform(X).shape
+    (150, 4)
     """
+
+    solver: str = "lbfgs"
 
     _optimises_matrix = True
     _enough_rows = 5_000  # of few coordinates that hold predictions
     _allowed: ClassVar = {"solver": ("lbfgs", "projected")}
-
-    def __init__(
-        self,
-        n_components=None,
-        *,
-        solver="lbfgs",
-        n_neighbors=3,
-        c=1.0,
-        init="auto",
-        reg=0.0,
-        max_iter=500,
-        tol=1e-3,
-        warm_start=False,
-        class_weight=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.n_components = n_components
-        self.solver = solver
-        self.n_neighbors = n_neighbors
-        self.c = c
-        self.init = init
-        self.reg = reg
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
 
 
 def filled(L: np.ndarray) -> np.ndarray:

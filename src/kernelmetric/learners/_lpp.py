@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import check_labels, to_numpy
+from kernelmetric.compute import Weights, to_numpy
 from kernelmetric.graphs import heat_graph, laplacian
-from kernelmetric.learners._base import as_gram
-from kernelmetric.learners._checks import check_elsewhere
-from kernelmetric.learners._spectral import SpectralLearner, shrinkage_of, shrunk
-from kernelmetric.spaces import orthonormal
+from kernelmetric.learners._spectral import LocalLearner, shrinkage_of, shrunk, signed
+from kernelmetric.spaces import Gram, orthonormal
 
 
-class LPP(SpectralLearner):
+@dataclass(eq=False, repr=False)
+class LPP(LocalLearner):
     r"""Locality preserving projections: Laplacian eigenmaps that are linear.
 
     Directions along which neighbours are alike, as far as the points vary at all [1]_:
@@ -24,21 +24,17 @@ class LPP(SpectralLearner):
               \quad\text{s.t.}\quad L Z^\top D Z L^\top = I
 
     with :math:`w_{ij} = e^{-\|x_i - x_j\|^2 / t}` between neighbours, D the sums of the rows of W,
-    and points Z about their mean in the weights D. Labels are not needed; with them, neighbours are
-    of the same class.
-
-    O(n² d) time for the neighbours and O(d³) for the eigenproblem; a block of rows × n in memory.
+    and points Z about their mean in the weights D. With labels, neighbours are of the same class.
+    O(n² d + d³) time; a block of rows × n in memory.
 
     Parameters
     ----------
     n_components : int, default=None
-        Dimension of the embedding; None takes every direction along which neighbours are more
-        alike than they would be in noise, those with eigenvalues below one.
+        Dimension of the embedding; None takes every eigenvalue below one, that of noise.
     n_neighbors : int, default=3
         Neighbours of each point.
     shrinkage : 'auto' or float, default='auto'
-        Share of the identity in ``Zᵀ D Z``, between 0 and 1; 'auto' is that of Ledoit and Wolf, or
-        less where that hides features of smaller scale.
+        Share of the identity in ``Zᵀ D Z``, 0 to 1; 'auto' is at most that of Ledoit and Wolf.
 
     Attributes
     ----------
@@ -66,49 +62,19 @@ class LPP(SpectralLearner):
     (1797, 2)
     """
 
+    n_components: int | None = None
+    _: KW_ONLY
+    n_neighbors: int = 3
+    shrinkage: Any = "auto"
+
     learns_from = "points"
 
-    def __init__(self, n_components=None, *, n_neighbors=3, shrinkage="auto"):
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.shrinkage = shrinkage
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        gram: Any = None,
-        neighbors: Any = None,
-        sample_weight: Any = None,
-    ) -> LPP:
-        """Learn the map from points, with labels or without.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,), default=None
-            Class labels: neighbours are then of the same class.
-        gram : array of shape (n_features, n_features), default=None
-            Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
-        neighbors : array of shape (n_samples, p), default=None
-            Other coordinates of the same points in which neighbours are sought: floats, as
-            integers are row numbers wherever neighbours are passed (:class:`LMNN`).
-        sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts in the objective, zero to leave it out.
-
-        Returns
-        -------
-        LPP
-            The fitted learner.
-        """
-        X = self._check_points(X)
-        codes = None if y is None else check_labels(y, X)
-        weights = sample_weight
+    def _learn(
+        self, X: Any, codes: Any, gram: Gram | None, where: Any, weights: Weights | None
+    ) -> None:
         rank = self._check_n_components(X.shape[1])
-        coordinates = orthonormal(X, as_gram(gram))
-        where = coordinates.Z if neighbors is None else to_numpy(check_elsewhere(neighbors, X))
+        coordinates = orthonormal(X, gram)
+        where = coordinates.Z if where is None else to_numpy(where)
         W = heat_graph(where, self.n_neighbors, codes, weights)
         degrees = np.asarray(W.sum(axis=1)).ravel()
         if not degrees.any():
@@ -129,6 +95,5 @@ class LPP(SpectralLearner):
         self.eigenvalues_ = values
         alike = max(int(np.sum(values < 1.0)), 1)
         kept = min(alike if self.n_components is None else rank, len(values))
-        self._keep(V[:, :kept], coordinates, X)
+        self._store(signed(coordinates.leave(V[:, :kept].T)), X)
         self.loss_ = float(np.sum(values[:kept]))
-        return self

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy import linalg
 from kernelmetric.compute import calm_if_small, sum_rows, worth_keeping
 from kernelmetric.learners._log_det import Certified, LogDetDivergence, descend
 from kernelmetric.learners._progress import Iterations
-from kernelmetric.learners._tuple_learner import differences
+from kernelmetric.learners._tuple_learner import differences, refuse_coinciding
 
 _MOST_ROWS = 16384  # comparisons of a block
 _NEAREST = 1e-100  # squared distance that is told from zero
@@ -31,11 +30,7 @@ class ComparedPairs(LogDetDivergence):
         self.Y, self.near, self.far, self.counts = Y, near, far, counts
         self._size = len(near), 6 * 8 * Y.shape[1]
         total = sum_rows(self._plain, *self._size, most=_MOST_ROWS)
-        if not total > 1e-14 * max(float(np.mean(Y * Y)), 1e-300):
-            raise ValueError(
-                "Got tuples of points that coincide, but expected at least one pair of different "
-                "points: no distance can be learned from them."
-            )
+        refuse_coinciding(total, Y, "tuples")
         self.weight = gamma / len(near) / (total / (2 * len(near)))
         self.floor = 1e-20 * total / len(near)  # under roots of far pairs of points that coincide
 
@@ -58,16 +53,6 @@ class ComparedPairs(LogDetDivergence):
             return wrong.cost, A
 
         return sum_rows(sums, *self._size, most=_MOST_ROWS)
-
-    def worth_newton(self) -> bool:
-        """Whether all differences may be kept."""
-        N, d = len(self.near), self.Y.shape[1]
-        return worth_keeping(8.0 * KEPT * N * d, share=0.5)
-
-    def flops_of_step(self) -> float:
-        """About as many operations as a step takes."""
-        N, d = len(self.near), self.Y.shape[1]
-        return N * (16.0 * d**2 + equations_of_step(N, d) ** 2)
 
     def seen_by(self, L: np.ndarray) -> _Seen:
         """Everything as the best multiple of the metric LᵀL sees it."""
@@ -114,10 +99,12 @@ def newton(
     problem: ComparedPairs, L: np.ndarray, report: Iterations, max_iter: int, tol: float
 ) -> Certified:
     """Newton's steps until the certificate is good enough; L-BFGS where they are not found."""
-    if not problem.worth_newton():
+    N, d = len(problem.near), len(L)
+    if not worth_keeping(8.0 * KEPT * N * d, share=0.5):  # all differences
         return descend(problem, L, report, max_iter, tol)
+    flops = N * (16.0 * d**2 + equations_of_step(N, d) ** 2)  # of a step
     # Where numbers are out of range no step is found, and L-BFGS goes on.
-    with calm_if_small(problem.flops_of_step()), np.errstate(all="ignore"):
+    with calm_if_small(flops), np.errstate(all="ignore"):
         here = problem.seen_by(L)
         if here.gap > _FAR:
             here = here.drawn_in(problem)
@@ -217,35 +204,21 @@ def seen(
     return _Seen(L, F, scale, wrong._replace(x=size * wrong.x), ends, inside, value, gap)
 
 
-@lru_cache(maxsize=16)
-def _triangle(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[int]]:
-    """Rows and columns of the upper triangle, what entries count there, and where rows end."""
-    i, j = np.triu_indices(d)
-    twice = np.where(i == j, 1.0, np.sqrt(2.0))  # off the diagonal an entry counts twice
-    return i, j, twice, np.cumsum(np.arange(d, 0, -1)).tolist()
-
-
 def _by_entries(gradient: np.ndarray, U: np.ndarray, V: np.ndarray, h: np.ndarray) -> np.ndarray:
     """The step by an equation for each entry of S, where these are fewer than comparisons."""
-    d = len(gradient)
-    i, j, twice, ends = _triangle(d)
+    i, j = np.triu_indices(len(gradient))
+    twice = np.where(i == j, 1.0, np.sqrt(2.0))  # off the diagonal an entry counts twice
     root = 0.5 * np.sqrt(h)
 
     def products(rows: slice) -> np.ndarray:
-        u, v = U[rows].T.copy(), V[rows].T.copy()
-        some_u, some_v = root[rows] * u, root[rows] * v
-        G = np.empty((len(i), u.shape[1]))
-        for k, end in enumerate(ends):  # row k of the upper triangle
-            some = G[end - d + k : end]
-            np.multiply(some_u[k], v[k:], out=some)
-            some += some_v[k] * u[k:]
+        u, v = U[rows].T, V[rows].T
+        G = (root[rows] * u)[i] * v[j] + (root[rows] * v)[i] * u[j]
         G *= twice[:, None]
         return G @ G.T
 
-    few = len(U) <= _AT_ONCE
-    H = products(slice(None)) if few else sum_rows(products, len(U), 24 * len(i), most=_AT_ONCE)
+    H = sum_rows(products, len(U), 24 * len(i), most=_AT_ONCE)
     H.reshape(-1)[:: len(i) + 1] += 1.0
-    S = np.empty((d, d))
+    S = np.empty_like(gradient)
     S[i, j] = S[j, i] = _solved(H, -twice * gradient[i, j]) / twice
     return S
 

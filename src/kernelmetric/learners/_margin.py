@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,6 @@ from kernelmetric.compute.reductions import (
     lmnn_step_on,
     mine_impostors,
 )
-from kernelmetric.learners._base import frobenius
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.solvers import minimize_lbfgs, minimize_projected, positive_part
@@ -50,9 +49,7 @@ _ROUGH = 0.1  # to this tolerance: the end of fewer points is not that of all.
 _NARROW = 1e-3  # Then the corner is as wide as the tolerance, but no narrower than this at once
 _MAX_ROUNDS = 60
 _DENSE_ABOVE = 0.05  # share of all pairs beyond which looking at every pair is faster
-FEW_POINTS = 1000  # up to here, looking at all impostors costs less than keeping a list,
-_VERY_FEW_POINTS = 500  # unless it is short, and points are more than so many
-_SHORT_LIST = 0.01  # share of all pairs
+FEW_POINTS = 1000  # up to here, looking at all impostors costs no more than keeping a list
 _ROUNDING = 1e-14  # eigenvalues of M below this share of the largest are no part of it
 _STAGE_TOL = 1e-2  # tolerance of a stage beside the width of its corner: early stages may be rough
 _USUAL_TOL = 1e-3  # Below it, L-BFGS creeps along corners: short steps do not show a minimum, and a
@@ -61,39 +58,32 @@ _WIDER = 1e3  # and what is found must be found again, from a corner so much wid
 _LIFTED = 0.1  # which no direction is so much shorter than the longest: near zero, slopes vanish
 
 
+@dataclass
 class MarginProblem:
     """LMNN's objective on sorted points: a function of L, or of M, and of the corner's width."""
 
-    def __init__(
-        self,
-        points: Any,
-        targets: np.ndarray,
-        codes: np.ndarray,
-        c: float,
-        reg: float,
-        weighed: Triplets | None = None,
-    ):
-        self.points, self.targets, self.codes = points, targets, codes
-        self.c, self.reg, self.weighed = c, reg, weighed
+    points: Any
+    targets: np.ndarray
+    codes: np.ndarray
+    c: float
+    reg: float
+    weighed: Triplets | None = None
+
+    def __post_init__(self) -> None:
+        points, targets, codes = self.points, self.targets, self.codes
         # The margin is 1, so a cost well below 1 for each target pair is as good as none:
         # tolerances are relative to the objective or to that, whichever is larger.
         self.unit = float(np.count_nonzero(targets >= 0))
-        if weighed is not None:
-            self.unit = float(np.sum(weighed.parts, where=targets >= 0))
-        listed = backend_of(points).lists_help(points)
-        self.few = len(codes) <= FEW_POINTS or not listed
-        self.lists_may_help = self.few and listed and len(codes) > _VERY_FEW_POINTS
+        if self.weighed is not None:
+            self.unit = float(np.sum(self.weighed.parts, where=targets >= 0))
+        self.few = len(codes) <= FEW_POINTS or not backend_of(points).lists_help(points)
         self.most_pairs = _DENSE_ABOVE * len(codes) ** 2
         self.there = in_library_of(targets, points), in_library_of(codes, points)
         self.xp = namespace(points)
-        self._looked: tuple[np.ndarray | None, float] = None, np.nan  # at which map, what it costs
 
     def on(self, points: Any) -> MarginProblem:
         """The same problem, its points in another precision, if that is another one."""
-        if points is self.points:
-            return self
-        how = self.targets, self.codes, self.c, self.reg, self.weighed
-        return MarginProblem(read_only(points), *how)
+        return self if points is self.points else replace(self, points=read_only(points))
 
     def thinned(self) -> MarginProblem:
         """The problem of some of the points, their targets among them."""
@@ -110,40 +100,26 @@ class MarginProblem:
 
     def value(self, L: np.ndarray) -> float:
         """The objective with the plain hinge, over all impostors."""
-        looked, value = self._looked
-        if looked is None or not np.array_equal(looked, L):
-            value = self._at_lengths(self._embedded(L), np.ones(1), every=1)[0]
-            value = float(value + self.reg * frobenius(L, None)[0])
-        return value
+        value = self._at_lengths(self._embedded(L), np.ones(1), every=1)[0]
+        return float(value + self._penalty(L))
 
     def mine(self, L: np.ndarray, **which: float) -> tuple[float, np.ndarray]:
         """The objective, and the impostor pairs worth watching near L."""
-        few, self.few = self.few, self.few and not self.lists_may_help
         value, pairs = self._mined(self._embedded(L), **which)
-        if few and len(pairs) > _SHORT_LIST * len(self.codes) ** 2:
-            self.few, pairs = True, pairs[:0]
-        return value + self.reg * frobenius(L, None)[0], pairs
+        return value + self._penalty(L), pairs
 
     def look(
         self, L: np.ndarray, pairs: np.ndarray, **which: float
     ) -> tuple[float, float, np.ndarray]:
         """The objective, what the listed impostors show of it, and pairs worth watching near L."""
-        E = self._embedded(L)
-        exact, nearby = self._mined(E, **which)
-        seen = exact if self.few else self._on_list(L, pairs, 0.0)[0]
-        penalty = self.reg * frobenius(L, None)[0] if self.reg else 0.0
-        self._looked = np.array(L), float(exact + penalty)
-        return exact + penalty, seen + penalty, nearby
+        exact, nearby = self.mine(L, **which)
+        seen = exact if self.few else self._on_list(L, pairs, 0.0)[0] + self._penalty(L)
+        return exact, seen, nearby
 
     def of_map(self, L: np.ndarray, pairs: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
         """Value and gradient in L for each target pair, over listed impostors or all of many."""
         value, gradient = self._on_list(L, pairs, corner)
-        value, gradient = value / self.unit, gradient / self.unit
-        if self.reg:
-            penalty, penalty_gradient = frobenius(L, None)
-            value += self.reg / self.unit * penalty
-            gradient += self.reg / self.unit * penalty_gradient
-        return value, gradient
+        return (value + self._penalty(L)) / self.unit, (gradient + 2.0 * self.reg * L) / self.unit
 
     def of_matrix(self, M: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
         """Value and gradient with respect to M, where the objective is convex."""
@@ -162,7 +138,7 @@ class MarginProblem:
         if not pull > 0:
             return 1.0
         squares = 4.0 ** np.arange(-3, 4) / pull  # margin 1 against the typical target distance
-        penalty = self.reg * frobenius(L, None)[0]
+        penalty = self._penalty(L)
         every = max(1, len(self.codes) // _ROWS_FOR_LENGTH)
         middle = best = len(squares) // 2
         values = {-1: np.inf, len(squares): np.inf}
@@ -231,6 +207,9 @@ class MarginProblem:
         """What to watch next: all that was ever worth it or, if too much, what is now."""
         both = _union(pairs, nearby, len(self.codes))
         return both if len(both) <= self.most_pairs else nearby
+
+    def _penalty(self, L: np.ndarray) -> float:
+        return self.reg * float(np.sum(L * L))
 
     def _embedded(self, L: np.ndarray) -> Any:
         return product(self.points, like(L, self.points).T)

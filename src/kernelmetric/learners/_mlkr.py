@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,14 +18,22 @@ from kernelmetric.compute import (
     to_numpy,
 )
 from kernelmetric.compute.reductions import softmax_reduction
-from kernelmetric.learners._base import centered, frobenius
-from kernelmetric.learners._descent import Descent, Found, GradientLearner, Training
+from kernelmetric.learners._base import frobenius
+from kernelmetric.learners._descent import (
+    Descent,
+    Found,
+    GradientLearner,
+    Training,
+    about_mean,
+    descend_in,
+)
 from kernelmetric.learners._nca import REG, shrinking, softmax_start
 from kernelmetric.learners._progress import Iterations
 
 _SMALL_ERROR = 0.1  # of the variance of y
 
 
+@dataclass(eq=False, repr=False)
 class MLKR(GradientLearner):
     r"""Metric learning for kernel regression: for targets that are numbers.
 
@@ -42,8 +51,7 @@ class MLKR(GradientLearner):
     n_components : int, default=None
         Rank of the map; None keeps all dimensions.
     init : {'auto', 'identity', 'pca', 'random'} or array of shape (r, d), default='auto'
-        The first map. 'auto' is the identity at full rank, else principal directions. All but an
-        array are scaled as in :class:`NCA`.
+        The first map, as of :class:`NCA`; 'auto' is the identity, else principal directions.
     reg : float, 'shrink' or 'auto', default='auto'
         Weight ρ of the squared Frobenius norm of L, where y has unit variance. 'shrink' is .001
         times the variance of the points for each point. 'auto' is 0, and 'shrink' within
@@ -51,8 +59,7 @@ class MLKR(GradientLearner):
     max_iter : int, default=200
         The most L-BFGS iterations.
     tol : float, default=1e-5
-        Decrease of the objective in one iteration at which the fit has converged, relative to it
-        or to a tenth of what it is without learning.
+        Relative decrease of the objective in one iteration at which the fit has converged.
     warm_start : bool, default=False
         Start at the ``components_`` of the last fit, of the same shape.
     random_state : int, RandomState or None, default=None
@@ -85,39 +92,25 @@ class MLKR(GradientLearner):
     >>> from sklearn.preprocessing import scale
     >>> from kernelmetric import MLKR
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> mlkr = MLKR(n_components=2).fit(scale(X), y)
-    >>> mlkr.transform(scale(X)).shape
+    >>> MLKR(n_components=2).fit(scale(X), y).transform(scale(X)).shape
     (442, 2)
-    >>> mlkr.loss_ / len(y) < 0.5  # more than half of the variance is predicted
-    True
     """
+
+    n_components: int | None = None
+    _: KW_ONLY
+    init: Any = "auto"
+    reg: Any = "auto"
+    max_iter: int = 200
+    tol: float = 1e-5
+    warm_start: bool = False
+    random_state: Any = None
+    verbose: bool = False
 
     learns_from = "targets"
     _blocks, _bytes_of_pair = 2, 16
     _where_labels_are_known: ClassVar = {"reg": "shrink"}  # what 'auto' is there
     _takes_numbers = True
     _allowed: ClassVar = {"reg": REG}
-
-    def __init__(
-        self,
-        n_components=None,
-        *,
-        init="auto",
-        reg="auto",
-        max_iter=200,
-        tol=1e-5,
-        warm_start=False,
-        random_state=None,
-        verbose=False,
-    ):
-        self.n_components = n_components
-        self.init = init
-        self.reg = reg
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -133,7 +126,7 @@ class MLKR(GradientLearner):
         rank = self._check_n_components(X.shape[1])
         no_classes = training.without_classes()
         start = self._start(no_classes, rank, lambda L: softmax_start(L, X, weights))
-        points, total = centered(X), X.shape[0] if weights is None else weights.total
+        points, total = about_mean(X, None), X.shape[0] if weights is None else weights.total
         reg = 0.0 if isinstance(self.reg, str) else float(self.reg)
         reg, unit = reg + total * shrinking(self.reg, X, weights), _SMALL_ERROR * total
         if weights is not None:
@@ -142,13 +135,10 @@ class MLKR(GradientLearner):
         def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = mlkr_loss(like(L, points), points, Y, weights)
             penalty, penalty_gradient = frobenius(L, gram)
-            gradient = to_numpy(gradient) + reg * penalty_gradient
-            return (value + reg * penalty) / unit, gradient / unit
+            return value + reg * penalty, to_numpy(gradient) + reg * penalty_gradient
 
         def minimise(report: Iterations) -> Found:
-            # To L-BFGS values below one are as small as one: errors beside which nothing is gained.
-            L, value, good = self._lbfgs(objective, start, lambda L, f: report(L, unit * f))
-            return L, unit * value, good
+            return descend_in(unit, objective, start, report, self.max_iter, self.tol)
 
         return Descent(start, minimise)
 

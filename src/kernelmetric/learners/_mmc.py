@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,21 +12,27 @@ from kernelmetric.compute import sum_rows
 from kernelmetric.learners._checks import PRICE
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._progress import Iterations
-from kernelmetric.learners._tuple_learner import PairCounts, PairLearner, Spanned, differences
+from kernelmetric.learners._tuple_learner import (
+    PairCounts,
+    PairLearner,
+    Spanned,
+    differences,
+    scatter,
+)
 from kernelmetric.solvers import minimize_lbfgs
 
 _POLISH = 50  # steps by gradients alone, where values have no more digits
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MMC(PairLearner):
     r"""Dissimilar pairs far apart, while similar ones stay near: the metric of Xing et al.
 
     .. math:: \max_{M \succeq 0}\; \frac{1}{N_D} \sum_D \sqrt{\delta^\top M \delta}
               \quad\text{s.t.}\quad \frac{1}{N_S} \sum_S \delta^\top M \delta \le 1
 
-    eqs. (3)-(5) of [1]_ with means for sums: after whitening similar pairs, a concave function over
-    matrices of trace one, maximised by L-BFGS on a square factor. The largest eigenvalue of the
-    gradient bounds what is left to gain.
+    eqs. (3)-(5) of [1]_ with means for sums, by L-BFGS on a square factor. The largest eigenvalue
+    of the gradient bounds what is left to gain.
 
     Parameters
     ----------
@@ -40,7 +47,7 @@ class MMC(PairLearner):
     max_iter : int, default=2000
         The most iterations of L-BFGS.
     warm_start : bool, default=False
-        Whether a fit begins at the metric of the last one. The optimum is the same.
+        Whether a fit begins at the metric of the last one.
     random_state : int, RandomState or None, default=0
         For random pairs.
     verbose : bool, default=False
@@ -75,33 +82,20 @@ class MMC(PairLearner):
     >>> from sklearn.datasets import load_iris
     >>> from kernelmetric import MMC
     >>> X, y = load_iris(return_X_y=True)
-    >>> metric = MMC(diagonal=True).fit(X, y)
-    >>> bool(metric.gap_ < 1e-3)
+    >>> bool(MMC(diagonal=True).fit(X, y).gap_ < 1e-3)
     True
     """
 
-    _allowed: ClassVar = {"reg": PRICE}
+    diagonal: bool = False
+    reg: float = 1e-6
+    max_pairs: int = 200_000
+    tol: float = 1e-3
+    max_iter: int = 2000
+    warm_start: bool = False
+    random_state: Any = 0
+    verbose: bool = False
 
-    def __init__(
-        self,
-        *,
-        diagonal=False,
-        reg=1e-6,
-        max_pairs=200_000,
-        tol=1e-3,
-        max_iter=2000,
-        warm_start=False,
-        random_state=0,
-        verbose=False,
-    ):
-        self.diagonal = diagonal
-        self.reg = reg
-        self.max_pairs = max_pairs
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    _allowed: ClassVar = {"reg": PRICE}
 
     def _learned_on(self, X: Any, y: Any, given: Any) -> Spanned:
         points = super()._learned_on(X, y, given)
@@ -140,12 +134,7 @@ class MMC(PairLearner):
         """The symmetric map after which similar pairs vary by one in total, alike everywhere."""
         rows = self.pairs_.similar
         shares = counts.of(self.pairs_)[: len(rows)] / counts.totals(self.pairs_)[0]
-
-        def scatter(block: slice) -> np.ndarray:
-            delta = differences(Z, rows[block])
-            return delta.T @ (shares[block, None] * delta)
-
-        S = sum_rows(scatter, len(rows), 3 * 8 * Z.shape[1])
+        S = scatter(Z, rows, shares)
         floor = self.reg * max(float(np.trace(S)) / len(S), 1e-12 * float(np.mean(Z * Z)))
         if self.diagonal:
             return np.diag(np.maximum(np.diag(S) + floor, 1e-300) ** -0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -21,7 +22,6 @@ from kernelmetric.compute import (
     widened,
 )
 from kernelmetric.compute.reductions import softmax_bytes
-from kernelmetric.learners._base import centered
 from kernelmetric.learners._checks import LARGEST, Numbers
 from kernelmetric.learners._descent import (
     Descent,
@@ -29,6 +29,7 @@ from kernelmetric.learners._descent import (
     GradientLearner,
     Training,
     about_mean,
+    descend_in,
     in_single,
 )
 from kernelmetric.learners._nca_solvers import (
@@ -40,7 +41,6 @@ from kernelmetric.learners._nca_solvers import (
     held_back,
 )
 from kernelmetric.learners._progress import Iterations
-from kernelmetric.solvers import minimize_lbfgs
 
 # Squared length, on average, of the points under the first map. At least 4: kernel coordinates are
 # at most 1 long, where the softmax is nearly uniform and the gradient too weak to leave the start.
@@ -61,6 +61,7 @@ _TOL, _PULLED_TOL = 5e-6, 1e-4
 _PULLED_COARSE = 3_000, 2_000, 1e-4
 
 
+@dataclass(eq=False, repr=False)
 class NCA(GradientLearner):
     """Neighbourhood component analysis.
 
@@ -69,15 +70,15 @@ class NCA(GradientLearner):
     ``reg |L|²`` (the regularized form of Theorem 3 of [1]_).
 
     O(n² r + n d r) time an evaluation; one block of rows × n in memory, and at most half a GB of
-    the softmax (see :func:`kernelmetric.memory_budget`). Many points start at a fit of some.
+    the softmax.
 
     Parameters
     ----------
     n_components : int, default=None
         Rank of the map; None keeps all dimensions.
     init : {'auto', 'identity', 'pca', 'lda', 'random'} or array of shape (r, d), default='auto'
-        The first map. 'auto' is the identity at full rank, else Fisher's directions where they
-        suffice, else principal ones. All but an array are scaled to a good length.
+        The first map; all but an array are scaled. 'auto' is the identity at full rank, else
+        Fisher's directions where they suffice, else principal ones.
     reg : float, 'shrink' or 'auto', default='auto'
         Weight of the squared Frobenius norm of L. 'shrink' is .001 times the variance of the
         points for each point, of n < 1,600 points √(1,600 / n) times that, which keeps
@@ -90,18 +91,16 @@ class NCA(GradientLearner):
         is 5e-6, and 1e-4 with ``reg='shrink'``.
     solver : {'lbfgs', 'truncated', 'minibatch'}, default='lbfgs'
         'lbfgs' looks at all pairs in every step. 'truncated', for 20,000 points and more, leaves
-        out far pairs whose share of a point's softmax is certified to be at most ``eps``; on a
-        device it looks at all pairs. 'minibatch' descends on one batch after the other, for
-        millions: neighbours are sought within a batch, ``loss_`` is that of the batches of the
-        last pass, and ``tol`` has no meaning.
+        out far pairs, at most ``eps`` of a point's softmax. 'minibatch', for millions, goes from
+        batch to batch: ``loss_`` is that of the batches of the last pass, and ``tol`` is not used.
     eps : float, default=0.01
         For 'truncated', the most mass of the softmax of a point that may be left out.
     batch_size : int, default=1000
         For 'minibatch', the points of a batch.
     early_stopping : bool or 'auto', default='auto'
-        Whether some points are held out, at most a tenth and 3,000, and the map is taken with
-        which their nearest neighbour is of their class most often. 'auto' does so from 5,000 points
-        on, but not within ``Kernelized`` on coordinates that are made of labels.
+        Whether to hold out a tenth of the points, at most 3,000, and take the map with which their
+        nearest neighbour is of their class most often. 'auto' does so from 5,000 points on, but not
+        within ``Kernelized`` on coordinates that are made of labels.
     warm_start : bool, default=False
         Start at the ``components_`` of the last fit, of the same shape.
     class_weight : dict, 'balanced' or None, default=None
@@ -124,8 +123,8 @@ class NCA(GradientLearner):
     converged_ : bool
         Whether ``tol`` was reached, or the points held out ended the fit.
     validation_scores_ : list of float or None
-        Share of the points held out whose nearest neighbour is of their class, before the first
-        iteration and after every one; None where no points were held out.
+        Share of the points held out whose nearest neighbour is of their class, from the start on;
+        None where no points were held out.
     n_features_in_ : int
         Number of features seen in fit.
 
@@ -139,12 +138,24 @@ class NCA(GradientLearner):
     >>> from sklearn.datasets import load_iris
     >>> from kernelmetric import NCA
     >>> X, y = load_iris(return_X_y=True)
-    >>> nca = NCA(n_components=2).fit(X, y)
-    >>> nca.transform(X).shape
+    >>> NCA(n_components=2).fit(X, y).transform(X).shape
     (150, 2)
-    >>> nca.loss_ < -140  # of 150 points, more than 140 are expected to pick their own class
-    True
     """
+
+    n_components: int | None = None
+    _: KW_ONLY
+    init: Any = "auto"
+    reg: Any = "auto"
+    max_iter: int = 200
+    tol: Any = "auto"
+    solver: str = "lbfgs"
+    eps: float = 1e-2
+    batch_size: int = 1000
+    early_stopping: Any = "auto"
+    warm_start: bool = False
+    class_weight: Any = None
+    random_state: Any = None
+    verbose: bool = False
 
     _bytes_of_pair = 2  # blocks are of half of the pairs, in float32
     _enough_rows = 3_000  # of few coordinates that hold predictions
@@ -156,37 +167,6 @@ class NCA(GradientLearner):
         "eps": Numbers(Real, low=0, high=1, above=True),
         "batch_size": Numbers(Integral, low=2),
     }
-
-    def __init__(
-        self,
-        n_components=None,
-        *,
-        init="auto",
-        reg="auto",
-        max_iter=200,
-        tol="auto",
-        solver="lbfgs",
-        eps=1e-2,
-        batch_size=1000,
-        early_stopping="auto",
-        warm_start=False,
-        class_weight=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.n_components = n_components
-        self.init = init
-        self.reg = reg
-        self.max_iter = max_iter
-        self.tol = tol
-        self.solver = solver
-        self.eps = eps
-        self.batch_size = batch_size
-        self.early_stopping = early_stopping
-        self.warm_start = warm_start
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _streams(self) -> str | None:
         minibatch = isinstance(self.solver, str) and self.solver == "minibatch"
@@ -229,7 +209,7 @@ class NCA(GradientLearner):
         start = self._start(training, rank, lambda L: softmax_start(L, X, weights))
 
         def problem_of(X: Any, codes: np.ndarray, weights: Weights | None = None) -> NCAProblem:
-            problem = NCAProblem(centered(X), codes, reg, gram, weights, pull)
+            problem = NCAProblem(about_mean(X, None), codes, reg, gram, weights, pull)
             return problem.subset(np.argsort(codes, kind="stable"))  # as the block kernel wants it
 
         problem = problem_of(X, codes, weights)
@@ -256,28 +236,27 @@ class NCA(GradientLearner):
             rows = np.linspace(0, len(problem.codes) - 1, most).astype(int)
             some = problem.subset(rows)
             some = some.in_single() if in_single(some.points, tol) else some
-            L = minimize_lbfgs(some.per_weight, L, max_iter=self.max_iter, tol=tol).x
+            quiet = some.unit, some.objective, L, lambda *_: False
+            L = descend_in(*quiet, self.max_iter, tol)[0]
             if held_out is not None:
                 held_out(L)
                 L = held_out.best
         report.held_out = held_out
-        found = self._solve(problem, L, report, renewed)
+        how = problem, L, report, self.max_iter
+        tol = self._resolved().get("tol", self.tol)
+        if self.solver == "lbfgs":
+            found = descend_exactly(*how, tol)
+        elif self.solver == "truncated":
+            found = descend_truncated(*how, tol, eps=self.eps)
+        else:
+            drawn = {"random_state": self.random_state, "renewed": renewed}
+            found = descend_batches(*how, batch_size=self.batch_size, **drawn)
         self.validation_scores_ = None if held_out is None else held_out.scores
         if held_out is None:
             return found
         if self.solver == "minibatch":  # never all pairs: its points may be millions
             return held_out.best, *found[1:]
         return held_out.best, problem.objective(held_out.best)[0], found[2]
-
-    def _solve(self, problem: NCAProblem, L: np.ndarray, report: Iterations, renewed: Any) -> Found:
-        tol = self._resolved().get("tol", self.tol)
-        how = problem, L, report, self.max_iter
-        if self.solver == "lbfgs":
-            return descend_exactly(*how, tol)
-        if self.solver == "truncated":
-            return descend_truncated(*how, tol, eps=self.eps)
-        batches = {"batch_size": self.batch_size, "random_state": self.random_state}
-        return descend_batches(*how, renewed=renewed, **batches)
 
 
 def shrinking(reg: Any, X: Any, weights: Weights | None) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -21,12 +22,10 @@ from kernelmetric.compute import (
 )
 from kernelmetric.compute.reductions import Listed, mine_softmax, nca_loss, nca_loss_on
 from kernelmetric.learners._base import frobenius
-from kernelmetric.learners._descent import Found, in_float32, in_single
+from kernelmetric.learners._descent import Found, descend_in, in_float32, in_single
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.solvers import finite_or_none, minimize_lbfgs, refuse_start
 from kernelmetric.spaces import Gram
-
-Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 _ROUGH_TOL = 1e-6  # where float32 hands over to float64: its objective is good to 1e-7
 _LONGEST_LIST = 0.05  # share of all pairs above which looking at all of them is cheaper
@@ -74,19 +73,10 @@ class NCAProblem:
         found = nca_loss(like(L, self.points), self.points, self.codes_on_device, self.weights)
         return self._with_penalty(L, *found)
 
-    def per_weight(self, L: np.ndarray) -> tuple[float, np.ndarray]:
-        """The same, divided by what a row counts on average."""
-        value, gradient = self.objective(L)
-        return value / self.unit, gradient / self.unit
-
-    def objective_on(self, listed: Listed) -> Objective:
-        """Value and gradient over listed pairs, as a function of the map."""
-
-        def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
-            L_like = like(L, self.points)
-            return self._with_penalty(L, *nca_loss_on(L_like, self.points, self.codes, listed))
-
-        return objective
+    def objective_on(self, listed: Listed, L: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient over listed pairs."""
+        found = nca_loss_on(like(L, self.points), self.points, self.codes, listed)
+        return self._with_penalty(L, *found)
 
     def mine(self, L: np.ndarray, eps: float) -> tuple[float, Listed | None]:
         """Value within eps n, and the pairs to watch; None where these are too many."""
@@ -127,15 +117,9 @@ def descend_exactly(
         left = max_iter - len(report.loss_curve)
         if left == 0 or report.stopped:
             break
-        minimum = minimize_lbfgs(
-            stage.per_weight,
-            L,
-            max_iter=left,
-            tol=stage_tol,
-            report=lambda L, value: report(L, problem.unit * value),
-        )
-        L = minimum.x
-    return L, problem.unit * minimum.value, minimum.converged
+        found = descend_in(problem.unit, stage.objective, L, report, left, stage_tol)
+        L = found[0]
+    return found
 
 
 def descend_truncated(
@@ -146,7 +130,7 @@ def descend_truncated(
     value, listed = rough.mine(L, eps)
     length, converged = _FIRST_ROUND, False
     while not (converged or report.stopped) and len(report.loss_curve) < max_iter:
-        objective = rough.objective if listed is None else rough.objective_on(listed)
+        objective = rough.objective if listed is None else partial(rough.objective_on, listed)
         left = max_iter - len(report.loss_curve)
         minimum = minimize_lbfgs(objective, L, max_iter=min(length, left), tol=tol, report=report)
         if minimum.n_iter == 0 and not minimum.converged:

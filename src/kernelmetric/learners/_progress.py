@@ -32,13 +32,13 @@ class Iterations:
         self.stopped = False
         self.state: Any = None
         self.held_out: Any = None  # judges every state; its True asks to stop
-        self._data = {"X": X, "y": y}
+        self._told = {"estimator": estimator, "X": X, "y": y}
         self._root: Any = None
         self._open: Any = None
         if hasattr(estimator, "_init_callback_context"):
             # one more than max_iter: the last iteration opened is never run
             self._root = estimator._init_callback_context(max_subtasks=max(max_iter, 1) + 1)
-            self._root.call_on_fit_task_begin(estimator=estimator, **self._data)
+            self._root.call_on_fit_task_begin(**self._told)
         self._stage = stage(type(estimator).__name__, max_iter, shown=estimator.verbose)
 
     def __call__(self, state: Any, loss: float) -> bool:
@@ -49,12 +49,9 @@ class Iterations:
         self.state = state = np.array(state)  # a copy: the optimiser goes on in its own array
         self._stage.step(f"loss {loss:.6g}")
         if self._open is not None:
+            end = self._open.call_on_fit_task_end
             self.stopped = bool(
-                self._open.call_on_fit_task_end(
-                    estimator=self.estimator,
-                    reconstruction_attributes=lambda: self.attributes(state),
-                    **self._data,
-                )
+                end(**self._told, reconstruction_attributes=lambda: self.attributes(state))
             )
             self.start(state)
         if (self.held_out is not None and self.held_out(state)) or time_left() <= 0:
@@ -81,18 +78,14 @@ class Iterations:
         """Close what is open."""
         if self._open is not None:
             self._open.call_on_fit_task_end(estimator=self.estimator)
-            self._root.call_on_fit_task_end(
-                estimator=self.estimator, reconstruction_attributes={}, **self._data
-            )
+            self._root.call_on_fit_task_end(**self._told, reconstruction_attributes={})
 
     def start(self, state: Any) -> None:
         """Begin an iteration from a state."""
         if self._root is not None:
             self._open = self._root.subcontext(task_name="iteration")
             self._open.call_on_fit_task_begin(
-                estimator=self.estimator,
-                reconstruction_attributes=lambda: self.attributes(state),
-                **self._data,
+                **self._told, reconstruction_attributes=lambda: self.attributes(state)
             )
 
 

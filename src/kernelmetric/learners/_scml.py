@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -24,6 +25,7 @@ from kernelmetric.learners._tuple_learner import (
     Spanned,
     differences,
     random_triplets,
+    refuse_coinciding,
 )
 from kernelmetric.solvers import nonnegative_qp, right_singular
 
@@ -34,6 +36,7 @@ _LOOK_EVERY = 20  # iterations between two certificates
 _PER_COORDINATE, _MOST_BASES = 20, 300
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SCML(ComparisonLearner):
     r"""Sparse compositional metric learning: a few directions of many, with weights.
 
@@ -43,9 +46,7 @@ class SCML(ComparisonLearner):
     .. math:: \min_{w \ge 0}\; \frac{1}{N} \sum \bigl[1 + \delta^\top M \delta
               - \epsilon^\top M \epsilon\bigr]_+ + \beta \sum_k w_k
 
-    with δ and ε the differences of near and far pairs, whose mean square along every b is one. The
-    problem is convex, and the answer is certified by the duality gap.
-
+    with δ and ε the differences of near and far pairs, whose mean square along every b is one.
     O(N k) time an iteration and memory, for N comparisons and k directions.
 
     Parameters
@@ -63,7 +64,7 @@ class SCML(ComparisonLearner):
     max_iter : int, default=2000
         The most iterations of L-BFGS.
     warm_start : bool, default=False
-        Whether a fit begins near the metric of the last one. The optimum is the same.
+        Whether a fit begins near the metric of the last one.
     random_state : int, RandomState or None, default=0
         For directions, and for random triplets.
     verbose : bool, default=False
@@ -101,39 +102,25 @@ class SCML(ComparisonLearner):
     >>> from sklearn.datasets import load_iris
     >>> from kernelmetric import SCML
     >>> X, y = load_iris(return_X_y=True)
-    >>> metric = SCML().fit(X, y)
-    >>> metric.duality_gap_ < 1e-2
+    >>> SCML().fit(X, y).duality_gap_ < 1e-2
     True
     """
+
+    beta: float = 1e-2
+    n_basis: int | None = None
+    basis: Any = None
+    max_tuples: int = 10_000
+    tol: float = 1e-2
+    max_iter: int = 2000
+    warm_start: bool = False
+    random_state: Any = 0
+    verbose: bool = False
 
     _advice = "raise beta"
     _allowed: ClassVar = {
         "beta": Numbers(Real, low=1 / LARGEST, high=LARGEST),
         "n_basis": COUNT_OR_NONE,
     }
-
-    def __init__(
-        self,
-        *,
-        beta=1e-2,
-        n_basis=None,
-        basis=None,
-        max_tuples=10_000,
-        tol=1e-2,
-        max_iter=2000,
-        warm_start=False,
-        random_state=0,
-        verbose=False,
-    ):
-        self.beta = beta
-        self.n_basis = n_basis
-        self.basis = basis
-        self.max_tuples = max_tuples
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         r = min(n_samples, n_features)
@@ -247,11 +234,7 @@ def compared_squares(
     D *= D
     far *= far
     sizes = 0.5 * (counts @ D + counts @ far) / len(counts)
-    if not np.max(sizes) > 1e-14 * max(float(np.mean(Z * Z)), 1e-300):
-        raise ValueError(
-            "Got tuples of points that coincide, but expected at least one pair of different "
-            "points: no distance can be learned from them."
-        )
+    refuse_coinciding(float(np.max(sizes)), Z, "tuples")
     sizes = np.where(sizes > 1e-28 * np.max(sizes), sizes, np.max(sizes))
     D -= far
     D /= sizes

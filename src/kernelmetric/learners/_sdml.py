@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import sum_rows
 from kernelmetric.learners._checks import Numbers
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._log_det import LogDetLearner
-from kernelmetric.learners._tuple_learner import PairCounts, PairLearner, Spanned, differences
+from kernelmetric.learners._tuple_learner import PairCounts, PairLearner, Spanned, scatter
 from kernelmetric.solvers import sparse_precision
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SDML(LogDetLearner, PairLearner):
     r"""Sparse distance metric learning: a prior, pairs, and few features that act together.
 
@@ -23,9 +24,9 @@ class SDML(LogDetLearner, PairLearner):
               \frac{1}{N_S} \sum_S \delta^\top M \delta - \frac{1}{N_D} \sum_D \delta^\top M \delta
               \Bigr) + \lambda \sum_{i \ne j} |M_{ij}|
 
-    with :math:`D(A, B) = \operatorname{tr} A B^{-1} - \log\det A B^{-1} - r` [1]_. κ is the weight
-    of the pairs from which on nothing would bound the metric, so that every η below one has a
-    minimum. It is the graphical lasso; the answer is certified by the duality gap.
+    with :math:`D(A, B) = \operatorname{tr} A B^{-1} - \log\det A B^{-1} - r` [1]_ and κ the weight
+    of the pairs from which on nothing would bound the metric. O(d³) time an iteration. A rotation
+    of the points gives another metric, and so does the linear kernel.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ class SDML(LogDetLearner, PairLearner):
     max_iter : int, default=1000
         The most iterations.
     warm_start : bool, default=False
-        Whether a fit begins at the metric of the last one. The optimum is the same.
+        Whether a fit begins at the metric of the last one.
     random_state : int, RandomState or None, default=0
         For random pairs.
     verbose : bool, default=False
@@ -69,11 +70,6 @@ class SDML(LogDetLearner, PairLearner):
     n_features_in_ : int
         Number of features seen in fit.
 
-    Notes
-    -----
-    A rotation of the points gives another metric, and so does the linear kernel. O(d³) time an
-    iteration.
-
     References
     ----------
     .. [1] Qi, Tang, Zha, Chua and Zhang, "An efficient sparse metric learning in high-dimensional
@@ -89,35 +85,22 @@ class SDML(LogDetLearner, PairLearner):
     4
     """
 
+    balance: float = 0.5
+    sparsity: float = 0.1
+    prior: Any = None
+    max_pairs: int = 20_000
+    tol: float = 1e-4
+    max_iter: int = 1000
+    warm_start: bool = False
+    random_state: Any = 0
+    verbose: bool = False
+
     _needs_dissimilar = False  # the prior keeps similar pairs from collapsing
     _advice = "take a smaller balance"
     _allowed: ClassVar = {
         "balance": Numbers(Real, low=0, high=1 - 1e-6),
         "sparsity": Numbers(Real, low=0, high=1),
     }
-
-    def __init__(
-        self,
-        *,
-        balance=0.5,
-        sparsity=0.1,
-        prior=None,
-        max_pairs=20_000,
-        tol=1e-4,
-        max_iter=1000,
-        warm_start=False,
-        random_state=0,
-        verbose=False,
-    ):
-        self.balance = balance
-        self.sparsity = sparsity
-        self.prior = prior
-        self.max_pairs = max_pairs
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _learned_on(self, X: Any, y: Any, given: Any) -> Spanned:
         return super()._learned_on(X, y, given).by_features()  # of whose matrix few entries matter
@@ -136,14 +119,16 @@ class SDML(LogDetLearner, PairLearner):
         S = self._weighed(Z / np.sqrt(size), root, counts)
         penalty = float(self.sparsity) * float(np.max(np.abs(S - np.diag(np.diag(S)))))
 
-        start = np.diag(1.0 / np.diag(S))
+        start, last = np.diag(1.0 / np.diag(S)), self._last_matrix(points)
+        if last is not None and linalg.eigvalsh(last)[0] <= 1e-12 * np.max(np.diag(last)):
+            last = None  # singular in the last digits
         with self._following(start, lambda M: factor(M / size), points) as report:
             found = sparse_precision(
                 S,
                 penalty,
                 tol=self.tol,
                 max_iter=self.max_iter,
-                start=self._last_definite(points, size),
+                start=None if last is None else last * size,
                 report=report,
             )
         self.n_iter_, self.converged_ = found.n_iter, found.converged
@@ -153,25 +138,13 @@ class SDML(LogDetLearner, PairLearner):
         self._warn_of_gap()
         self._store(factor(self.sparse_matrix_), points.X)
 
-    def _last_definite(self, points: Spanned, size: float) -> np.ndarray | None:
-        """The matrix of the last fit, unless it is none or singular in the last digits."""
-        M = self._last_matrix(points)
-        if M is None or linalg.eigvalsh(M)[0] <= 1e-12 * np.max(np.diag(M)):
-            return None
-        return M * size
-
     def _weighed(self, Z: np.ndarray, root: np.ndarray | None, counts: PairCounts) -> np.ndarray:
         """The inverse of the prior, and scatters of the pairs with their weights."""
         d, pairs = Z.shape[1], self.pairs_
         split, each = len(pairs.similar), counts.of(pairs)
         total = np.repeat(counts.totals(pairs), [split, len(each) - split])
         shares = np.where(pairs.is_similar, each, -each) / total
-
-        def product(block: slice) -> np.ndarray:
-            delta = differences(Z, pairs.rows[block])
-            return delta.T @ (shares[block, None] * delta)
-
-        K = sum_rows(product, len(shares), 3 * 8 * d, most=16384)
+        K = scatter(Z, pairs.rows, shares)
         inside = K if root is None else root.T @ K @ root
         values = linalg.eigvalsh(inside)
         edge = max(-float(values[0]), 1e-3 * float(np.max(np.abs(values))), 1e-300)

@@ -20,8 +20,6 @@ from kernelmetric.spaces import automatic_space
 class SpaceLearner(PairLearner):
     """A learner on the points, or on the coordinates of a kernel's automatic space."""
 
-    kernel: Any
-    space_: Any  # None for the linear kernel
     _takes_comparisons = True
 
     @with_callbacks
@@ -42,11 +40,10 @@ class SpaceLearner(PairLearner):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points; or pairs, triplets or quadruplets of points, of shape
-            (n_tuples, 2, n_features), with 3 or with 4.
+            Points; or pairs, triplets or quadruplets of them, (n_tuples, 2, 3 or 4, n_features).
         y : array-like of shape (n_samples,), default=None
-            Class labels, from which pairs are made: inside a class similar, others dissimilar. Of
-            pairs of points, 1 for every similar and -1 for every dissimilar one.
+            Class labels, from which pairs are made. Of pairs of points, 1 for similar and -1 for
+            dissimilar ones.
         similar, dissimilar : array-like of shape (n_pairs, 2), default=None
             Row numbers of pairs, instead of labels.
         pairs : Pairs, default=None
@@ -79,8 +76,7 @@ class SpaceLearner(PairLearner):
     def idealized_kernels(self, A: Any, B: Any | None = None) -> Any:
         """The learned kernel of section 3.3 of Kwok and Tsang, about the origin of the space.
 
-        It differs from :meth:`pairwise_kernels` where the kernel is not linear, by a shift of the
-        origin that no distance, support vector machine or k-means notices; alignment does.
+        Where the kernel is not linear, :meth:`pairwise_kernels` has another origin.
 
         Parameters
         ----------
@@ -92,8 +88,7 @@ class SpaceLearner(PairLearner):
         Returns
         -------
         array of shape (n, m)
-            ``Σ_D α (K_ai - K_aj)(K_bi - K_bj) - Σ_S ...``, of the positive part unless
-            psd='none'.
+            ``Σ_D α (K_ai - K_aj)(K_bi - K_bj)``, less the same over similar pairs.
         """
         check_is_fitted(self)
         E = self._about_origin(A)
@@ -128,8 +123,7 @@ class SpaceLearner(PairLearner):
         Returns
         -------
         Pairs or None
-            None where there are labels, which choose kernel and pairs, where no pair is
-            dissimilar, or where a prior is given: that is written in all coordinates.
+            None where there are labels or a prior, or where no pair is dissimilar.
         """
         given = (part is not None for part in (pairs, similar, dissimilar))
         if y is not None or self.prior is not None or not any(given):
@@ -169,7 +163,7 @@ class SpaceLearner(PairLearner):
         Z = self._coordinates(X)
         return Z if self.space_ is None else Z + like(to_numpy(self.space_.offset_), Z)
 
-    def _learned_labels(self, X: Any, codes: np.ndarray, weights: Weights | None) -> None:
+    def _align(self, X: Any, codes: np.ndarray, weights: Weights | None) -> None:
         counts = None if weights is None else weights.counts
         E = to_numpy(self._about_origin(X)).astype(np.float64)
         E, M = _unit(E), to_numpy(self.get_mahalanobis_matrix()).astype(np.float64)

@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import Weights
+from kernelmetric.compute import check_labels
 from kernelmetric.learners._base import BLOCK_BYTES, Learner, as_gram
 from kernelmetric.learners._checks import COUNT, Numbers, check_elsewhere
 from kernelmetric.solvers import column_signs
-from kernelmetric.spaces import Coordinates, Gram
 
 _FLOOR = 1e-10  # of the mean variance: what keeps a singular scatter solvable without shrinkage
 _HARM = 0.25  # what a share may take from the log-likelihood of a point left out, a dimension
@@ -37,30 +36,31 @@ class SpectralLearner(Learner):
         blocks = self._blocks * min(BLOCK_BYTES, n_samples**2) if k else 0
         return 8 * (arrays + 20 * n_samples * k) + blocks  # and edges of a graph
 
-    def _keep(self, V: np.ndarray, coordinates: Coordinates, X: Any) -> None:
-        """Store the directions, given in columns, as a map on the coordinates of X."""
-        self._store(signed(coordinates.leave(V.T)), X)
-
 
 class LocalLearner(SpectralLearner):
-    """A spectral learner from labels and neighbours; a class that derives has ``_learn``."""
+    """A spectral learner from neighbours, and labels; a class that derives has ``_learn``."""
 
     def fit(
-        self, X: Any, y: Any, *, gram: Any = None, neighbors: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        gram: Any = None,
+        neighbors: Any = None,
+        sample_weight: Any = None,
     ) -> LocalLearner:
-        """Learn the map from labelled points.
+        """Learn the map from labelled points; LPP, from points with labels or without.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Points.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), default=None
             Class labels.
         gram : array of shape (n_features, n_features), default=None
             Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
         neighbors : array of shape (n_samples, p), default=None
-            Other coordinates of the same points in which neighbours are sought: floats, as
-            integers are row numbers wherever neighbours are passed (:class:`LMNN`).
+            Other coordinates of the same points, floats, in which neighbours are sought.
         sample_weight : array-like of shape (n_samples,), default=None
             What each row counts in the objective, zero to leave it out.
 
@@ -69,15 +69,11 @@ class LocalLearner(SpectralLearner):
         object
             The fitted learner.
         """
-        X, codes = self._check_training(X, y)
+        X = self._check_points(X)
+        codes = None if y is None and self.learns_from == "points" else check_labels(y, X)
         where = None if neighbors is None else check_elsewhere(neighbors, X)
         self._learn(X, codes, as_gram(gram), where, sample_weight)
         return self
-
-    def _learn(
-        self, X: Any, codes: np.ndarray, gram: Gram | None, where: Any, weights: Weights | None
-    ) -> None:
-        raise NotImplementedError
 
 
 def signed(L: np.ndarray) -> np.ndarray:
@@ -115,12 +111,9 @@ def ledoit_wolf(S: np.ndarray, fourth: float, n: float) -> float:
 class LeftOut:
     """How likely every point is under the shrunk covariance of the others, for falling shares.
 
-    Where the share of Ledoit and Wolf makes left-out points [1]_ unlikely, it falls until it does
-    not: it loses features of smaller units. The likelihood is that of Student's t with as many
-    degrees of freedom as dimensions, which no single point can rule.
-
-    .. [1] Hoffbeck and Landgrebe, "Covariance matrix estimation and classification with limited
-       training data", IEEE Transactions on Pattern Analysis and Machine Intelligence 18 (1996).
+    Where the share of Ledoit and Wolf makes left-out points unlikely (Hoffbeck and Landgrebe,
+    1996), it falls until it does not. The likelihood is that of Student's t with as many degrees
+    of freedom as dimensions, which no single point can rule.
     """
 
     def __init__(self, scatter: np.ndarray, inside: np.ndarray, share: float):

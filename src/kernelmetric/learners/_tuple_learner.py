@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import Weights, check_labels, like, to_numpy, widened
+from kernelmetric.compute import Weights, check_labels, like, sum_rows, to_numpy, widened
 from kernelmetric.graphs import (
     IndexTuples,
     Pairs,
@@ -87,10 +87,10 @@ class TakesTuples:
 
         Parameters
         ----------
-        rows : array-like of shape (n_tuples, t)
-            Row numbers of pairs, triplets or quadruplets.
+        rows : array-like of shape (n_tuples, 2, 3 or 4)
+            Row numbers.
         y : array-like of shape (n_tuples,) or None
-            Signs of pairs, 1 or -1; None for the others, whose order says all.
+            Signs of pairs, 1 or -1; None for the others.
         n_samples : int
             Number of points.
 
@@ -151,7 +151,6 @@ class TakesTuples:
 class TupleLearner(TakesTuples, IterativeLearner):
     """A learner from tuples whose matrix M is learned in the coordinates that the points span."""
 
-    prior: Any = None
     _advice = ""  # what to do besides raising max_iter
 
     def _warn_of_gap(self) -> None:
@@ -172,7 +171,7 @@ class TupleLearner(TakesTuples, IterativeLearner):
 
     def _last_matrix(self, points: Spanned) -> np.ndarray | None:
         """The matrix of the last fit in the coordinates Z, for a warm start; None without one."""
-        if not getattr(self, "warm_start", False) or not hasattr(self, "components_"):
+        if not self.warm_start or not hasattr(self, "components_"):
             return None
         L = to_numpy(self.components_).astype(np.float64)
         if L.shape[1] != points.n_features:
@@ -207,11 +206,9 @@ class TupleLearner(TakesTuples, IterativeLearner):
 
 
 class PairLearner(TupleLearner):
-    """A learner that takes labels, or pairs that are known to be alike or to differ."""
+    """A learner from labels or pairs; a class that derives has ``_learn(points, counts)``."""
 
     learns_from = "pairs"
-    max_pairs: int
-    random_state: Any
     _allowed: ClassVar = {"max_pairs": COUNT}
     _takes_pairs = True
     _needs_dissimilar = True
@@ -232,10 +229,10 @@ class PairLearner(TupleLearner):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points; or pairs of points, of shape (n_pairs, 2, n_features), as metric-learn has them.
+            Points; or pairs of them, (n_pairs, 2, n_features).
         y : array-like of shape (n_samples,), default=None
-            Class labels, from which pairs are made: inside a class similar, others dissimilar. Of
-            pairs of points, 1 for every similar and -1 for every dissimilar one.
+            Class labels, from which pairs are made. Of pairs of points, 1 for similar and -1 for
+            dissimilar ones.
         similar, dissimilar : array-like of shape (n_pairs, 2), default=None
             Row numbers of pairs, instead of labels.
         pairs : Pairs, default=None
@@ -271,25 +268,18 @@ class PairLearner(TupleLearner):
             )
         rows = np.ones(n) if weights is None else weights.counts
         self._learn(points, PairCounts(weights, rows))
-        if codes is not None:
-            self._learned_labels(points.X, codes, weights)
+        if codes is not None and hasattr(self, "_align"):
+            self._align(points.X, codes, weights)
         return self
-
-    def _learn(self, points: Spanned, counts: PairCounts) -> None:
-        raise NotImplementedError
-
-    def _learned_labels(self, X: Any, codes: np.ndarray, weights: Weights | None) -> None:
-        """What else there is to say where there are labels."""
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
         return all_or_random_pairs(Z, codes, self.max_pairs, self.random_state)
 
 
 class ComparisonLearner(TupleLearner):
-    """A learner that takes labels, or pairs of which one shall be nearer than the other."""
+    """A learner from labels or comparisons; it has ``_learn`` and ``_tuples_from_labels``."""
 
     learns_from = "comparisons"
-    max_tuples: int
     _allowed: ClassVar = {"max_tuples": COUNT}
     _takes_comparisons = True
 
@@ -308,18 +298,15 @@ class ComparisonLearner(TupleLearner):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points; or triplets or quadruplets of points, of shape (n_tuples, 3, n_features) or
-            (n_tuples, 4, n_features), as metric-learn has them.
+            Points; or triplets or quadruplets of them, (n_tuples, 3 or 4, n_features).
         y : array-like of shape (n_samples,), default=None
-            Class labels, from which comparisons are made: points of one class are nearer than
-            points of two.
+            Class labels: points of one class are nearer than points of two.
         triplets : Triplets or array-like of shape (n_triplets, 3), default=None
             Row numbers (a, b, c), instead of labels: a is nearer to b than to c.
         quadruplets : Quadruplets or array-like of shape (n_quadruplets, 4), default=None
             Row numbers (a, b, c, d), instead of labels: a is nearer to b than c is to d.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts, zero to leave it out. A comparison counts the product of its
-            points.
+            What each row counts, zero to leave it out; a comparison counts the product.
 
         Returns
         -------
@@ -342,12 +329,6 @@ class ComparisonLearner(TupleLearner):
         self._learn(points, tuple_counts(tuples, sample_weight))
         return self
 
-    def _learn(self, points: Spanned, counts: np.ndarray) -> None:
-        raise NotImplementedError
-
-    def _tuples_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> IndexTuples:
-        raise NotImplementedError
-
 
 def tuple_counts(tuples: IndexTuples, weights: Weights | None) -> np.ndarray:
     """Weights of comparisons: the products of those of their points, with a mean of one."""
@@ -363,6 +344,25 @@ def tuple_counts(tuples: IndexTuples, weights: Weights | None) -> np.ndarray:
             "numbers, but expected weights that differ less."
         )
     return each / np.mean(each)
+
+
+def refuse_coinciding(square: float, Z: np.ndarray, what: str) -> None:
+    """Refuse tuples whose mean squared distance is rounding beside the points."""
+    if not square > 1e-14 * max(float(np.mean(Z * Z)), 1e-300):
+        raise ValueError(
+            f"Got {what} of points that coincide, but expected at least one pair of different "
+            "points: no distance can be learned from them."
+        )
+
+
+def scatter(Z: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """``Σ w δδᵀ`` of the differences of pairs."""
+
+    def product(block: slice) -> np.ndarray:
+        delta = differences(Z, rows[block])
+        return delta.T @ (weights[block, None] * delta)
+
+    return sum_rows(product, len(rows), 3 * 8 * Z.shape[1], most=16384)
 
 
 def all_or_random_pairs(Z: np.ndarray, codes: np.ndarray, most: int, random_state: Any) -> Pairs:
