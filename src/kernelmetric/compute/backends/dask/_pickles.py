@@ -15,34 +15,29 @@ _ROWS = "rows"
 
 
 class Parts:
-    """Large arrays, each once, and distributed rows met while pickling: they travel separately."""
+    """Large arrays by their identity, and distributed rows, met while pickling."""
 
     def __init__(self) -> None:
-        self.arrays: list[np.ndarray] = []
-        self.rows: list[Any] = []
-        self._places: dict[int, int] = {}
+        self.arrays: dict[int, np.ndarray] = {}
+        self.rows: Any = None
 
     def place(self, thing: Any) -> Any:
         """Where unpickling finds a large array, with its layout; None for anything else."""
         if getattr(type(thing), "stays", False):
-            if not any(thing is rows for rows in self.rows):
-                self.rows.append(thing)
+            self.rows = thing
             return _ROWS
         if type(thing) is not np.ndarray or thing.nbytes < _LARGE or thing.dtype.hasobject:
             return None
         root = thing
         while type(root.base) is np.ndarray:
             root = root.base
-        whole = root.flags.c_contiguous or root.flags.f_contiguous
-        if not whole or root.nbytes > _MOST_OF_BASE * thing.nbytes or root.dtype.hasobject:
-            if not (thing.flags.c_contiguous or thing.flags.f_contiguous):
-                return None
+        if not root.flags.forc or root.nbytes > _MOST_OF_BASE * thing.nbytes:
             root = thing
-        if id(root) not in self._places:
-            self._places[id(root)] = len(self.arrays)
-            self.arrays.append(root)
-        start = thing.__array_interface__["data"][0] - root.__array_interface__["data"][0]
-        return self._places[id(root)], thing.dtype, thing.shape, thing.strides, start
+        if not root.flags.forc:
+            return None
+        self.arrays[id(root)] = root
+        start = thing.ctypes.data - root.ctypes.data
+        return id(root), thing.dtype, thing.shape, thing.strides, start
 
 
 class _Pickler(cloudpickle.Pickler):
@@ -55,16 +50,16 @@ class _Pickler(cloudpickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: Any, arrays: list[Carried], rows: Any):
+    def __init__(self, file: Any, arrays: dict[int, Carried], rows: Any):
         super().__init__(file)
         self._arrays, self._rows = arrays, rows
 
     def persistent_load(self, place: Any) -> Any:
         if place == _ROWS:
             return self._rows
-        number, dtype, shape, strides, start = place
-        root = self._arrays[number].array
-        memory = root if root.flags.c_contiguous else root.T
+        root, dtype, shape, strides, start = place
+        array = self._arrays[root].array
+        memory = array if array.flags.c_contiguous else array.T
         return np.ndarray(shape, dtype, buffer=memory, offset=start, strides=strides)
 
 
@@ -93,6 +88,6 @@ def dumps(thing: Any, parts: Parts) -> bytes:
     return file.getvalue()
 
 
-def loads(data: bytes, arrays: list[Carried], rows: Any = None) -> Any:
+def loads(data: bytes, arrays: dict[int, Carried], rows: Any = None) -> Any:
     """What :func:`dumps` pickled, with its arrays, and ``rows`` for the distributed rows."""
     return _Unpickler(io.BytesIO(data), arrays, rows).load()
