@@ -227,8 +227,9 @@ def when_tiles_ran():
         return distributed.get_worker().address, number, time.time()
 
     with distributed.worker_client() as client:
-        cluster, found = Cluster(client, lambda: True), []
+        cluster, found = Cluster(client, lambda: True, "naps"), []
         assert cluster.share(nap, range(60), 6e11, found.append)
+        cluster.close()
     return found
 
 
@@ -255,8 +256,9 @@ def who_took_tiles(slow):
         return address, number
 
     with distributed.worker_client() as client:
-        cluster, found = Cluster(client, lambda: True), []
+        cluster, found = Cluster(client, lambda: True, "naps"), []
         assert cluster.share(nap, range(120), 6e11, found.append)
+        cluster.close()
     assert [number for _, number in found] == list(range(120))
     return Counter(address for address, _ in found)
 
@@ -649,9 +651,10 @@ def test_batches_are_drawn_where_no_worker_has_room(workers, no_room, kernel):
 def test_rows_elsewhere_are_never_gathered_silently(workers, no_room):
     with pytest.raises(MemoryError, match="smallest one has"):
         LMNN().fit(DX, DY)
+    from kernelmetric.compute.backends.dask._chunks import Pieces
     from kernelmetric.compute.backends.dask._rows import Rows
 
-    rows = Rows([], [], np.empty((0, 3)), None, None)
+    rows = Rows(Pieces([], (), (3,), np.dtype(float)), None, None)
     for gather in (np.asarray, list, lambda rows: rows + np.ones(3)):
         with pytest.raises((MemoryError, TypeError)):
             gather(rows)
@@ -667,15 +670,15 @@ def test_without_a_client_the_work_is_done_here_and_that_is_said(monkeypatch):
 
 
 def test_views_arrive_as_they_left():
-    from kernelmetric.compute.backends.dask._pickles import Carried, Parts, dumps, loads
+    from kernelmetric.compute.backends.dask._pickles import Carried, Packer, loads
 
     base = np.arange(40_000.0).reshape(200, 200)
     columns = np.asfortranarray(base)
     things = [base[:150, 3:], base.T, base[::2, ::-1], columns[50:], columns, base[0], "text"]
-    parts = Parts()
-    data = dumps(things, parts)
-    assert len(parts.arrays) == 2 and len(data) < 10_000
-    arrived = loads(data, {key: Carried(array.copy("A")) for key, array in parts.arrays.items()})
+    packer = Packer()
+    data = packer.packed(things)
+    assert len(packer.arrays) == 2 and len(data) < 10_000
+    arrived = loads(data, {key: Carried(array.copy("A")) for key, array in packer.arrays.items()})
     for sent, found in zip(things, arrived, strict=True):
         assert np.array_equal(sent, found)
         assert getattr(sent, "strides", None) == getattr(found, "strides", None)
@@ -684,12 +687,12 @@ def test_views_arrive_as_they_left():
 def test_an_array_that_arrives_at_an_odd_place_is_moved_once():
     from distributed.sizeof import sizeof
 
-    from kernelmetric.compute.backends.dask._pickles import Carried, Parts, dumps, loads
+    from kernelmetric.compute.backends.dask._pickles import Carried, Packer, loads
 
     array = np.asfortranarray(np.arange(20_000.0).reshape(100, 200))
-    parts, buffers = Parts(), []
-    data = [dumps(array[:, i:], parts) for i in (0, 1)]
-    ((key, root),) = parts.arrays.items()
+    packer, buffers = Packer(), []
+    data = [packer.packed(array[:, i:]) for i in (0, 1)]
+    ((key, root),) = packer.arrays.items()
     sent = pickle.dumps(Carried(root), protocol=5, buffer_callback=buffers.append)
     message = bytearray(b"-" + buffers[0].raw())
     carried = pickle.loads(sent, buffers=[memoryview(message)[1:]])
@@ -722,38 +725,38 @@ def on_no_cluster(**parts):
         sent.extend(copy.array for copy in copies)
         return [object() for _ in copies]
 
-    return Cluster(SimpleNamespace(scatter=scatter, **parts), lambda: True), sent
+    return Cluster(SimpleNamespace(scatter=scatter, **parts), lambda: True, "fit"), sent
 
 
 def test_an_array_that_may_be_written_into_is_sent_each_time():
-    from kernelmetric.compute.backends.dask._pickles import Parts, dumps
+    from kernelmetric.compute.backends.dask._pickles import Packer
 
     cluster, sent = on_no_cluster()
     array = np.zeros((300, 300))
     for number in (0.0, 1.0):
         array[3, 4] = number
-        parts = Parts()
-        dumps(array[1:], parts)
-        assert list(cluster._futures(parts)) == [id(array)]
+        packer = Packer()
+        packer.packed(array[1:])
+        assert list(cluster._futures(packer)) == [id(array)]
     assert [copy[3, 4] for copy in sent] == [0.0, 1.0]
     assert not cluster._sent
 
 
 def test_an_array_that_its_maker_keeps_is_sent_once():
     from kernelmetric.compute import read_only
-    from kernelmetric.compute.backends.dask._pickles import Parts, dumps
+    from kernelmetric.compute.backends.dask._pickles import Packer
 
     cluster, sent = on_no_cluster()
     array = read_only(np.zeros((300, 300)))
     with pytest.raises(ValueError, match="read-only"):
         array[3, 4] = 1.0
-    parts = Parts()
-    dumps(array, parts)
-    assert cluster._futures(parts) == cluster._futures(parts) and len(sent) == 1
+    packer = Packer()
+    packer.packed(array)
+    assert cluster._futures(packer) == cluster._futures(packer) and len(sent) == 1
     array.flags.writeable = True
-    cluster._futures(parts)
+    cluster._futures(packer)
     assert len(sent) == 2  # somebody may have written into it
-    del array, parts
+    del array, packer
     assert not cluster._sent
     view = np.zeros((300, 300))[:]
     assert read_only(view).flags.writeable  # its memory is another's

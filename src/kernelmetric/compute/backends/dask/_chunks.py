@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -19,7 +20,8 @@ from kernelmetric.compute._machine import total_memory
 from kernelmetric.compute._refusals import refuse_masked
 from kernelmetric.compute._threads import in_threads
 
-_NUMBERS = "fiub"
+_logger = logging.getLogger("kernelmetric")
+NUMBERS = "fiub"  # kinds of dtype
 _SHARE = 0.25  # of the memory of a worker, for the blocks of its threads
 
 
@@ -31,21 +33,13 @@ class Pieces(NamedTuple):
     width: tuple[int, ...]
     dtype: np.dtype[Any]  # object of what are no numbers
 
-    @property
-    def numeric(self) -> bool:
-        """Whether all are numbers."""
-        return self.dtype.kind in _NUMBERS
-
 
 def pieces_of(collection: Any, name: str) -> Pieces:
     """A collection as pieces of rows, each checked when it is computed."""
     if isinstance(collection, da.Array):
         _require_rows(collection, name)
-        lengths, width, dtype = collection.chunks[0], collection.shape[1:], collection.dtype
-        parts, first = collection.to_delayed().ravel().tolist(), np.cumsum([0.0, *lengths])
-        check = dask.delayed(_checked_chunk, pure=True)
-        checked = [check(part, i, name, first[i], width, dtype) for i, part in enumerate(parts)]
-        return Pieces(checked, lengths, width, dtype)
+        parts, lengths = collection.to_delayed().ravel().tolist(), collection.chunks[0]
+        return _checked(Pieces(parts, lengths, collection.shape[1:], collection.dtype), name)
     if not hasattr(collection, "to_delayed") or not hasattr(collection, "npartitions"):
         raise TypeError(
             f"Got {name} as {type(collection).__name__}, but expected a Dask array or data frame: "
@@ -55,9 +49,34 @@ def pieces_of(collection: Any, name: str) -> Pieces:
     columns = list(meta.columns) if hasattr(meta, "columns") else None
     parts = [check(part, i, name, columns) for i, part in enumerate(collection.to_delayed())]
     dtypes = list(meta.dtypes) if columns is not None else [meta.dtype]
-    numeric = all(isinstance(d, np.dtype) and d.kind in _NUMBERS for d in dtypes)
-    dtype = np.dtype(np.float64 if numeric else object)
+    numeric = all(isinstance(d, np.dtype) and d.kind in NUMBERS for d in dtypes)
+    dtype = np.result_type(*dtypes) if numeric else np.dtype(object)
     return Pieces(parts, (math.nan,) * len(parts), meta.shape[1:], dtype)
+
+
+def counted(pieces: Pieces) -> Pieces:
+    """Pieces whose lengths are known: counted where Dask does not know them."""
+    if not any(map(math.isnan, pieces.lengths)):
+        return pieces
+    _logger.info("The rows of %d chunks are counted: Dask does not know them.", len(pieces.lengths))
+    return pieces._replace(lengths=dask.compute(*map(dask.delayed(len), pieces.delayed)))
+
+
+def as_floats(pieces: Pieces, name: str) -> Pieces:
+    """Pieces of numbers as arrays of floats."""
+    dtype = pieces.dtype if pieces.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+    arrays = [dask.delayed(np.asarray)(part, dtype) for part in pieces.delayed]
+    return _checked(pieces._replace(delayed=arrays, dtype=dtype), name)
+
+
+def _checked(pieces: Pieces, name: str) -> Pieces:
+    """Pieces that are arrays, each checked when it is computed."""
+    check, first = dask.delayed(_checked_chunk, pure=True), np.cumsum([0.0, *pieces.lengths])
+    parts = [
+        check(part, number, name, first[number], pieces.width, pieces.dtype)
+        for number, part in enumerate(pieces.delayed)
+    ]
+    return pieces._replace(delayed=parts)
 
 
 def _require_rows(X: da.Array, name: str) -> None:
@@ -88,7 +107,7 @@ def _checked_chunk(
             f"({', '.join(map(str, ('rows', *width)))}), as the others have."
         )
     wanted = np.dtype(dtype)
-    if wanted.kind in _NUMBERS and part.dtype.kind not in _NUMBERS:
+    if wanted.kind in NUMBERS and part.dtype.kind not in NUMBERS:
         raise ValueError(f"Got {where} of dtype {part.dtype}, but expected {wanted}.")
     values = part.data if sparse.issparse(part) else part
     if part.dtype.kind == "f" and part.shape[0]:

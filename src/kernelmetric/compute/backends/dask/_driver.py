@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import pickle
 import warnings
@@ -13,7 +12,6 @@ from uuid import uuid4
 
 import cloudpickle
 import dask
-import numpy as np
 from dask.utils import format_bytes
 from distributed import Future, KilledWorker, default_client, get_worker, wait, worker_client
 from distributed.comm import CommClosedError
@@ -22,10 +20,17 @@ from kernelmetric.compute._arrays import is_collection
 from kernelmetric.compute._device import device_in_use
 from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute._warnings import warn
-from kernelmetric.compute.backends.dask._chunks import Pieces, pieces_of, share_of_worker, together
+from kernelmetric.compute.backends.dask._chunks import (
+    NUMBERS,
+    Pieces,
+    as_floats,
+    counted,
+    pieces_of,
+    share_of_worker,
+    together,
+)
 from kernelmetric.compute.backends.dask._tiles import Cluster
 
-_logger = logging.getLogger("kernelmetric")
 _COPIES = 3.0  # of the points on the worker of a fit: the chunks, the array, what travels
 _FEW_BYTES = 2**26  # of points that one worker adds up as fast
 _USABLE = 0.9  # of the memory limit of a worker
@@ -52,9 +57,12 @@ def run_there(estimator: Any, method: str, given: dict[str, Any]) -> Any:
         )
         (found,) = dask.compute(delayed)
         return _finished(estimator, _called(estimator, method, plain, found))
-    if method == "fit" and "X" in pieces and _streams(client, estimator, pieces["X"]):
-        del delayed["X"]  # pickled, so that the task gets the graph and not what it stands for
-        plain["X"] = cloudpickle.dumps(_as_array(given["X"]))
+    if method == "fit" and "X" in pieces and len(pieces["X"].width) == 1:
+        points = counted(pieces["X"])
+        if _streams(client, estimator, points):
+            del delayed["X"]  # pickled, so that the task gets the graph and not what it stands for
+            names = getattr(given["X"], "columns", None)
+            plain["X"] = cloudpickle.dumps((as_floats(points, "X"), names))
     key = f"kernelmetric-{method}-{type(estimator).__name__}-{uuid4().hex}"
     task = dask.delayed(_drive, pure=False)(
         estimator, method, plain, delayed, key, dask_key_name=key
@@ -163,11 +171,14 @@ def _drive(
         return not given_up and worker.status.name in ("init", "running", "paused")
 
     with worker_client() as client:
-        cluster = Cluster(client, wanted)
-        if isinstance(plain.get("X"), bytes):
-            plain = {**plain, "X": cluster.rows(*pickle.loads(plain["X"]))}
-        with run_elsewhere(cluster), share_of_worker():
-            return _called(estimator, method, plain, pieces)
+        cluster = Cluster(client, wanted, key)
+        try:
+            if isinstance(plain.get("X"), bytes):
+                plain = {**plain, "X": cluster.rows(*pickle.loads(plain["X"]))}
+            with run_elsewhere(cluster), share_of_worker():
+                return _called(estimator, method, plain, pieces)
+        finally:
+            cluster.close()
 
 
 def _called(
@@ -197,25 +208,12 @@ def _finished(estimator: Any, outcome: tuple[Any, ...]) -> Any:
     return estimator
 
 
-def _as_array(X: Any) -> tuple[Any, Any]:
-    """A Dask array of the points, and the names of its columns."""
-    if not hasattr(X, "columns"):
-        return X, None
-    names = np.asarray(X.columns, dtype=object)
-    return X.to_dask_array(lengths=True), names if all(isinstance(n, str) for n in names) else None
-
-
-def _streams(client: Any, estimator: Any, parts: Pieces) -> bool:
+def _streams(client: Any, estimator: Any, points: Pieces) -> bool:
     """Whether a fit reads the rows chunk by chunk; if not, one worker must have room for all."""
-    if len(parts.width) != 1:
-        return False
-    when = estimator._streams() if parts.numeric and hasattr(estimator, "_streams") else None
-    lengths = parts.lengths
-    if any(map(math.isnan, lengths)):
-        lengths = client.gather(client.compute([dask.delayed(len)(part) for part in parts.delayed]))
-        _logger.info("The rows of %d chunks were counted: Dask did not know them.", len(lengths))
-    n_rows, n_features = sum(lengths), *parts.width
-    n_bytes = parts.dtype.itemsize * n_rows * n_features
+    numeric = points.dtype.kind in NUMBERS
+    when = estimator._streams() if numeric and hasattr(estimator, "_streams") else None
+    n_rows, n_features = sum(points.lengths), *points.width
+    n_bytes = points.dtype.itemsize * n_rows * n_features
     needed = _COPIES * n_bytes
     with suppress(Exception):  # parameters that fit will refuse in a sentence
         needed = 2.0 * n_bytes + estimator.estimate_memory(n_rows, n_features)

@@ -12,15 +12,20 @@ import dask
 import dask.array as da
 import numpy as np
 from dask.highlevelgraph import HighLevelGraph
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute._arrays import is_collection
-from kernelmetric.compute.backends.dask._chunks import pieces_of, share_of_worker
-from kernelmetric.compute.reductions._distances import pair_squares
+from kernelmetric.compute.backends.dask._chunks import (
+    counted,
+    pieces_of,
+    share_of_worker,
+    together,
+)
 
 _BY_ROWS = (
-    "transform", "inverse_transform", "predict", "predict_proba", "predict_log_proba",
-    "decision_function", "predict_interval", "score_samples",
+    "transform", "predict", "predict_proba", "predict_log_proba", "decision_function",
+    "predict_interval", "score_samples",
 )  # fmt: skip
 _OF_PAIRS = ("pair_distance", "pair_score")
 _OF_ALL_PAIRS = ("pairwise_distances", "pairwise_kernels")
@@ -109,28 +114,27 @@ def _example(estimator: Any, method: str, *args: Any, **options: Any) -> np.ndar
 
 def _of_chosen_pairs(fitted: Any, method: str, pairs: Any, X: Any) -> da.Array:
     """Distances of pairs of row numbers: of every chunk, only the rows in question travel."""
+    dtype = _example(fitted, method, np.array([[0, 1]]), _sample(X)).dtype
     n_pairs = pairs.shape[0] if is_collection(pairs) else len(pairs)
     if is_collection(pairs):
         pairs = dask.delayed(np.concatenate)(pieces_of(pairs, "pairs").delayed)
     else:
         pairs = dask.delayed(np.asarray(pairs), pure=False)
-    E = _of_rows(fitted, "transform", X)
-    if any(math.isnan(length) for length in E.chunks[0]):
-        E = E.compute_chunk_sizes()  # which rows a chunk has must be known
-    starts, blocks = np.cumsum([0, *E.chunks[0]]).tolist(), E.to_delayed().ravel().tolist()
+    pieces = counted(pieces_of(X, "X"))
+    starts = np.cumsum([0, *pieces.lengths]).tolist()
     chosen = [
-        _chosen_rows(block, start, pairs) for block, start in zip(blocks, starts, strict=False)
+        _chosen_rows(part, start, pairs)
+        for part, start in zip(pieces.delayed, starts, strict=False)
     ]
-    dtype = _between(fitted, method, np.ones((2, 2, E.shape[1]), dtype=E.dtype)).dtype
-    result = _pairs_of(_once(fitted), method, chosen, pairs, E.shape[0])
+    result = _pairs_of(_once(fitted), method, chosen, pairs, starts[-1])
     return da.from_delayed(result, shape=(n_pairs,), dtype=dtype)
 
 
 @dask.delayed(pure=False)
-def _chosen_rows(E: np.ndarray, start: int, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _chosen_rows(part: Any, start: int, pairs: np.ndarray) -> tuple[np.ndarray, Any]:
     rows = np.unique(pairs)
-    rows = rows[(rows >= start) & (rows < start + len(E))]
-    return rows, E[rows - start]
+    rows = rows[(rows >= start) & (rows < start + part.shape[0])]
+    return rows, _safe_indexing(part, rows - start)
 
 
 @dask.delayed(pure=False)
@@ -146,16 +150,12 @@ def _pairs_of(
         raise ValueError(
             f"Got row numbers from {pairs.min()} to {pairs.max()}, but expected 0 to {n_rows - 1}."
         )
-    rows, E = (np.concatenate(part) for part in zip(*chosen, strict=True))
-    return _between(estimator, method, E[np.searchsorted(rows, pairs)])
-
-
-def _between(estimator: Any, method: str, ends: np.ndarray) -> np.ndarray:
-    """What a method says of pairs of embedded points."""
-    rows = np.arange(len(ends))
-    E, F = ends[:, 0], ends[:, 1]
-    distances = estimator._root(lambda E, F: pair_squares(E, F, rows, rows).astype(E.dtype), E, F)
-    return -distances if method == "pair_score" else distances
+    if not pairs.size:
+        return np.empty(0)
+    numbers, parts = zip(*chosen, strict=True)
+    places = np.searchsorted(np.concatenate(numbers), pairs)
+    with share_of_worker():
+        return _plain(getattr(estimator, method)(places, together(list(parts))))
 
 
 def _of_all_pairs(fitted: Any, method: str, A: Any, B: Any) -> da.Array:

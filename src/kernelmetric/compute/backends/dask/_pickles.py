@@ -14,14 +14,24 @@ _MOST_OF_BASE = 32  # times a view, that its base may be to travel instead of it
 _ROWS = "rows"
 
 
-class Parts:
-    """Large arrays by their identity, and distributed rows, met while pickling."""
+class Packer(cloudpickle.Pickler):
+    """Pickles without large arrays and distributed rows, which travel by themselves."""
 
     def __init__(self) -> None:
-        self.arrays: dict[int, np.ndarray] = {}
+        self._file = io.BytesIO()
+        super().__init__(self._file, protocol=pickle.HIGHEST_PROTOCOL)
+        self.arrays: dict[int, np.ndarray] = {}  # by their identity
         self.rows: Any = None
 
-    def place(self, thing: Any) -> Any:
+    def packed(self, thing: Any) -> bytes:
+        """A pickle; what it leaves out is in ``arrays`` and ``rows``."""
+        self._file.seek(0)
+        self._file.truncate()
+        self.clear_memo()
+        self.dump(thing)
+        return self._file.getvalue()
+
+    def persistent_id(self, thing: Any) -> Any:
         """Where unpickling finds a large array, with its layout; None for anything else."""
         if getattr(type(thing), "stays", False):
             self.rows = thing
@@ -38,15 +48,6 @@ class Parts:
         self.arrays[id(root)] = root
         start = thing.ctypes.data - root.ctypes.data
         return id(root), thing.dtype, thing.shape, thing.strides, start
-
-
-class _Pickler(cloudpickle.Pickler):
-    def __init__(self, file: Any, parts: Parts):
-        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
-        self._parts = parts
-
-    def persistent_id(self, thing: Any) -> Any:
-        return self._parts.place(thing)
 
 
 class _Unpickler(pickle.Unpickler):
@@ -81,13 +82,6 @@ class Carried:
         return self.array.nbytes
 
 
-def dumps(thing: Any, parts: Parts) -> bytes:
-    """A pickle without large arrays and distributed rows, which go to ``parts``."""
-    file = io.BytesIO()
-    _Pickler(file, parts).dump(thing)
-    return file.getvalue()
-
-
 def loads(data: bytes, arrays: dict[int, Carried], rows: Any = None) -> Any:
-    """What :func:`dumps` pickled, with its arrays, and ``rows`` for the distributed rows."""
+    """What :class:`Packer` pickled, with its arrays, and ``rows`` for the distributed rows."""
     return _Unpickler(io.BytesIO(data), arrays, rows).load()

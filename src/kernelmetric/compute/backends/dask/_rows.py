@@ -16,7 +16,7 @@ import numpy as np
 
 from kernelmetric.compute._budget import row_blocks
 from kernelmetric.compute._execute import added
-from kernelmetric.compute.backends.dask._chunks import on_worker
+from kernelmetric.compute.backends.dask._chunks import Pieces, on_worker
 from kernelmetric.compute.backends.dask._pickles import Carried, aligned, loads
 
 _BRANCHES = 4  # sums that are added up at once
@@ -26,7 +26,7 @@ class _ManyRows:
     """What looks like an array of shape (n, d) to who needs a few of its rows at a time."""
 
     streamed, ndim, device = True, 2, "cpu"
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     dtype: Any
     take: Callable[[np.ndarray], np.ndarray]
 
@@ -54,10 +54,12 @@ class Rows(_ManyRows):
 
     stays = True
 
-    def __init__(self, parts: list[Any], lengths: Any, like: np.ndarray, run: Any, names: Any):
-        self.parts, self._run, self.names = parts, run, names
-        self.edges = np.cumsum([0, *lengths])
-        self.shape, self.dtype = (int(self.edges[-1]), like.shape[1]), like.dtype
+    def __init__(self, pieces: Pieces, run: Any, names: Any):
+        self.parts, self._run = pieces.delayed, run
+        self.edges = np.cumsum([0, *pieces.lengths])
+        self.shape, self.dtype = (int(self.edges[-1]), *pieces.width), pieces.dtype
+        texts = names is not None and all(isinstance(name, str) for name in names)
+        self.names = np.asarray(names, dtype=object) if texts else None
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Some rows, in any order, from the chunks that have them."""
@@ -115,7 +117,7 @@ class MappedRows(_ManyRows):
 class Window(_ManyRows):
     """A chunk in the place of all rows, whose numbers begin at ``start``: it has only its own."""
 
-    def __init__(self, chunk: np.ndarray, start: int, shape: tuple[int, int]):
+    def __init__(self, chunk: np.ndarray, start: int, shape: tuple[int, ...]):
         self.chunk, self.start, self.shape, self.dtype = chunk, start, shape, chunk.dtype
 
     def __getitem__(self, key: Any) -> np.ndarray:
@@ -146,7 +148,7 @@ def _sum_of_chunk(
     arrays: dict[int, Carried],
     chunk: np.ndarray,
     start: int,
-    shape: tuple[int, int],
+    shape: tuple[int, ...],
     bytes_per_row: float,
     most: int | None,
 ) -> Any:

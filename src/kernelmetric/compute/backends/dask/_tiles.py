@@ -5,21 +5,20 @@ A tile function travels without its large arrays, which Dask brings to each work
 
 from __future__ import annotations
 
-import math
 import pickle
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
-import dask
 import numpy as np
 from distributed import wait
 
 from kernelmetric.compute._arrays import is_read_only
-from kernelmetric.compute.backends.dask._chunks import on_worker, pieces_of
-from kernelmetric.compute.backends.dask._pickles import Carried, Parts, dumps, loads
+from kernelmetric.compute.backends.dask._chunks import Pieces, on_worker
+from kernelmetric.compute.backends.dask._pickles import Carried, Packer, loads
 from kernelmetric.compute.backends.dask._rows import MappedRows, Rows
 
 _FLOPS = 1e10  # that a thread does in a second
@@ -37,10 +36,11 @@ class AbandonedError(Exception):
 
 
 class Cluster:
-    """All workers, for a fit on one of them; ``wanted`` says whether it is still awaited."""
+    """All workers, for the fit of the task ``name``; ``wanted`` says whether it is awaited."""
 
-    def __init__(self, client: Any, wanted: Callable[[], bool]):
+    def __init__(self, client: Any, wanted: Callable[[], bool], name: str):
         self._client, self._wanted = client, wanted
+        self._name = f"kernelmetric-tiles-{name.rpartition('-')[2]}"
         self._sent: dict[int, Any] = {}  # what Dask has of arrays that nobody writes into
         self._streams = False
 
@@ -57,17 +57,17 @@ class Cluster:
         if len(items) < 2 or seconds <= _SECONDS:
             return False
         n_threads = max(1, sum(self._client.nthreads().values()))
-        parts = Parts()
+        packer = Packer()
         try:
-            shares = [dumps((work, some), parts) for some in dealt(items, n_threads, seconds)]
+            shares = [packer.packed((work, some)) for some in dealt(items, n_threads, seconds)]
         except _NOT_PICKLED:
             return False  # what holds a lock or an open file stays where it is
-        new = self._new(parts).values()
+        new = self._new(packer).values()
         n_bytes = sum(array.nbytes / (_AGAIN if is_read_only(array) else 1) for array in new)
         saved = seconds * (1.0 - 1.0 / n_threads) - n_bytes / _BYTES
-        if parts.rows is not None or saved <= _SECONDS:
+        if packer.rows is not None or saved <= _SECONDS:
             return False
-        arrays, name = self._futures(parts), f"kernelmetric-tiles-{uuid4().hex}"
+        arrays, name = self._futures(packer), f"{self._name}-{uuid4().hex}"
         tasks = [
             self._client.submit(
                 run_tiles,
@@ -87,17 +87,10 @@ class Cluster:
         self._take(tasks, take_all)
         return True
 
-    def rows(self, X: Any, names: Any = None) -> Rows:
-        """A Dask array as rows to go through; its chunks are computed each time they are needed."""
+    def rows(self, points: Pieces, names: Any) -> Rows:
+        """Pieces as rows to go through, each computed whenever it is needed."""
         self._streams = True
-        parts = pieces_of(X, "X").delayed
-        dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-        if dtype != X.dtype:
-            parts = [dask.delayed(np.asarray)(part, dtype) for part in parts]
-        lengths = list(X.chunks[0])
-        if any(math.isnan(length) for length in lengths):
-            lengths = self._results([dask.delayed(len)(part) for part in parts])
-        return Rows(parts, lengths, np.empty((0, X.shape[1]), dtype), self._results, names)
+        return Rows(points, self._results, names)
 
     def sum_rows(
         self, work: Callable[[slice], Any], bytes_per_row: float, most: int | None
@@ -113,13 +106,13 @@ class Cluster:
 
     def _bound(self, work: Any) -> tuple[Rows, bytes, dict[int, Any]] | None:
         """The rows elsewhere that a function looks at, itself pickled, and its large arrays."""
-        parts = Parts()
+        packer = Packer()
         try:
-            function = dumps(work, parts) if self._streams else b""
+            function = packer.packed(work) if self._streams else b""
         except _NOT_PICKLED:
-            if parts.rows is not None:
+            if packer.rows is not None:
                 raise
-        return None if parts.rows is None else (parts.rows, function, self._futures(parts))
+        return None if packer.rows is None else (packer.rows, function, self._futures(packer))
 
     def _results(self, tasks: list[Any]) -> list[Any]:
         """The results of delayed tasks, in their order."""
@@ -128,7 +121,7 @@ class Cluster:
         return results
 
     def _take(self, futures: list[Any], take: Callable[[Any], Any]) -> None:
-        """Hand over results in the order of the tasks, whatever happens: none is held after it."""
+        """Hand over results in the order of the tasks; none of them is held afterwards."""
         try:
             while futures:
                 try:
@@ -140,26 +133,32 @@ class Cluster:
         finally:
             futures.clear()  # Dask gives up what nobody holds
 
+    def close(self) -> None:
+        """Let the scheduler forget all tiles: it may keep some of a worker that died."""
+        with suppress(Exception):
+            self._client.run_on_scheduler(forget, self._name)
+
     def _require_wanted(self) -> None:
         if not self._wanted():
             raise AbandonedError("The fit was cancelled.")
 
-    def _new(self, parts: Parts) -> dict[int, np.ndarray]:
+    def _new(self, packer: Packer) -> dict[int, np.ndarray]:
         """Arrays of which Dask has no copy, or one that may no longer be true."""
-        kept = self._sent.keys() & {k for k, array in parts.arrays.items() if is_read_only(array)}
-        return {key: array for key, array in parts.arrays.items() if key not in kept}
+        kept = self._sent.keys() & {k for k, array in packer.arrays.items() if is_read_only(array)}
+        return {key: array for key, array in packer.arrays.items() if key not in kept}
 
-    def _futures(self, parts: Parts) -> dict[int, Any]:
+    def _futures(self, packer: Packer) -> dict[int, Any]:
         """Arrays as data of Dask; those that nobody writes into are sent once."""
-        new = self._new(parts)
+        new = self._new(packer)
         # Copies: Dask would keep the arrays alive, and they may be written into.
         copies = [Carried(array.copy("A")) for array in new.values()]
         futures = dict(zip(new, self._client.scatter(copies, hash=False), strict=True))
         for key, array in new.items():
+            self._sent.pop(key, None)
             if is_read_only(array):
                 self._sent[key] = futures[key]
                 weakref.finalize(array, self._sent.pop, key, None)
-        return {key: futures.get(key, self._sent.get(key)) for key in parts.arrays}
+        return {key: futures.get(key, self._sent.get(key)) for key in packer.arrays}
 
 
 def dealt(items: Sequence[Any], n_threads: int, seconds: float) -> list[list[Any]]:
@@ -168,6 +167,13 @@ def dealt(items: Sequence[Any], n_threads: int, seconds: float) -> list[list[Any
     n_shares = min(most, max(n_threads, int(seconds / _SHORTEST)))
     edges = [len(items) * number // n_shares for number in range(n_shares + 1)]
     return [list(items[a:b]) for a, b in pairwise(edges)]
+
+
+def forget(prefix: str, dask_scheduler: Any = None) -> None:
+    """On the scheduler: release the tasks whose keys begin with ``prefix``."""
+    for key in [key for key in dask_scheduler.tasks if str(key).startswith(prefix)]:
+        for owner in list(dask_scheduler.tasks[key].who_wants or ()):
+            dask_scheduler.client_releases_keys(keys=[key], client=owner.client_key)
 
 
 def run_tiles(share: bytes, arrays: dict[int, Carried]) -> list[Any]:
