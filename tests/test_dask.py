@@ -359,7 +359,7 @@ def test_workers_that_stand_still_for_want_of_memory_are_told_of(workers, monkey
 
     monkeypatch.setattr(_driver, "_LOOK", 0.01)
     monkeypatch.setattr(_driver, "_PAUSED_LOOKS", 3)
-    monkeypatch.setattr(_driver, "all_paused", lambda dask_scheduler=None: True)
+    monkeypatch.setattr(_driver, "all_paused", lambda workers: True)
     with pytest.warns(UserWarning, match="All workers are paused, and NCA.fit waits for them"):
         there = NCA(2, max_iter=5, tol=1.0).fit(DX, DY)
     same(NCA(2, max_iter=5, tol=1.0).fit(X, Y), there)
@@ -373,8 +373,7 @@ def test_workers_that_stand_still_for_want_of_memory_are_told_of(workers, monkey
 def test_workers_stand_still_where_all_are_paused(states, still):
     from kernelmetric.compute.backends.dask._driver import all_paused
 
-    known = {i: SimpleNamespace(status=SimpleNamespace(name=name)) for i, name in enumerate(states)}
-    assert all_paused(SimpleNamespace(workers=known)) is still
+    assert all_paused([{"status": state} for state in states]) is still
 
 
 @pytest.mark.slow
@@ -580,7 +579,7 @@ def no_room(monkeypatch):
     from kernelmetric.compute.backends.dask import _driver
 
     monkeypatch.setattr(_driver, "_FEW_BYTES", 0)
-    monkeypatch.setattr(_driver, "least_memory", lambda client: 1000)
+    monkeypatch.setattr(_driver, "least_memory", lambda workers: 1000)
 
 
 @pytest.mark.parametrize(
@@ -652,9 +651,10 @@ def test_batches_are_drawn_where_no_worker_has_room(workers, no_room, kernel):
 def test_rows_elsewhere_are_never_gathered_silently(workers, no_room):
     with pytest.raises(MemoryError, match="smallest one has"):
         LMNN().fit(DX, DY)
+    from kernelmetric.compute.backends.dask._chunks import Pieces
     from kernelmetric.compute.backends.dask._rows import Rows
 
-    rows = Rows([], [], np.empty((0, 3)), None, None)
+    rows = Rows(Pieces([], (), (3,), np.dtype(float)), None, None)
     for gather in (np.asarray, list, lambda rows: rows + np.ones(3)):
         with pytest.raises((MemoryError, TypeError)):
             gather(rows)
@@ -670,15 +670,15 @@ def test_without_a_client_the_work_is_done_here_and_that_is_said(monkeypatch):
 
 
 def test_views_arrive_as_they_left():
-    from kernelmetric.compute.backends.dask._pickles import Carried, Parts, dumps, loads
+    from kernelmetric.compute.backends.dask._pickles import Carried, Packer, loads
 
     base = np.arange(40_000.0).reshape(200, 200)
     columns = np.asfortranarray(base)
     things = [base[:150, 3:], base.T, base[::2, ::-1], columns[50:], columns, base[0], "text"]
-    parts = Parts()
-    data = dumps(things, parts)
-    assert len(parts.arrays) == 2 and len(data) < 10_000
-    arrived = loads(data, [Carried(array.copy("A")) for array in parts.arrays])
+    packer = Packer()
+    data = packer.packed(things)
+    assert len(packer.arrays) == 2 and len(data) < 10_000
+    arrived = loads(data, {key: Carried(array.copy("A")) for key, array in packer.arrays.items()})
     for sent, found in zip(things, arrived, strict=True):
         assert np.array_equal(sent, found)
         assert getattr(sent, "strides", None) == getattr(found, "strides", None)
@@ -687,16 +687,17 @@ def test_views_arrive_as_they_left():
 def test_an_array_that_arrives_at_an_odd_place_is_moved_once():
     from distributed.sizeof import sizeof
 
-    from kernelmetric.compute.backends.dask._pickles import Carried, Parts, dumps, loads
+    from kernelmetric.compute.backends.dask._pickles import Carried, Packer, loads
 
     array = np.asfortranarray(np.arange(20_000.0).reshape(100, 200))
-    parts, buffers = Parts(), []
-    data = [dumps(array[:, i:], parts) for i in (0, 1)]
-    sent = pickle.dumps(Carried(parts.arrays[0]), protocol=5, buffer_callback=buffers.append)
+    packer, buffers = Packer(), []
+    data = [packer.packed(array[:, i:]) for i in (0, 1)]
+    ((key, root),) = packer.arrays.items()
+    sent = pickle.dumps(Carried(root), protocol=5, buffer_callback=buffers.append)
     message = bytearray(b"-" + buffers[0].raw())
     carried = pickle.loads(sent, buffers=[memoryview(message)[1:]])
     assert carried.array.flags.aligned and sizeof(carried) >= array.nbytes
-    found = [loads(some, [carried]) for some in data]
+    found = [loads(some, {key: carried}) for some in data]
     assert all(np.shares_memory(part, carried.array) for part in found)
     assert np.array_equal(found[1], array[:, 1:])
 
@@ -704,42 +705,59 @@ def test_an_array_that_arrives_at_an_odd_place_is_moved_once():
 @pytest.mark.parametrize("n_items", [2, 5, 16, 18, 59, 180, 2188])
 @pytest.mark.parametrize("n_threads", [2, 3, 7])
 @pytest.mark.parametrize("seconds", [1.0, 1000.0])
-def test_every_thread_is_dealt_as_many_items(n_items, n_threads, seconds):
+def test_shares_have_as_many_items_and_are_neither_many_nor_few(n_items, n_threads, seconds):
     from kernelmetric.compute.backends.dask._tiles import dealt
 
     shares = dealt(range(n_items), n_threads, seconds)
     assert [item for share in shares for item in share] == list(range(n_items)) and all(shares)
-    each = [sum(map(len, shares[thread::n_threads])) for thread in range(n_threads)]
-    assert max(each) - min(each) <= 1
-    assert seconds < 2.0 or len(shares) == min(n_items, 16 * n_threads)
-    assert seconds > 2.0 or len(shares) == min(n_items, max(1, int(5.0 / n_threads)) * n_threads)
+    sizes = [len(share) for share in shares]
+    assert max(sizes) - min(sizes) <= 1
+    assert len(shares) == min(n_items, 16 * n_threads if seconds > 2.0 else max(5, n_threads))
 
 
-def test_an_array_that_was_written_into_is_sent_again():
-    from kernelmetric.compute.backends.dask._tiles import _Sent
+def on_no_cluster(**parts):
+    """The cluster of a fit whose client keeps what it is given; and what that is."""
+    from kernelmetric.compute.backends.dask._tiles import Cluster
 
-    array, known = np.zeros((300, 300)), {}
-    known[id(array)] = sent = _Sent(array, None, known)
-    assert sent.is_of(array) and not sent.is_of(array.copy())
-    array[3, 4] = 1.0
-    assert not sent.is_of(array)
-    del array
-    assert not known
+    sent = []
+
+    def scatter(copies, hash):
+        sent.extend(copy.array for copy in copies)
+        return [object() for _ in copies]
+
+    return Cluster(SimpleNamespace(scatter=scatter, **parts), lambda: True, "fit"), sent
 
 
-def test_an_array_that_its_maker_keeps_is_not_looked_through_again(monkeypatch):
+def test_an_array_that_may_be_written_into_is_sent_each_time():
+    from kernelmetric.compute.backends.dask._pickles import Packer
+
+    cluster, sent = on_no_cluster()
+    array = np.zeros((300, 300))
+    for number in (0.0, 1.0):
+        array[3, 4] = number
+        packer = Packer()
+        packer.packed(array[1:])
+        assert list(cluster._futures(packer)) == [id(array)]
+    assert [copy[3, 4] for copy in sent] == [0.0, 1.0]
+    assert not cluster._sent
+
+
+def test_an_array_that_its_maker_keeps_is_sent_once():
     from kernelmetric.compute import read_only
-    from kernelmetric.compute.backends.dask import _tiles
+    from kernelmetric.compute.backends.dask._pickles import Packer
 
-    array, known = read_only(np.zeros((300, 300))), {}
+    cluster, sent = on_no_cluster()
+    array = read_only(np.zeros((300, 300)))
     with pytest.raises(ValueError, match="read-only"):
         array[3, 4] = 1.0
-    monkeypatch.setattr(_tiles.zlib, "crc32", None)
-    known[id(array)] = sent = _tiles._Sent(array, None, known)
-    assert sent.is_of(array)
-    monkeypatch.undo()
+    packer = Packer()
+    packer.packed(array)
+    assert cluster._futures(packer) == cluster._futures(packer) and len(sent) == 1
     array.flags.writeable = True
-    assert not sent.is_of(array)  # somebody may have written into it
+    cluster._futures(packer)
+    assert len(sent) == 2  # somebody may have written into it
+    del array, packer
+    assert not cluster._sent
     view = np.zeros((300, 300))[:]
     assert read_only(view).flags.writeable  # its memory is another's
 
@@ -747,17 +765,15 @@ def test_an_array_that_its_maker_keeps_is_not_looked_through_again(monkeypatch):
 @pytest.mark.parametrize("keep", [False, True])
 def test_a_large_array_goes_to_workers_for_little_work_only_if_it_is_kept(keep, monkeypatch):
     from kernelmetric.compute import read_only
-    from kernelmetric.compute.backends.dask._tiles import Cluster
 
-    array, sent = np.zeros(12_500_000), []
-    client = SimpleNamespace(submit=lambda *task, **options: None)
-    cluster = Cluster(client, lambda: True, "fit")
-    monkeypatch.setattr(cluster, "_threads", lambda: ["one", "two"])
-    monkeypatch.setattr(cluster, "_futures", lambda arrays, new: sent.extend(new))
-    monkeypatch.setattr(cluster, "_results", lambda tasks: (x for x in ()))
+    array = np.zeros(12_500_000)
+    cluster, sent = on_no_cluster(
+        submit=lambda *task, **options: None, nthreads=lambda: {"one": 1, "two": 1}
+    )
+    monkeypatch.setattr(cluster, "_take", lambda tasks, take: None)
     work = partial(np.add, read_only(array) if keep else array)
     assert cluster.share(work, [0.0, 1.0], 4e9, print) is keep
-    assert [one is array for one in sent] == [True] * keep
+    assert len(sent) == keep
 
 
 @pytest.mark.slow

@@ -13,16 +13,14 @@ class like :class:`ArrayAPI`, and one line here::
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib import import_module
 from typing import Any
 
 from kernelmetric.compute.backends._array_api import ArrayAPI
 from kernelmetric.compute.backends._numpy import NumPy
 
-# The package in which a type of arrays is defined; the module of its backend here, and the class.
-_REGISTRY = {"torch": ("_torch", "Torch")}
 _NUMPY, _ANY = NumPy(), ArrayAPI()
-_OURS = {"numpy", "scipy"}  # sparse matrices are made of NumPy arrays
+# Sparse matrices are made of NumPy arrays, and so are our rows on many machines.
+_OF_NUMPY = {"numpy", "scipy", "kernelmetric"}
 
 
 def backend_of(X: Any) -> ArrayAPI:
@@ -33,15 +31,13 @@ def backend_of(X: Any) -> ArrayAPI:
 
 @lru_cache(maxsize=64)
 def _backend_of(kind: Any) -> ArrayAPI:
-    if hasattr(kind, "backend"):  # rows on many machines: a type of ours
-        return kind.backend
-    for ancestor in kind.__mro__:
-        package = ancestor.__module__.partition(".")[0]
-        if package in _OURS:
-            return _NUMPY
-        if package in _REGISTRY:
-            module, name = _REGISTRY[package]
-            return getattr(import_module(f"{__name__}.{module}"), name)()
+    packages = {ancestor.__module__.partition(".")[0] for ancestor in kind.__mro__}
+    if packages & _OF_NUMPY:
+        return _NUMPY
+    if "torch" in packages:
+        from kernelmetric.compute.backends._torch import Torch
+
+        return Torch()
     return _ANY
 
 

@@ -99,10 +99,6 @@ class ArrayAPI:
         difference = a - b
         return self.to_numpy(array_namespace(a).sum(difference * difference, axis=1))
 
-    def times_each(self, A: Any, others: list[Any]) -> Any:
-        """The products of A with each of some matrices, side by side."""
-        return array_namespace(A).concat([A @ other for other in others], axis=1)
-
     def exponential(self, S: Any, lowest: float) -> Any:
         """``exp`` of S, clipped below; may overwrite it."""
         xp = array_namespace(S)

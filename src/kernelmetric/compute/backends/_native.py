@@ -52,13 +52,9 @@ def exponentials(
     K: np.ndarray, low: float, high: float, *, without_diagonal: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Let K become ``exp(K)``, K clipped to [low, high] first; return sums of rows and columns."""
-    library = _suited(K)
-    if library is not None:
+    if _suited(K) is not None:
         rows, columns = np.zeros(K.shape[0], K.dtype), np.zeros(K.shape[1], K.dtype)
-        library.kernelmetric_exponentials(
-            K.ctypes.data, *K.shape, low, high, without_diagonal, rows.ctypes.data,
-            columns.ctypes.data,
-        )  # fmt: skip
+        _run("exponentials", K, *K.shape, low, high, without_diagonal, rows, columns)
         return rows, columns
     np.clip(K, low, high, out=K)
     np.exp(K, out=K)
@@ -70,26 +66,21 @@ def exponentials(
 
 def weigh(K: np.ndarray, a: np.ndarray, b: np.ndarray, scratch: np.ndarray | None = None) -> None:
     """Let ``K_ij`` become ``K_ij (a_i + b_j)``; ``scratch``, shaped like K, is overwritten."""
-    library = _suited(K, a, b)
-    if library is None:
+    if _suited(K, a, b) is not None:
+        _run("weigh", K, *K.shape, a, b)
+    else:
         K *= np.add(a[:, None], b, out=scratch)
-        return
-    library.kernelmetric_weigh(K.ctypes.data, *K.shape, a.ctypes.data, b.ctypes.data)
 
 
 def pair_squares(E: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Squared distances of listed pairs of rows of E."""
-    library = native() if E.dtype in _SUFFIXES and E.flags.c_contiguous else None
-    if library is None:
+    if not (E.dtype in _SUFFIXES and E.flags.c_contiguous and native() is not None):
         difference = E.take(first, axis=0)
         difference -= E.take(second, axis=0)
         return np.einsum("ij,ij->i", difference, difference)
     first, second = (np.ascontiguousarray(rows, dtype=np.int64) for rows in (first, second))
     squares = np.empty(len(first), dtype=E.dtype)
-    done = getattr(library, f"kernelmetric_pair_squares_{_SUFFIXES[E.dtype]}")(
-        E.ctypes.data, *E.shape, first.ctypes.data, second.ctypes.data, len(first),
-        squares.ctypes.data,
-    )  # fmt: skip
+    done = _run_on("pair_squares", E, first, second, len(first), squares)
     if done < len(first):
         raise _no_such_rows(first[done], second[done], E)
     return squares
@@ -118,11 +109,9 @@ def add_listed_hinge(
     """The hinge over listed pairs; adds its slopes, and the Laplacian of their weights times E."""
     value = np.zeros(1)
     weights: list[Any] = [np.ascontiguousarray(w, np.float64) for w in counted or ()]
-    places = [w.ctypes.data for w in weights] or [None, None]
-    done = getattr(native(), f"kernelmetric_listed_hinge_{_SUFFIXES[E.dtype]}")(
-        E.ctypes.data, *E.shape, pairs.ctypes.data, len(pairs), thresholds.ctypes.data,
-        thresholds.shape[1], *places, corner, value.ctypes.data, slopes.ctypes.data,
-        product.ctypes.data,
+    done = _run_on(
+        "listed_hinge", E, pairs, len(pairs), thresholds, thresholds.shape[1],
+        *(weights or [None, None]), corner, value, slopes, product,
     )  # fmt: skip
     if done < len(pairs):
         raise _no_such_rows(pairs[done, 0], pairs[done, 1], E)
@@ -134,12 +123,20 @@ def add_pulled(
 ) -> None:
     """Add the Laplacian of the float64 weights (n, k) of target pairs, times E, to ``product``."""
     targets, weights = np.ascontiguousarray(targets, np.int64), np.ascontiguousarray(weights)
-    done = getattr(native(), f"kernelmetric_pulled_{_SUFFIXES[E.dtype]}")(
-        E.ctypes.data, *E.shape, targets.ctypes.data, weights.ctypes.data, weights.shape[1],
-        product.ctypes.data,
-    )  # fmt: skip
+    done = _run_on("pulled", E, targets, weights, weights.shape[1], product)
     if done < len(E):
         raise _no_such_rows(done, targets[done].tolist(), E)
+
+
+def _run(name: str, *arguments: Any) -> Any:
+    """Call a compiled function, which gets arrays by their place in memory."""
+    places = (a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments)
+    return getattr(native(), f"kernelmetric_{name}")(*places)
+
+
+def _run_on(name: str, E: np.ndarray, *arguments: Any) -> Any:
+    """Call that of the dtype of some points."""
+    return _run(f"{name}_{_SUFFIXES[E.dtype]}", E, *E.shape, *arguments)
 
 
 def _no_such_rows(first: int, second: Any, E: np.ndarray) -> IndexError:

@@ -44,14 +44,6 @@ class NumPy(ArrayAPI):
         difference = np.subtract(a, b, dtype=np.float64 if wide else None)
         return np.einsum("ij,ij->i", difference, difference)
 
-    def times_each(self, A: Any, others: list[Any]) -> Any:
-        """The products of A with each of some matrices, side by side."""
-        ends = np.cumsum([other.shape[1] for other in others]).tolist()
-        result = np.empty((len(A), ends[-1]), dtype=A.dtype)
-        for end, other in zip(ends, others, strict=True):
-            np.matmul(A, other, out=result[:, end - other.shape[1] : end])
-        return result
-
     def exponential(self, S: Any, lowest: float) -> Any:
         """``exp`` of S, clipped below, in place."""
         return np.exp(np.maximum(S, lowest, out=S), out=S)

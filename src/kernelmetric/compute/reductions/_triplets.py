@@ -175,7 +175,7 @@ def _distances_to(points: Points, block: Block, left: Any, seen: list[slice]) ->
     """Squared distances of a block to runs of rows, side by side; infinite within a class."""
     augmented, codes = points
     rows, unseen = block
-    D2 = backend_of(left).times_each(left, [augmented[run, :].T for run in seen])
+    D2 = left @ namespace(left).concat([augmented[run, :] for run in seen], axis=0).T
     if unseen.start == unseen.stop and seen:
         (run,) = seen  # one that looks at all rows looks at them in one run
         for start, stop in class_slices(codes[rows]):

@@ -7,23 +7,18 @@ follows from the shapes alone, so results repeat bit for bit.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 WIDEST = 256  # coordinates that a program has room for
+_TRITON = find_spec("triton") is not None
 _WIDE = ((8, 0), (9, 0), (10, 0))  # compute capabilities with tensor cores for float64
-
-
-@lru_cache(maxsize=1)
-def _there() -> bool:
-    return find_spec("triton") is not None
 
 
 def suits(E: Any) -> bool:
     """Whether a Triton kernel takes these points: float32 on CUDA, not too many coordinates."""
-    return single_there(E) and 1 <= E.shape[1] <= WIDEST and _there()
+    return single_there(E) and 1 <= E.shape[1] <= WIDEST and _TRITON
 
 
 def single_there(X: Any) -> bool:

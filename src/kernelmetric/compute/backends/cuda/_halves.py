@@ -31,24 +31,9 @@ class Halves(NamedTuple):
     largest: Any  # of the scales
 
 
-class Plan(NamedTuple):
-    """How a kernel is cut into programs."""
-
-    grid: tuple[int, int]
-    share: int
-    options: dict[str, Any]
-
-
 def padded_rows(n: int) -> int:
     """Rows that tiles of every size cover."""
     return -(-n // 128) * 128
-
-
-def padded(values: Any, rows: int, fill: float) -> Any:
-    """Values with rows of a constant added."""
-    out = values.new_full((rows, *values.shape[1:]), fill)
-    out[: values.shape[0]] = values
-    return out.contiguous()
 
 
 def halves(E: Any, codes: Any, factor: float = 1.0) -> Halves:
@@ -87,8 +72,8 @@ def _split(
     tl.store(low + i[:, None] * WIDTH + k, ((x - first.to(tl.float32)) * 2048.0).to(tl.float16))
 
 
-def plan(n: int, width: int) -> Plan:
-    """Programs for n points: some rows each, and a share of the columns where rows are few."""
+def plan(n: int, width: int) -> tuple[tuple[int, int], int, dict[str, Any]]:
+    """Programs for n points: some rows each, a share of the columns, and how to compile them."""
     tile_rows, tile_columns, warps, stages = _SHAPES[width]
     products = 3 if precise() else 1
     if products == 1:
@@ -97,18 +82,15 @@ def plan(n: int, width: int) -> Plan:
     columns = padded_rows(n)
     across = max(1, min(-(-_PROGRAMS // down), columns // tile_columns))
     share = -(-columns // (across * tile_columns)) * tile_columns
-    return Plan(
-        (down, -(-columns // share)),
-        share,
-        {
-            "WIDTH": width,
-            "ROWS": tile_rows,
-            "COLUMNS": tile_columns,
-            "PRODUCTS": products,
-            "num_warps": warps,
-            "num_stages": stages,
-        },
-    )
+    options = {
+        "WIDTH": width,
+        "ROWS": tile_rows,
+        "COLUMNS": tile_columns,
+        "PRODUCTS": products,
+        "num_warps": warps,
+        "num_stages": stages,
+    }
+    return (down, -(-columns // share)), share, options
 
 
 def precise() -> bool:

@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from kernelmetric.compute.backends.cuda._halves import accumulate, halves, inner, padded, plan
+from kernelmetric.compute.backends.cuda._halves import accumulate, halves, inner, plan
 
 
 def hinge_sums(
@@ -18,7 +18,8 @@ def hinge_sums(
     (n, r), k = E.shape, thresholds.shape[1]
     points = halves(E, codes)
     rows, width = points.high.shape
-    margins = padded(thresholds.to(torch.float32), rows, float("-inf"))
+    beyond = 0, 0, 0, rows - n
+    margins = torch.nn.functional.pad(thresholds.to(torch.float32), beyond, value=float("-inf"))
     reach = torch.amax(margins, dim=1)
     grid, share, options = plan(n, width)
     loss = E.new_zeros((grid[1], rows))

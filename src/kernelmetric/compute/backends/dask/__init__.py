@@ -13,6 +13,7 @@ numbers are those of a fit on one machine. The tasks of a worker that dies are r
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 from kernelmetric.compute.backends.dask._driver import run_there
@@ -21,20 +22,20 @@ from kernelmetric.compute.backends.dask._lazy import LAZY, by_chunks, placed_row
 
 def call(estimator: Any, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Call a method with Dask collections: ``fit`` and ``score`` run, others give Dask arrays."""
-    if method in ("fit_transform", "fit_predict"):
-        last = "transform" if method == "fit_transform" else "predict"
-        X = args[0] if args else options["X"]
-        fitted = run_there(estimator, "fit", args, options)
-        if last == "predict" and hasattr(fitted, "labels_"):
-            return fitted.labels_
-        placed = getattr(getattr(fitted, "best_estimator_", fitted), "embedding_", None)
-        if last == "transform" and placed is not None:  # rows as if they were left out
-            weights = options.get("sample_weight")
-            return placed_rows(fitted, X, placed, weights)
-        return getattr(fitted, last)(X)
+    form = signature(getattr(estimator, method))
+    form.bind(*args, **options)  # refuses what the method does not take
+    given = {**dict(zip(form.parameters, args, strict=False)), **options}
     if method in LAZY:
-        return by_chunks(estimator, method, args, options)
-    return run_there(estimator, method, args, options)
+        return by_chunks(estimator, method, given)
+    if method not in ("fit_transform", "fit_predict"):
+        return run_there(estimator, method, given)
+    X, fitted = given["X"], run_there(estimator, "fit", given)
+    if method == "fit_predict":
+        return fitted.labels_ if hasattr(fitted, "labels_") else fitted.predict(X)
+    placed = getattr(getattr(fitted, "best_estimator_", fitted), "embedding_", None)
+    if placed is None:
+        return fitted.transform(X)
+    return placed_rows(fitted, X, placed, given.get("sample_weight"))  # as if they were left out
 
 
 __all__ = ["call"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -19,47 +20,66 @@ from kernelmetric.compute._machine import total_memory
 from kernelmetric.compute._refusals import refuse_masked
 from kernelmetric.compute._threads import in_threads
 
-_NUMBERS = "fiub"
+_logger = logging.getLogger("kernelmetric")
+NUMBERS = "fiub"  # kinds of dtype
 _SHARE = 0.25  # of the memory of a worker, for the blocks of its threads
 
 
 class Pieces(NamedTuple):
-    """A collection as delayed pieces in the order of its rows; NaN where Dask knows no shape."""
+    """A collection as delayed pieces in the order of its rows."""
 
     delayed: list[Any]
-    shape: tuple[Any, ...]
-    itemsize: float
-    numeric: bool
+    lengths: tuple[Any, ...]  # NaN where Dask does not know them
+    width: tuple[int, ...]
+    dtype: np.dtype[Any]  # object of what are no numbers
 
 
 def pieces_of(collection: Any, name: str) -> Pieces:
     """A collection as pieces of rows, each checked when it is computed."""
     if isinstance(collection, da.Array):
-        require_rows(collection, name)
-        parts = collection.to_delayed().ravel().tolist()
-        first, width = 0.0, collection.shape[1:]
-        checked, check = [], dask.delayed(checked_chunk, pure=True)
-        for number, (part, rows) in enumerate(zip(parts, collection.chunks[0], strict=True)):
-            checked.append(check(part, number, name, first, width, collection.dtype))
-            first += rows
-        dtype = np.dtype(collection.dtype)
-        return Pieces(checked, collection.shape, dtype.itemsize, dtype.kind in _NUMBERS)
+        _require_rows(collection, name)
+        parts, lengths = collection.to_delayed().ravel().tolist(), collection.chunks[0]
+        return _checked(Pieces(parts, lengths, collection.shape[1:], collection.dtype), name)
     if not hasattr(collection, "to_delayed") or not hasattr(collection, "npartitions"):
         raise TypeError(
             f"Got {name} as {type(collection).__name__}, but expected a Dask array or data frame: "
             "try dask.array.from_delayed, or bag.to_dataframe()."
         )
-    parts = collection.to_delayed()
-    meta = collection._meta
+    meta, check = collection._meta, dask.delayed(_checked_partition, pure=True)
     columns = list(meta.columns) if hasattr(meta, "columns") else None
-    check = dask.delayed(checked_partition, pure=True)
-    checked = [check(part, number, name, columns) for number, part in enumerate(parts)]
+    parts = [check(part, i, name, columns) for i, part in enumerate(collection.to_delayed())]
     dtypes = list(meta.dtypes) if columns is not None else [meta.dtype]
-    numeric = all(isinstance(d, np.dtype) and d.kind in _NUMBERS for d in dtypes)
-    return Pieces(checked, (math.nan, *np.shape(meta)[1:]), 8.0, numeric)
+    numeric = all(isinstance(d, np.dtype) and d.kind in NUMBERS for d in dtypes)
+    dtype = np.result_type(*dtypes) if numeric else np.dtype(object)
+    return Pieces(parts, (math.nan,) * len(parts), meta.shape[1:], dtype)
 
 
-def require_rows(X: da.Array, name: str) -> None:
+def counted(pieces: Pieces) -> Pieces:
+    """Pieces whose lengths are known: counted where Dask does not know them."""
+    if not any(map(math.isnan, pieces.lengths)):
+        return pieces
+    _logger.info("The rows of %d chunks are counted: Dask does not know them.", len(pieces.lengths))
+    return pieces._replace(lengths=dask.compute(*map(dask.delayed(len), pieces.delayed)))
+
+
+def as_floats(pieces: Pieces, name: str) -> Pieces:
+    """Pieces of numbers as arrays of floats."""
+    dtype = pieces.dtype if pieces.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+    arrays = [dask.delayed(np.asarray)(part, dtype) for part in pieces.delayed]
+    return _checked(pieces._replace(delayed=arrays, dtype=dtype), name)
+
+
+def _checked(pieces: Pieces, name: str) -> Pieces:
+    """Pieces that are arrays, each checked when it is computed."""
+    check, first = dask.delayed(_checked_chunk, pure=True), np.cumsum([0.0, *pieces.lengths])
+    parts = [
+        check(part, number, name, first[number], pieces.width, pieces.dtype)
+        for number, part in enumerate(pieces.delayed)
+    ]
+    return pieces._replace(delayed=parts)
+
+
+def _require_rows(X: da.Array, name: str) -> None:
     """Refuse an array that is cut along another axis than its rows."""
     if X.ndim == 0:
         raise ValueError(f"Got {name} as a single number, but expected rows of points.")
@@ -71,7 +91,7 @@ def require_rows(X: da.Array, name: str) -> None:
         )
 
 
-def checked_chunk(
+def _checked_chunk(
     part: Any, number: int, name: str, first: float, width: tuple[int, ...], dtype: Any
 ) -> Any:
     """A chunk of an array, refused with its number where its shape or dtype is another."""
@@ -83,10 +103,11 @@ def checked_chunk(
         part = np.asarray(part)
     if part.shape[1:] != tuple(width):
         raise ValueError(
-            f"Got {where} of shape {part.shape}, but expected {_shape(width)}, as the others have."
+            f"Got {where} of shape {part.shape}, but expected "
+            f"({', '.join(map(str, ('rows', *width)))}), as the others have."
         )
     wanted = np.dtype(dtype)
-    if wanted.kind in _NUMBERS and part.dtype.kind not in _NUMBERS:
+    if wanted.kind in NUMBERS and part.dtype.kind not in NUMBERS:
         raise ValueError(f"Got {where} of dtype {part.dtype}, but expected {wanted}.")
     values = part.data if sparse.issparse(part) else part
     if part.dtype.kind == "f" and part.shape[0]:
@@ -100,11 +121,7 @@ def checked_chunk(
     return part
 
 
-def _shape(width: tuple[int, ...]) -> str:
-    return f"(rows, {', '.join(map(str, width))})" if width else "(rows,)"
-
-
-def checked_partition(part: Any, number: int, name: str, columns: list[Any] | None) -> Any:
+def _checked_partition(part: Any, number: int, name: str, columns: list[Any] | None) -> Any:
     """A partition of a data frame; refused with its number where its columns are others."""
     if columns is not None and list(getattr(part, "columns", columns)) != columns:
         raise ValueError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import pickle
 import warnings
@@ -13,7 +12,6 @@ from uuid import uuid4
 
 import cloudpickle
 import dask
-import numpy as np
 from dask.utils import format_bytes
 from distributed import Future, KilledWorker, default_client, get_worker, wait, worker_client
 from distributed.comm import CommClosedError
@@ -22,33 +20,33 @@ from kernelmetric.compute._arrays import is_collection
 from kernelmetric.compute._device import device_in_use
 from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute._warnings import warn
-from kernelmetric.compute.backends.dask._chunks import Pieces, pieces_of, share_of_worker, together
+from kernelmetric.compute.backends.dask._chunks import (
+    NUMBERS,
+    Pieces,
+    as_floats,
+    counted,
+    pieces_of,
+    share_of_worker,
+    together,
+)
 from kernelmetric.compute.backends.dask._tiles import Cluster
 
-_logger = logging.getLogger("kernelmetric")
 _COPIES = 3.0  # of the points on the worker of a fit: the chunks, the array, what travels
-_X = 0  # where the points are among the arguments
 _FEW_BYTES = 2**26  # of points that one worker adds up as fast
 _USABLE = 0.9  # of the memory limit of a worker
 _LOOK, _PAUSED_LOOKS = 5.0, 6  # seconds between looks at paused workers, and looks until it is said
 
 
-def run_there(estimator: Any, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def run_there(estimator: Any, method: str, given: dict[str, Any]) -> Any:
     """Run a method on a worker that gets all chunks, and copy the fitted state to ``estimator``."""
     if device_in_use() is not None:
         raise ValueError(
             "Got Dask collections inside use_device, but expected one of the two: the workers of a "
             "cluster compute on their own processors. Try without use_device."
         )
-    if not args and "X" in options:
-        args, options = (options["X"],), {k: v for k, v in options.items() if k != "X"}
-    named = [*(("X", "y")[i] if i < 2 else f"argument {i}" for i in range(len(args))), *options]
-    values = [*args, *options.values()]
-    pieces = {
-        i: pieces_of(value, name)
-        for i, (name, value) in enumerate(zip(named, values, strict=True))
-        if is_collection(value)
-    }
+    pieces = {name: pieces_of(value, name) for name, value in given.items() if is_collection(value)}
+    plain = {name: None if name in pieces else value for name, value in given.items()}
+    delayed = {name: parts.delayed for name, parts in pieces.items()}
     client = current_client()
     if client is None:
         warnings.warn(
@@ -57,21 +55,20 @@ def run_there(estimator: Any, method: str, args: tuple[Any, ...], options: dict[
             UserWarning,
             stacklevel=4,
         )
-    streams = client is not None and method == "fit" and _streams(client, estimator, pieces)
-    delayed = {i: parts.delayed for i, parts in pieces.items() if not (streams and i == _X)}
-    plain = [None if i in pieces else value for i, value in enumerate(values)]
-    if streams:  # pickled, so that the task gets the graph and not what it stands for
-        plain[_X] = cloudpickle.dumps(_as_array(values[_X]))
-    names = list(options)
-    if client is None:
         (found,) = dask.compute(delayed)
-        return _finished(estimator, _called(estimator, method, plain, found, names))
+        return _finished(estimator, _called(estimator, method, plain, found))
+    if method == "fit" and "X" in pieces and len(pieces["X"].width) == 1:
+        points = counted(pieces["X"])
+        if _streams(client, estimator, points):
+            del delayed["X"]  # pickled, so that the task gets the graph and not what it stands for
+            names = getattr(given["X"], "columns", None)
+            plain["X"] = cloudpickle.dumps((as_floats(points, "X"), names))
     key = f"kernelmetric-{method}-{type(estimator).__name__}-{uuid4().hex}"
     task = dask.delayed(_drive, pure=False)(
-        estimator, method, plain, delayed, names, key, dask_key_name=key
+        estimator, method, plain, delayed, key, dask_key_name=key
     )
-    what, given = f"{type(estimator).__name__}.{method}", [values[i] for i in pieces]
-    return _finished(estimator, _awaited(client, task, what, given))
+    what = f"{type(estimator).__name__}.{method}"
+    return _finished(estimator, _awaited(client, task, what, [given[name] for name in pieces]))
 
 
 def current_client() -> Any:
@@ -96,18 +93,18 @@ def _awaited(client: Any, task: Any, what: str, given: list[Any]) -> Any:
     except (CommClosedError, OSError, CancelledError) as error:
         if client.status == "running" and future.status not in ("lost", "cancelled"):
             raise  # it is of the work
-        other = _other_client(client, given)
+        here, other = _address(client), _other_client(client, given)
         if other is not None:
             raise RuntimeError(
                 f"{what} was not finished: its points lie on the cluster {_address(other)}, but "
-                f"the client in use is that of the scheduler {_address(client)}. The estimator is "
-                "as it was. Expected one cluster: fit inside `with client.as_current():` with the "
-                "client that holds the points."
+                f"the client in use is that of the scheduler {here}. The estimator is as it was. "
+                "Expected one cluster: fit inside `with client.as_current():` with the client that "
+                "holds the points."
             ) from error
         raise RuntimeError(
-            f"{what} was not finished: the scheduler {_address(client)} went away or gave the task "
-            "up. The estimator is as it was. Expected a cluster that lives: connect to a new one "
-            "and fit again."
+            f"{what} was not finished: the scheduler {here} went away or gave the task up. The "
+            "estimator is as it was. Expected a cluster that lives: connect to a new one and fit "
+            "again."
         ) from error
     finally:
         with suppress(Exception):
@@ -125,6 +122,10 @@ def _other_client(client: Any, collections: list[Any]) -> Any:
     return None
 
 
+def _address(client: Any) -> str:
+    return getattr(client.scheduler, "address", "of the client")  # of one that is closed
+
+
 def _watched(client: Any, future: Any, what: str) -> Any:
     """The result, and a warning where nothing goes on for want of memory: Dask waits in silence."""
     looks = 0
@@ -132,10 +133,7 @@ def _watched(client: Any, future: Any, what: str) -> Any:
         try:
             wait(future, timeout=_LOOK)
         except TimeoutError:
-            paused = False
-            with suppress(Exception):
-                paused = client.run_on_scheduler(all_paused)
-            looks = looks + 1 if paused else 0
+            looks = looks + 1 if all_paused(workers_of(client)) else 0
             if looks == _PAUSED_LOOKS:
                 warn(
                     f"All workers are paused, and {what} waits for them: each holds more than "
@@ -146,25 +144,23 @@ def _watched(client: Any, future: Any, what: str) -> Any:
             return future.result()
 
 
-def all_paused(dask_scheduler: Any = None) -> bool:
-    """On the scheduler: whether there are workers, and all of them are paused."""
-    states = [worker.status.name for worker in dask_scheduler.workers.values()]
-    return bool(states) and all(state == "paused" for state in states)
+def all_paused(workers: list[dict[str, Any]]) -> bool:
+    """Whether there are workers, and all of them are paused."""
+    return bool(workers) and all(worker["status"] == "paused" for worker in workers)
 
 
-def _address(client: Any) -> str:
-    with suppress(Exception):
-        return f"at {client.scheduler.address}"
-    return "of the client"
+def workers_of(client: Any) -> list[dict[str, Any]]:
+    """What the scheduler knows of its workers; nothing where it does not answer."""
+    with suppress(OSError):
+        try:
+            return list(client.scheduler_info(n_workers=-1)["workers"].values())
+        except TypeError:  # before 2025, it told of all of them
+            return list(client.scheduler_info()["workers"].values())
+    return []
 
 
 def _drive(
-    estimator: Any,
-    method: str,
-    plain: list[Any],
-    pieces: dict[int, list[Any]],
-    names: list[str],
-    key: str,
+    estimator: Any, method: str, plain: dict[str, Any], pieces: dict[str, list[Any]], key: str
 ) -> tuple[Any, ...]:
     """The task: the method on all points together, its tiles shared with the other workers."""
     worker = get_worker()
@@ -177,24 +173,22 @@ def _drive(
     with worker_client() as client:
         cluster = Cluster(client, wanted, key)
         try:
-            if plain and isinstance(plain[_X], bytes):
-                plain = [cluster.rows(*pickle.loads(plain[_X])), *plain[1:]]
+            if isinstance(plain.get("X"), bytes):
+                plain = {**plain, "X": cluster.rows(*pickle.loads(plain["X"]))}
             with run_elsewhere(cluster), share_of_worker():
-                return _called(estimator, method, plain, pieces, names)
+                return _called(estimator, method, plain, pieces)
         finally:
             cluster.close()
 
 
 def _called(
-    estimator: Any, method: str, plain: list[Any], pieces: dict[int, list[Any]], names: list[str]
+    estimator: Any, method: str, plain: dict[str, Any], pieces: dict[str, list[Any]]
 ) -> tuple[Any, ...]:
     """What an estimator holds after a method, what that returned unless itself, and warnings."""
-    values = [together(pieces.pop(i)) if i in pieces else v for i, v in enumerate(plain)]
-    first = len(values) - len(names)
-    options = dict(zip(names, values[first:], strict=True))
+    given = {**plain, **{name: together(pieces.pop(name)) for name in list(pieces)}}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = getattr(estimator, method)(*values[:first], **options)
+        result = getattr(estimator, method)(**given)
     said = [(str(warning.message), warning.category) for warning in caught]
     return (vars(estimator), None, said) if result is estimator else (None, result, said)
 
@@ -206,36 +200,24 @@ def _finished(estimator: Any, outcome: tuple[Any, ...]) -> Any:
         warnings.warn(message, category, stacklevel=5)
     if state is None:
         return result
-    parameters = estimator.get_params(deep=False)
-    held = vars(estimator)
-    learned = {name: value for name, value in state.items() if name not in parameters}
-    for name in [name for name in held if name not in parameters and name not in learned]:
-        del held[name]
-    held.update(learned)
+    held, parameters = vars(estimator), estimator.get_params(deep=False)
+    own = {name: value for name, value in held.items() if name in parameters}
+    after = {**state, **own}
+    held.clear()
+    held.update(after)
     return estimator
 
 
-def _as_array(X: Any) -> tuple[Any, Any]:
-    """A Dask array of the points, and the names of its columns."""
-    if not hasattr(X, "columns"):
-        return X, None
-    names = np.asarray(X.columns, dtype=object)
-    return X.to_dask_array(lengths=True), names if all(isinstance(n, str) for n in names) else None
-
-
-def _streams(client: Any, estimator: Any, pieces: dict[int, Pieces]) -> bool:
+def _streams(client: Any, estimator: Any, points: Pieces) -> bool:
     """Whether a fit reads the rows chunk by chunk; if not, one worker must have room for all."""
-    parts = pieces.get(_X)
-    if parts is None or len(parts.shape) != 2:
-        return False
-    when = estimator._streams() if parts.numeric and hasattr(estimator, "_streams") else None
-    if math.isnan(parts.shape[0]):
-        parts = _counted(client, parts)
-    n_bytes = parts.itemsize * math.prod(parts.shape)
+    numeric = points.dtype.kind in NUMBERS
+    when = estimator._streams() if numeric and hasattr(estimator, "_streams") else None
+    n_rows, n_features = sum(points.lengths), *points.width
+    n_bytes = points.dtype.itemsize * n_rows * n_features
     needed = _COPIES * n_bytes
     with suppress(Exception):  # parameters that fit will refuse in a sentence
-        needed = 2.0 * n_bytes + estimator.estimate_memory(*map(int, parts.shape))
-    least = least_memory(client)
+        needed = 2.0 * n_bytes + estimator.estimate_memory(n_rows, n_features)
+    least = least_memory(workers_of(client))
     if when == "always" and n_bytes > _FEW_BYTES:
         return True
     if needed <= _USABLE * least:
@@ -243,26 +225,15 @@ def _streams(client: Any, estimator: Any, pieces: dict[int, Pieces]) -> bool:
     if when is not None:
         return True
     raise MemoryError(
-        f"{type(estimator).__name__} on {parts.shape[0]} points with {parts.shape[1]} features "
-        f"would take about {format_bytes(int(needed))} on a worker, but the smallest one has "
+        f"{type(estimator).__name__} on {n_rows} points with {n_features} features would take "
+        f"about {format_bytes(int(needed))} on a worker, but the smallest one has "
         f"{format_bytes(int(least))}: expected points that fit one worker. Try larger workers, "
         "float32, NCA(solver='minibatch'), or a space that goes through the rows: "
         "Nystroem(500) or RandomFeatures(1000)."
     )
 
 
-def _counted(client: Any, parts: Pieces) -> Pieces:
-    """Pieces whose rows were counted, because Dask did not know how many there are."""
-    lengths = client.gather(client.compute([dask.delayed(len)(part) for part in parts.delayed]))
-    _logger.info("The rows of %d chunks were counted: Dask did not know them.", len(lengths))
-    return parts._replace(shape=(sum(lengths), *parts.shape[1:]))
-
-
-def least_memory(client: Any) -> float:
+def least_memory(workers: list[dict[str, Any]]) -> float:
     """The memory limit of the smallest worker; infinite where there is no limit, or no worker."""
-    try:
-        workers = client.scheduler_info(n_workers=-1)["workers"]
-    except TypeError:  # before 2025, it told of all of them
-        workers = client.scheduler_info()["workers"]
-    limits = [worker.get("memory_limit") for worker in workers.values()]
+    limits = [worker.get("memory_limit") for worker in workers]
     return min((float(limit) for limit in limits if limit), default=math.inf)

@@ -6,44 +6,45 @@ import copy
 import math
 import warnings
 from typing import Any
+from uuid import uuid4
 
 import dask
 import dask.array as da
 import numpy as np
+from dask.highlevelgraph import HighLevelGraph
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute._arrays import is_collection
 from kernelmetric.compute.backends.dask._chunks import (
-    checked_chunk,
+    counted,
     pieces_of,
-    require_rows,
     share_of_worker,
+    together,
 )
-from kernelmetric.compute.reductions._distances import pair_squares
 
 _BY_ROWS = (
-    "transform", "inverse_transform", "predict", "predict_proba", "predict_log_proba",
-    "decision_function", "predict_interval", "score_samples",
+    "transform", "predict", "predict_proba", "predict_log_proba", "decision_function",
+    "predict_interval", "score_samples",
 )  # fmt: skip
 _OF_PAIRS = ("pair_distance", "pair_score")
 _OF_ALL_PAIRS = ("pairwise_distances", "pairwise_kernels")
 LAZY = (*_BY_ROWS, *_OF_PAIRS, *_OF_ALL_PAIRS, "kneighbors")
 
 
-def by_chunks(estimator: Any, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def by_chunks(estimator: Any, method: str, given: dict[str, Any]) -> Any:
     """A method of a fitted estimator as a lazy Dask array; a later fit does not change it."""
     check_is_fitted(estimator)
-    fitted = dask.delayed(copy.copy(estimator), pure=False, traverse=False)
+    fitted = copy.copy(estimator)
+    X = given.pop("X", None)
     if method in _BY_ROWS:
-        X, *rest = args or (options.pop("X"),)
-        return _of_rows(estimator, fitted, method, X, tuple(rest), options)
+        return _of_rows(fitted, method, X, given)
     if method in _OF_PAIRS:
-        pairs, X = _bound(("pairs", "X"), args, options)
         if X is None:
-            return _of_rows(estimator, fitted, method, pairs, (), {})
-        return _of_chosen_pairs(estimator, fitted, method, pairs, X)
+            return _of_rows(fitted, method, given["pairs"])
+        return _of_chosen_pairs(fitted, method, given["pairs"], X)
     if method in _OF_ALL_PAIRS:
-        return _of_all_pairs(estimator, fitted, method, *_bound(("A", "B"), args, options))
+        return _of_all_pairs(fitted, method, given["A"], given.get("B"))
     raise TypeError(
         f"Got a Dask collection for {method}, which returns more than one array, but expected one "
         f"in memory: try {method}(chunk) for every chunk, as X.to_delayed() gives them."
@@ -64,56 +65,33 @@ def placed_rows(fitted: Any, X: Any, places: Any, sample_weight: Any) -> Any:
     return da.from_array(found, chunks=chunks)
 
 
-def _bound(names: tuple[str, str], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    given = {**dict(zip(names, args, strict=False)), **options}
-    return given.get(names[0]), given.get(names[1])
+def _of_rows(fitted: Any, method: str, X: Any, options: dict[str, Any] | None = None) -> da.Array:
+    """What a method gives for the rows of X, in their chunks."""
+    options = options or {}
+    like = _example(fitted, method, _sample(X), **options)[:0]
+    pieces = pieces_of(X, "X")
+    estimator, rows_of = _once(fitted), dask.delayed(_rows_of, pure=False)
+    parts = [rows_of(estimator, method, part, options, like) for part in pieces.delayed]
+    name, across = f"kernelmetric-{method}-{uuid4().hex}", (0,) * (like.ndim - 1)
+    keys = {(name, number, *across): part.key for number, part in enumerate(parts)}
+    graph = HighLevelGraph.from_collections(name, keys, dependencies=parts)
+    return da.Array(graph, name, (pieces.lengths, *((size,) for size in like.shape[1:])), meta=like)
 
 
-def _of_rows(
-    estimator: Any, fitted: Any, method: str, X: Any, rest: tuple[Any, ...], options: dict[str, Any]
-) -> Any:
-    example = _example(estimator, method, _sample(X), *rest, **options)
-    shape, dtype = example.shape[1:], example.dtype
-    how = method, rest, options, shape, dtype
-    if isinstance(X, da.Array):
-        require_rows(X, "X")
-        wide, wider = 1 + len(shape), X.ndim
-        check = "X", np.cumsum([0.0, *X.chunks[0]]), X.shape[1:], X.dtype
-        return da.map_blocks(
-            _rows_of_block,
-            X,
-            **{"estimator": fitted, "check": check, "how": how},
-            dtype=dtype,
-            meta=np.empty((0,) * wide, dtype=dtype),
-            chunks=(X.chunks[0], *((size,) for size in shape)),
-            drop_axis=list(range(wide, wider)),
-            new_axis=list(range(wider, wide)) or None,
-        )
-    rows_of = dask.delayed(_rows_of, pure=False)
-    parts = [rows_of(fitted, part, how) for part in pieces_of(X, "X").delayed]
-    meta = np.empty((0,) * (1 + len(shape)), dtype=dtype)
-    arrays = [
-        da.from_delayed(part, shape=(math.nan, *shape), dtype=dtype, meta=meta) for part in parts
-    ]
-    return da.concatenate(arrays, axis=0, allow_unknown_chunksizes=True)
+def _once(estimator: Any) -> Any:
+    """An estimator that many tasks share."""
+    return dask.delayed(estimator, pure=False, traverse=False)
 
 
-def _rows_of_block(
-    block: Any, *, estimator: Any, check: tuple[Any, ...], how: tuple[Any, ...], block_id: Any
+def _rows_of(
+    estimator: Any, method: str, block: Any, options: dict[str, Any], like: np.ndarray
 ) -> np.ndarray:
-    name, starts, *like = check
-    block = checked_chunk(block, block_id[0], name, starts[block_id[0]], *like)
-    return _rows_of(estimator, block, how)
-
-
-def _rows_of(estimator: Any, block: Any, how: tuple[Any, ...]) -> np.ndarray:
     """What a method gives for some rows, also for none."""
-    method, rest, options, shape, dtype = how
     if block.shape[0] == 0:
-        return np.empty((0, *shape), dtype=dtype)
+        return like
     with share_of_worker():
-        values = _plain(getattr(estimator, method)(block, *rest, **options))
-    return values.astype(dtype, copy=False)
+        values = _plain(getattr(estimator, method)(block, **options))
+    return values.astype(like.dtype, copy=False)
 
 
 def _plain(values: Any) -> np.ndarray:
@@ -134,34 +112,29 @@ def _example(estimator: Any, method: str, *args: Any, **options: Any) -> np.ndar
         return _plain(getattr(estimator, method)(*args, **options))
 
 
-def _of_chosen_pairs(estimator: Any, fitted: Any, method: str, pairs: Any, X: Any) -> Any:
+def _of_chosen_pairs(fitted: Any, method: str, pairs: Any, X: Any) -> da.Array:
     """Distances of pairs of row numbers: of every chunk, only the rows in question travel."""
+    dtype = _example(fitted, method, np.array([[0, 1]]), _sample(X)).dtype
+    n_pairs = pairs.shape[0] if is_collection(pairs) else len(pairs)
     if is_collection(pairs):
-        require_rows(pairs, "pairs")
-        n_pairs = pairs.shape[0]
-        pairs = dask.delayed(np.concatenate)(pairs.to_delayed().ravel().tolist())
+        pairs = dask.delayed(np.concatenate)(pieces_of(pairs, "pairs").delayed)
     else:
-        n_pairs = len(pairs)
         pairs = dask.delayed(np.asarray(pairs), pure=False)
-    E = _of_rows(estimator, fitted, "transform", X, (), {})
-    if any(math.isnan(length) for length in E.chunks[0]):
-        E = E.compute_chunk_sizes()  # which rows a chunk has must be known
-    starts = np.cumsum([0, *E.chunks[0]])
-    blocks = E.to_delayed().ravel().tolist()
+    pieces = counted(pieces_of(X, "X"))
+    starts = np.cumsum([0, *pieces.lengths]).tolist()
     chosen = [
-        _chosen_rows(block, int(start), pairs) for block, start in zip(blocks, starts, strict=False)
+        _chosen_rows(part, start, pairs)
+        for part, start in zip(pieces.delayed, starts, strict=False)
     ]
-    sample = np.ones((2, 2, E.shape[1]), dtype=E.dtype)
-    dtype = _plain(_between(estimator, method, sample)).dtype
-    result = _pairs_of(fitted, method, chosen, pairs, E.shape[0])
+    result = _pairs_of(_once(fitted), method, chosen, pairs, starts[-1])
     return da.from_delayed(result, shape=(n_pairs,), dtype=dtype)
 
 
 @dask.delayed(pure=False)
-def _chosen_rows(E: np.ndarray, start: int, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _chosen_rows(part: Any, start: int, pairs: np.ndarray) -> tuple[np.ndarray, Any]:
     rows = np.unique(pairs)
-    rows = rows[(rows >= start) & (rows < start + len(E))]
-    return rows, E[rows - start]
+    rows = rows[(rows >= start) & (rows < start + part.shape[0])]
+    return rows, _safe_indexing(part, rows - start)
 
 
 @dask.delayed(pure=False)
@@ -177,32 +150,27 @@ def _pairs_of(
         raise ValueError(
             f"Got row numbers from {pairs.min()} to {pairs.max()}, but expected 0 to {n_rows - 1}."
         )
-    rows, E = (np.concatenate(part) for part in zip(*chosen, strict=True))
-    return _between(estimator, method, E[np.searchsorted(rows, pairs)])
+    if not pairs.size:
+        return np.empty(0)
+    numbers, parts = zip(*chosen, strict=True)
+    places = np.searchsorted(np.concatenate(numbers), pairs)
+    with share_of_worker():
+        return _plain(getattr(estimator, method)(places, together(list(parts))))
 
 
-def _between(estimator: Any, method: str, ends: np.ndarray) -> np.ndarray:
-    """What a method says of pairs of embedded points."""
-    rows = np.arange(len(ends))
-    E, F = ends[:, 0], ends[:, 1]
-    distances = estimator._root(lambda E, F: pair_squares(E, F, rows, rows).astype(E.dtype), E, F)
-    return -distances if method == "pair_score" else distances
-
-
-def _of_all_pairs(estimator: Any, fitted: Any, method: str, A: Any, B: Any) -> Any:
+def _of_all_pairs(fitted: Any, method: str, A: Any, B: Any) -> da.Array:
     """Values between all rows of A and of B: a block for every two chunks."""
     left, right = (_blocks(points) for points in (A, A if B is None else B))
-    sample = _sample(A if is_collection(A) else B)
-    dtype = _example(estimator, method, sample).dtype
-    rows = []
-    for i, (a, height) in enumerate(left):
-        row = []
-        for j, (b, width) in enumerate(right):
-            own = B is None and i == j
-            part = _between_chunks(fitted, method, a, None if own else b, dtype)
-            row.append(da.from_delayed(part, shape=(height, width), dtype=dtype))
-        rows.append(da.concatenate(row, axis=1, allow_unknown_chunksizes=True))
-    return da.concatenate(rows, axis=0, allow_unknown_chunksizes=True)
+    dtype = _example(fitted, method, _sample(A if is_collection(A) else B)).dtype
+    estimator = _once(fitted)
+
+    def block(i: int, j: int) -> da.Array:
+        (a, height), (b, width) = left[i], right[j]
+        part = _between_chunks(estimator, method, a, None if B is None and i == j else b, dtype)
+        return da.from_delayed(part, shape=(height, width), dtype=dtype)
+
+    blocks = [[block(i, j) for j in range(len(right))] for i in range(len(left))]
+    return da.block(blocks, allow_unknown_chunksizes=True)
 
 
 @dask.delayed(pure=False)
@@ -218,6 +186,5 @@ def _blocks(points: Any) -> list[tuple[Any, Any]]:
     if not is_collection(points):
         points = np.asarray(points)
         return [(dask.delayed(points, pure=False), len(points))]
-    parts = pieces_of(points, "the points").delayed
-    lengths = points.chunks[0] if isinstance(points, da.Array) else (math.nan,) * len(parts)
-    return list(zip(parts, lengths, strict=True))
+    pieces = pieces_of(points, "the points")
+    return list(zip(pieces.delayed, pieces.lengths, strict=True))

@@ -14,57 +14,53 @@ _MOST_OF_BASE = 32  # times a view, that its base may be to travel instead of it
 _ROWS = "rows"
 
 
-class Parts:
-    """Large arrays, each once, and distributed rows met while pickling: they travel separately."""
+class Packer(cloudpickle.Pickler):
+    """Pickles without large arrays and distributed rows, which travel by themselves."""
 
     def __init__(self) -> None:
-        self.arrays: list[np.ndarray] = []
-        self.rows: list[Any] = []
-        self._places: dict[int, int] = {}
+        self._file = io.BytesIO()
+        super().__init__(self._file, protocol=pickle.HIGHEST_PROTOCOL)
+        self.arrays: dict[int, np.ndarray] = {}  # by their identity
+        self.rows: Any = None
 
-    def place(self, thing: Any) -> Any:
+    def packed(self, thing: Any) -> bytes:
+        """A pickle; what it leaves out is in ``arrays`` and ``rows``."""
+        self._file.seek(0)
+        self._file.truncate()
+        self.clear_memo()
+        self.dump(thing)
+        return self._file.getvalue()
+
+    def persistent_id(self, thing: Any) -> Any:
         """Where unpickling finds a large array, with its layout; None for anything else."""
         if getattr(type(thing), "stays", False):
-            if not any(thing is rows for rows in self.rows):
-                self.rows.append(thing)
+            self.rows = thing
             return _ROWS
         if type(thing) is not np.ndarray or thing.nbytes < _LARGE or thing.dtype.hasobject:
             return None
         root = thing
         while type(root.base) is np.ndarray:
             root = root.base
-        whole = root.flags.c_contiguous or root.flags.f_contiguous
-        if not whole or root.nbytes > _MOST_OF_BASE * thing.nbytes or root.dtype.hasobject:
-            if not (thing.flags.c_contiguous or thing.flags.f_contiguous):
-                return None
+        if not root.flags.forc or root.nbytes > _MOST_OF_BASE * thing.nbytes:
             root = thing
-        if id(root) not in self._places:
-            self._places[id(root)] = len(self.arrays)
-            self.arrays.append(root)
-        start = thing.__array_interface__["data"][0] - root.__array_interface__["data"][0]
-        return self._places[id(root)], thing.dtype, thing.shape, thing.strides, start
-
-
-class _Pickler(cloudpickle.Pickler):
-    def __init__(self, file: Any, parts: Parts):
-        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
-        self._parts = parts
-
-    def persistent_id(self, thing: Any) -> Any:
-        return self._parts.place(thing)
+        if not root.flags.forc:
+            return None
+        self.arrays[id(root)] = root
+        start = thing.ctypes.data - root.ctypes.data
+        return id(root), thing.dtype, thing.shape, thing.strides, start
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: Any, arrays: list[Carried], rows: Any):
+    def __init__(self, file: Any, arrays: dict[int, Carried], rows: Any):
         super().__init__(file)
         self._arrays, self._rows = arrays, rows
 
     def persistent_load(self, place: Any) -> Any:
         if place == _ROWS:
             return self._rows
-        number, dtype, shape, strides, start = place
-        root = self._arrays[number].array
-        memory = root if root.flags.c_contiguous else root.T
+        root, dtype, shape, strides, start = place
+        array = self._arrays[root].array
+        memory = array if array.flags.c_contiguous else array.T
         return np.ndarray(shape, dtype, buffer=memory, offset=start, strides=strides)
 
 
@@ -86,13 +82,6 @@ class Carried:
         return self.array.nbytes
 
 
-def dumps(thing: Any, parts: Parts) -> bytes:
-    """A pickle without large arrays and distributed rows, which go to ``parts``."""
-    file = io.BytesIO()
-    _Pickler(file, parts).dump(thing)
-    return file.getvalue()
-
-
-def loads(data: bytes, arrays: list[Carried], rows: Any = None) -> Any:
-    """What :func:`dumps` pickled, with its arrays, and ``rows`` for the distributed rows."""
+def loads(data: bytes, arrays: dict[int, Carried], rows: Any = None) -> Any:
+    """What :class:`Packer` pickled, with its arrays, and ``rows`` for the distributed rows."""
     return _Unpickler(io.BytesIO(data), arrays, rows).load()

@@ -16,31 +16,19 @@ import numpy as np
 
 from kernelmetric.compute._budget import row_blocks
 from kernelmetric.compute._execute import added
-from kernelmetric.compute.backends._numpy import NumPy
-from kernelmetric.compute.backends.dask._chunks import on_worker
+from kernelmetric.compute.backends.dask._chunks import Pieces, on_worker
 from kernelmetric.compute.backends.dask._pickles import Carried, aligned, loads
 
 _BRANCHES = 4  # sums that are added up at once
 
 
-class RowsBackend(NumPy):
-    """Rows on many machines, whose chunks are NumPy arrays."""
-
-    def take_rows(self, X: Any, rows: np.ndarray) -> np.ndarray:
-        """Some rows, brought here."""
-        return X.take(np.asarray(rows))
-
-    def to_numpy(self, X: Any) -> np.ndarray:
-        """Nothing is gathered silently."""
-        raise _refused(X.shape[0])
-
-
 class _ManyRows:
     """What looks like an array of shape (n, d) to who needs a few of its rows at a time."""
 
-    ndim, device, backend = 2, "cpu", RowsBackend()
-    shape: tuple[int, int]
+    streamed, ndim, device = True, 2, "cpu"
+    shape: tuple[int, ...]
     dtype: Any
+    take: Callable[[np.ndarray], np.ndarray]
 
     __array_ufunc__ = None  # arithmetic would bring all rows here
 
@@ -60,20 +48,18 @@ class _ManyRows:
         rows = key[0] if isinstance(key, tuple) else key
         return self.take(np.arange(len(self))[rows] if isinstance(rows, slice) else rows)
 
-    def take(self, rows: np.ndarray) -> np.ndarray:
-        """Some rows, in the order asked for, from the chunks that have them."""
-        raise NotImplementedError
-
 
 class Rows(_ManyRows):
     """Points in delayed chunks on many machines; ``run`` computes delayed tasks."""
 
-    streamed = stays = True
+    stays = True
 
-    def __init__(self, parts: list[Any], lengths: Any, like: np.ndarray, run: Any, names: Any):
-        self.parts, self._run, self.names = parts, run, names
-        self.edges = np.cumsum([0, *lengths])
-        self.shape, self.dtype = (int(self.edges[-1]), like.shape[1]), like.dtype
+    def __init__(self, pieces: Pieces, run: Any, names: Any):
+        self.parts, self._run = pieces.delayed, run
+        self.edges = np.cumsum([0, *pieces.lengths])
+        self.shape, self.dtype = (int(self.edges[-1]), *pieces.width), pieces.dtype
+        texts = names is not None and all(isinstance(name, str) for name in names)
+        self.names = np.asarray(names, dtype=object) if texts else None
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Some rows, in any order, from the chunks that have them."""
@@ -88,7 +74,7 @@ class Rows(_ManyRows):
         return np.concatenate(self._run(tasks))[order]
 
     def sum(
-        self, function: bytes, arrays: list[Any], bytes_per_row: float, most: int | None
+        self, function: bytes, arrays: dict[int, Any], bytes_per_row: float, most: int | None
     ) -> Any:
         """The sum of what a pickled function of blocks of rows gives, chunk by chunk."""
         sums = [
@@ -104,10 +90,11 @@ class Rows(_ManyRows):
 class MappedRows(_ManyRows):
     """What a function gives for rows, computed when some are asked for."""
 
-    streamed = True
     names = None
 
-    def __init__(self, work: Callable[[slice], np.ndarray], bound: tuple[Rows, bytes, list[Any]]):
+    def __init__(
+        self, work: Callable[[slice], np.ndarray], bound: tuple[Rows, bytes, dict[int, Any]]
+    ):
         self._work: Any = work
         self._bound: Any = bound
         example = self.take(np.arange(min(2, len(bound[0]))))
@@ -130,9 +117,7 @@ class MappedRows(_ManyRows):
 class Window(_ManyRows):
     """A chunk in the place of all rows, whose numbers begin at ``start``: it has only its own."""
 
-    streamed = True
-
-    def __init__(self, chunk: np.ndarray, start: int, shape: tuple[int, int]):
+    def __init__(self, chunk: np.ndarray, start: int, shape: tuple[int, ...]):
         self.chunk, self.start, self.shape, self.dtype = chunk, start, shape, chunk.dtype
 
     def __getitem__(self, key: Any) -> np.ndarray:
@@ -160,10 +145,10 @@ def _some_rows(chunk: np.ndarray, rows: np.ndarray, function: Any, arrays: Any) 
 @dask.delayed(pure=False)
 def _sum_of_chunk(
     function: bytes,
-    arrays: list[Carried],
+    arrays: dict[int, Carried],
     chunk: np.ndarray,
     start: int,
-    shape: tuple[int, int],
+    shape: tuple[int, ...],
     bytes_per_row: float,
     most: int | None,
 ) -> Any:

@@ -5,24 +5,20 @@ A tile function travels without its large arrays, which Dask brings to each work
 
 from __future__ import annotations
 
-import math
 import pickle
-import time
 import weakref
-import zlib
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
-import dask
 import numpy as np
-from distributed import get_worker, wait
+from distributed import wait
 
 from kernelmetric.compute._arrays import is_read_only
-from kernelmetric.compute.backends.dask._chunks import on_worker, pieces_of
-from kernelmetric.compute.backends.dask._pickles import Carried, Parts, dumps, loads
+from kernelmetric.compute.backends.dask._chunks import Pieces, on_worker
+from kernelmetric.compute.backends.dask._pickles import Carried, Packer, loads
 from kernelmetric.compute.backends.dask._rows import MappedRows, Rows
 
 _FLOPS = 1e10  # that a thread does in a second
@@ -30,10 +26,7 @@ _BYTES = 4e8  # that reach a worker in a second
 _AGAIN = 10  # times that an array is looked at which its maker keeps
 _SECONDS = 0.05  # saved, below which work stays: the way there and back takes as long
 _SHORTEST = 0.2  # seconds of a share of little work: each one costs its way, and may map points
-_TASKS_PER_THREAD = 4  # so that whoever is slower does fewer
-_FEWEST_TASKS = 16
-_MOST_PER_THREAD = 16  # where each takes a second: nobody waits long for the last one
-_SURELY_KNOWN = 5.0  # seconds after which the scheduler knows of a task
+_MOST_PER_THREAD = 16  # shares: nobody waits long for the last one
 _LOOK = 1.0  # seconds between two looks whether the fit is still wanted
 _NOT_PICKLED = (pickle.PicklingError, TypeError, AttributeError)
 
@@ -48,9 +41,8 @@ class Cluster:
     def __init__(self, client: Any, wanted: Callable[[], bool], name: str):
         self._client, self._wanted = client, wanted
         self._name = f"kernelmetric-tiles-{name.rpartition('-')[2]}"
-        self._sent: dict[int, _Sent] = {}
-        self._slots: list[str] = []
-        self._asked, self._streams = -math.inf, False
+        self._sent: dict[int, Any] = {}  # what Dask has of arrays that nobody writes into
+        self._streams = False
 
     def share(
         self,
@@ -61,54 +53,44 @@ class Cluster:
     ) -> bool:
         """Work on every item on the workers, results to ``take`` in order; False if too small."""
         self._require_wanted()
-        slots = self._threads()
-        saved = flops / _FLOPS * (1.0 - 1.0 / len(slots))
-        if len(items) < 2 or saved <= _SECONDS:
+        seconds = flops / _FLOPS
+        if len(items) < 2 or seconds <= _SECONDS:
             return False
-        parts = Parts()
+        n_threads = max(1, sum(self._client.nthreads().values()))
+        packer = Packer()
         try:
-            function = dumps(work, parts)
-            shares = [dumps(some, parts) for some in dealt(items, len(slots), flops / _FLOPS)]
+            shares = [packer.packed((work, some)) for some in dealt(items, n_threads, seconds)]
         except _NOT_PICKLED:
             return False  # what holds a lock or an open file stays where it is
-        new = self._new(parts.arrays)
+        new = self._new(packer).values()
         n_bytes = sum(array.nbytes / (_AGAIN if is_read_only(array) else 1) for array in new)
-        if parts.rows or saved <= _SECONDS + n_bytes / _BYTES:
+        saved = seconds * (1.0 - 1.0 / n_threads) - n_bytes / _BYTES
+        if packer.rows is not None or saved <= _SECONDS:
             return False
-        arrays = self._futures(parts.arrays, new)
-        key = f"{self._name}-{uuid4().hex}"
-
+        arrays, name = self._futures(packer), f"{self._name}-{uuid4().hex}"
         tasks = [
             self._client.submit(
                 run_tiles,
-                function,
-                some,
+                share,
                 arrays,
-                key=f"{key}-{number}",
+                key=f"{name}-{number}",
                 pure=False,
-                workers=slots[number % len(slots)],  # a second pass finds what the first one kept
-                allow_other_workers=True,  # Dask lets idle workers take from the others
                 priority=-number,  # the order in which results are taken
             )
-            for number, some in enumerate(shares)
+            for number, share in enumerate(shares)
         ]
-        with closing(self._results(tasks)) as results:
-            for some in results:
-                for result in some:
-                    take(result)
+
+        def take_all(results: list[Any]) -> None:
+            for result in results:
+                take(result)
+
+        self._take(tasks, take_all)
         return True
 
-    def rows(self, X: Any, names: Any = None) -> Rows:
-        """A Dask array as rows to go through; its chunks are computed each time they are needed."""
+    def rows(self, points: Pieces, names: Any) -> Rows:
+        """Pieces as rows to go through, each computed whenever it is needed."""
         self._streams = True
-        parts = pieces_of(X, "X").delayed
-        dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-        if dtype != X.dtype:
-            parts = [dask.delayed(np.asarray)(part, dtype) for part in parts]
-        lengths = list(X.chunks[0])
-        if any(math.isnan(length) for length in lengths):
-            lengths = self._run([dask.delayed(len)(part) for part in parts])
-        return Rows(parts, lengths, np.empty((0, X.shape[1]), dtype), self._run, names)
+        return Rows(points, self._results, names)
 
     def sum_rows(
         self, work: Callable[[slice], Any], bytes_per_row: float, most: int | None
@@ -122,25 +104,24 @@ class Cluster:
         bound = self._bound(work)
         return None if bound is None else MappedRows(work, bound)
 
-    def _bound(self, work: Any) -> tuple[Rows, bytes, list[Any]] | None:
+    def _bound(self, work: Any) -> tuple[Rows, bytes, dict[int, Any]] | None:
         """The rows elsewhere that a function looks at, itself pickled, and its large arrays."""
-        parts = Parts()
+        packer = Packer()
         try:
-            function = dumps(work, parts) if self._streams else b""
+            function = packer.packed(work) if self._streams else b""
         except _NOT_PICKLED:
-            if parts.rows:
+            if packer.rows is not None:
                 raise
-            return None
-        if not parts.rows:
-            return None
-        return parts.rows[0], function, self._futures(parts.arrays, self._new(parts.arrays))
+        return None if packer.rows is None else (packer.rows, function, self._futures(packer))
 
-    def _run(self, tasks: list[Any]) -> list[Any]:
+    def _results(self, tasks: list[Any]) -> list[Any]:
         """The results of delayed tasks, in their order."""
-        return list(self._results(self._client.compute(tasks)))
+        results: list[Any] = []
+        self._take(self._client.compute(tasks), results.append)
+        return results
 
-    def _results(self, futures: list[Any]) -> Generator[Any, None, None]:
-        """Results in the order of the tasks; those that nobody takes are cancelled."""
+    def _take(self, futures: list[Any], take: Callable[[Any], Any]) -> None:
+        """Hand over results in the order of the tasks; none of them is held afterwards."""
         try:
             while futures:
                 try:
@@ -148,12 +129,9 @@ class Cluster:
                 except TimeoutError:
                     self._require_wanted()
                 else:
-                    yield futures.pop(0).result()
+                    take(futures.pop(0).result())
         finally:
-            if futures:
-                with suppress(TimeoutError):  # the scheduler cancels only what it knows
-                    wait(futures, timeout=_SURELY_KNOWN)
-                self._client.cancel(futures)
+            futures.clear()  # Dask gives up what nobody holds
 
     def close(self) -> None:
         """Let the scheduler forget all tiles: it may keep some of a worker that died."""
@@ -164,37 +142,31 @@ class Cluster:
         if not self._wanted():
             raise AbandonedError("The fit was cancelled.")
 
-    def _threads(self) -> list[str]:
-        """The address of its worker for every thread of all workers, asked for once a second."""
-        if time.monotonic() - self._asked > _LOOK:
-            known = sorted(self._client.nthreads().items())
-            self._slots = [address for address, threads in known for _ in range(threads)]
-            self._asked = time.monotonic()
-        return self._slots or [get_worker().address]
+    def _new(self, packer: Packer) -> dict[int, np.ndarray]:
+        """Arrays of which Dask has no copy, or one that may no longer be true."""
+        kept = self._sent.keys() & {k for k, array in packer.arrays.items() if is_read_only(array)}
+        return {key: array for key, array in packer.arrays.items() if key not in kept}
 
-    def _new(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
-        """Those of which Dask has no copy, or one that is no longer true."""
-        sent = ((array, self._sent.get(id(array))) for array in arrays)
-        return [array for array, copy in sent if copy is None or not copy.is_of(array)]
-
-    def _futures(self, arrays: list[np.ndarray], new: list[np.ndarray]) -> list[Any]:
-        """The copies of arrays that are data of Dask, for as long as these live unchanged."""
-        if new:
-            # Copies: Dask would keep the arrays alive, and they may be written into.
-            held = self._client.scatter([Carried(array.copy("A")) for array in new], hash=False)
-            for array, future in zip(new, held, strict=True):
-                self._sent[id(array)] = _Sent(array, future, self._sent)
-        return [self._sent[id(array)].future for array in arrays]
+    def _futures(self, packer: Packer) -> dict[int, Any]:
+        """Arrays as data of Dask; those that nobody writes into are sent once."""
+        new = self._new(packer)
+        # Copies: Dask would keep the arrays alive, and they may be written into.
+        copies = [Carried(array.copy("A")) for array in new.values()]
+        futures = dict(zip(new, self._client.scatter(copies, hash=False), strict=True))
+        for key, array in new.items():
+            self._sent.pop(key, None)
+            if is_read_only(array):
+                self._sent[key] = futures[key]
+                weakref.finalize(array, self._sent.pop, key, None)
+        return {key: futures.get(key, self._sent.get(key)) for key in packer.arrays}
 
 
 def dealt(items: Sequence[Any], n_threads: int, seconds: float) -> list[list[Any]]:
-    """Items in shares for all threads in turn, each with as many items, the larger ones first."""
-    each = max(_TASKS_PER_THREAD, -(-_FEWEST_TASKS // n_threads))
-    each = max(1, min(each, int(seconds / n_threads / _SHORTEST)))
-    each = max(each, min(_MOST_PER_THREAD, int(seconds / n_threads)))
-    size, longer = divmod(len(items), n_shares := min(len(items), each * n_threads))
-    starts = [size * i + min(i, longer) for i in range(n_shares + 1)]
-    return [list(items[a:b]) for a, b in pairwise(starts)]
+    """Items in shares of as many, so few that each takes a while, but one for each thread."""
+    most = min(len(items), n_threads * _MOST_PER_THREAD)
+    n_shares = min(most, max(n_threads, int(seconds / _SHORTEST)))
+    edges = [len(items) * number // n_shares for number in range(n_shares + 1)]
+    return [list(items[a:b]) for a, b in pairwise(edges)]
 
 
 def forget(prefix: str, dask_scheduler: Any = None) -> None:
@@ -204,28 +176,6 @@ def forget(prefix: str, dask_scheduler: Any = None) -> None:
             dask_scheduler.client_releases_keys(keys=[key], client=owner.client_key)
 
 
-class _Sent:
-    """An array of which Dask has a copy."""
-
-    def __init__(self, array: np.ndarray, future: Any, known: dict[int, _Sent]):
-        key = id(array)
-        self.future, self._sum = future, _checksum(array)
-        self._array = weakref.ref(array, lambda _: known.pop(key, None))
-
-    def is_of(self, array: np.ndarray) -> bool:
-        """Whether the copy is one of this array as it is now."""
-        return self._array() is array and self._sum == _checksum(array)
-
-
-def _checksum(array: np.ndarray) -> int | None:
-    """What changes with an array; None for one that nobody writes into."""
-    if is_read_only(array):
-        return None
-    flat: Any = array if array.flags.c_contiguous else array.T
-    return zlib.crc32(flat.reshape(-1).view(np.uint8))
-
-
-def run_tiles(function: bytes, items: bytes, arrays: list[Carried]) -> list[Any]:
+def run_tiles(share: bytes, arrays: dict[int, Carried]) -> list[Any]:
     """The task: a pickled tile function on some tiles, on one thread."""
-    work, tiles = (loads(part, arrays) for part in (function, items))
-    return on_worker(work, tiles)
+    return on_worker(*loads(share, arrays))
