@@ -28,15 +28,25 @@ from kernelmetric import (
     kernelized,
     kernels,
     learners,
+    linkage,
     prediction,
     selection,
     spaces,
     tables,
     transductive,
 )
-from kernelmetric.shipping._linkage_checks import LINKAGE
+from kernelmetric.linkage._evidence import Agreement, Doubt, MatchModel
+from kernelmetric.shipping._fitted import LINKAGE_RULES
 
 ROOMS = (kernels, selection, spaces, learners, kernelized, transductive, prediction, evaluation)
+LINKAGE = (
+    *LINKAGE_RULES,
+    linkage.RecordComparison,
+    linkage.RecordLinker,
+    Agreement,
+    Doubt,
+    MatchModel,
+)
 # A function is code.
 REFUSED = {kernels.FunctionKernel: "try a kernel of this library, or a name of scikit-learn's"}
 # Restored by a fit to the points they hold.
