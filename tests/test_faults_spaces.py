@@ -26,7 +26,7 @@ from kernelmetric.compute import in_library_of, over_rows
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.kernels import as_kernel
 from kernelmetric.solvers import column_signs
-from kernelmetric.spaces import Space, _base, _centred_gram, _kpca, _landmarks, automatic_space
+from kernelmetric.spaces import Space, _base, _kpca, _landmarks, automatic_space
 from kernelmetric.spaces._centred_gram import CentredGram
 
 EPS = 2.0**-52
@@ -319,27 +319,6 @@ def test_the_rounding_of_a_given_matrix_does_not_grow_with_its_size():
 
 
 # --- the Gram matrix ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("hold", [True, False])
-def test_half_of_the_gram_matrix_follows_by_symmetry(hold, X, monkeypatch):
-    monkeypatch.setattr(_centred_gram, "_TILE_ROWS", 6)
-    kernel = as_kernel("linear").bind(X, None)
-    computed = []
-
-    class Counted:
-        pairwise = False
-
-        def anchors(self, X):
-            return kernel.anchors(X)
-
-        def __call__(self, A, B):
-            computed.append(len(A) * len(B))
-            return kernel(A, B)
-
-    gram = CentredGram(Counted(), X, hold=hold, narrow=False, trace=1.0, single=False)
-    assert_allclose(gram.times(np.eye(60)[:, :1])[:, 0], X @ X[0], atol=1e-12)
-    assert sum(computed) == 60 * 60 / 2 + 60 * 6 / 2
 
 
 @pytest.mark.parametrize("missing", [0, 1])

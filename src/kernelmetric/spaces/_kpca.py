@@ -253,7 +253,6 @@ class KPCA(Space):
         """Leading eigenpairs, and the smallest Ritz value."""
         A, n, fault = OnSubspace(gram.centred_times, gram.centre, gram.n - 1), gram.n, ""
         if self.solver_ == "lanczos":
-            gram.refuse_coincident()
             values, V = lanczos_eigenpairs(A, rank, gram.array(rng.uniform(-1, 1, (n, 1))))
             smallest = smallest_ritz_value(A, gram.array(rng.standard_normal((n, 1))))
             if len(values) < rank:
