@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.utils import check_random_state
 from kernelmetric.inspection._columns import Reading, Shares, read
 from kernelmetric.inspection._maps import LinearMap, map_of
 from kernelmetric.metric import refuse_signed
+from kernelmetric.spaces._base import check_whole
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,7 @@ def feature_importance(
     >>> feature_importance(metric, X).ranked()[0][0]
     'x1'
     """
-    whole = isinstance(max_samples, Integral) and not isinstance(max_samples, bool)
-    if not whole or max_samples < 1:
-        raise ValueError(f"Got max_samples={max_samples!r}, but expected a positive integer.")
+    check_whole("max_samples", max_samples)
     return importance_by(read(metric), X, int(max_samples), random_state)
 
 

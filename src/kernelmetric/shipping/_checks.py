@@ -7,6 +7,7 @@ and by asking the object about a point.
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import Any
 
@@ -81,9 +82,9 @@ def _question(asked: Any) -> tuple[Any, list[str]]:
         asked.metric_, asked.index = preprocessing.FunctionTransformer(), None
         return asked.embedding_[:1], ["predict", "kneighbors", "score_samples"]
     if isinstance(asked, _NUMERIC) and hasattr(asked, "n_features_in_"):
-        schema = vars(asked).pop("schema_", None)
+        schema = asked.__dict__.pop("schema_", None)
         if schema is not None:  # then it is asked about what the schema makes of a row
-            vars(asked).pop("feature_names_in_", None)
+            asked.__dict__.pop("feature_names_in_", None)
             asked.n_features_in_ = len(schema.groups_)
         methods = [name for name in ("transform", "predict") if hasattr(asked, name)]
         return np.zeros((1, asked.n_features_in_)), methods
@@ -102,6 +103,8 @@ def _require_answer(found: Attributes) -> None:
     name = type(found.value).__name__
     asked: Any = object.__new__(type(found.value))  # which may keep what it computes
     vars(asked).update(found.state)
+    if "best_estimator_" in found.state:
+        asked.best_estimator_ = copy.copy(asked.best_estimator_)
     ours = type(asked).__module__.startswith("kernelmetric")
     with warnings.catch_warnings(), np.errstate(all="ignore"), config_context(**_PLAINLY):
         warnings.simplefilter("ignore")

@@ -133,11 +133,10 @@ def _check_directory(archive: zipfile.ZipFile) -> None:
                 f"Got a member named {info.filename[:80]!r}, but expected {MANIFEST}, {TREE} and "
                 "arrays/0.npy, ... only."
             )
-        if info.flag_bits & _ENCRYPTED:
-            raise SavedFileError(f"Got {info.filename} encrypted: decrypt the file first.")
-        if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
+        stored = info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
+        if not stored or info.flag_bits & _ENCRYPTED:
             raise SavedFileError(
-                f"Got {info.filename} compressed, but expected it stored as it is."
+                f"Got {info.filename} compressed or encrypted, but expected it stored as it is."
             )
 
 
