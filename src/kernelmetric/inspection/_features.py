@@ -59,15 +59,6 @@ def feature_importance(
     FeatureImportance
         Shares by name.
 
-    See Also
-    --------
-    sklearn.inspection.permutation_importance : What a predictor loses without a feature.
-
-    Notes
-    -----
-    A ridge in the kernel is left out: it moves training rows alone. Of two features that say the
-    same, each may have half. Evaluates the kernel at max_samples rows for every column.
-
     References
     ----------
     .. [1] M. Jansen. "Analysis of variance designs for model output". Computer Physics

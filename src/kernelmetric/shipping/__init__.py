@@ -16,8 +16,8 @@ Under save and load lie::
     _attributes.py     kinds of values, sides, a sentence
     _container.py      the file
 
-``_maps.py`` writes a metric as features times a matrix; ``_onnx_graph.py`` and ``_onnx_kernels.py``
-hold the nodes of a model. ``_files.py``
+``_maps.py`` writes a metric as features times a matrix; ``_onnx_graph.py`` holds the nodes of a
+model. ``_files.py``
 writes files as a whole or not at all, ``_extras.py`` imports what is optional.
 """
 

@@ -18,8 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.metric import refuse_signed
 from kernelmetric.shipping._maps import KernelValues, MetricMap, Waves, metric_map
-from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph
-from kernelmetric.shipping._onnx_kernels import kernel_node
+from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph, kernel_node
 
 _DTYPES = ("float32", "float64")
 _LOOKED_AT = 100  # anchors whose images tell what float32 costs
@@ -30,6 +29,7 @@ def to_onnx(metric: Any, *, dtype: str = "float32", precision: str = "float64") 
 
     The model takes ``X`` of shape (n, n_features), for any n, and gives ``Z`` of shape
     (n, n_components), in which Euclidean distance is the learned one. Standard operators, opset 17.
+    Needs the extra ``onnx``.
 
     Parameters
     ----------
@@ -50,11 +50,6 @@ def to_onnx(metric: Any, *, dtype: str = "float32", precision: str = "float64") 
     -------
     onnx.ModelProto
         Checked by ``onnx.checker``. ``model.SerializeToString()`` are the bytes of a file.
-
-    Notes
-    -----
-    Needs the extra ``onnx``. The runtime takes memory for n × n_anchors numbers, with the Laplacian
-    kernel times n_features: feed points in batches.
 
     Examples
     --------
@@ -152,19 +147,13 @@ def _lost(metric: Any, parts: MetricMap, working: str) -> float:
 
 
 def _standardized(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
-    scale = step.scale_ if step.with_std else None
-    return _scaled(graph, x, step.mean_ if step.with_mean else None, scale)
-
-
-def _robust(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
-    scale = step.scale_ if step.with_scaling else None
-    return _scaled(graph, x, step.center_ if step.with_centering else None, scale)
-
-
-def _scaled(graph: OnnxGraph, x: Columns, offset: Any, scale: Any) -> Columns:
+    if type(step) is preprocessing.RobustScaler:
+        offset = step.center_
+    else:
+        offset = step.mean_ if step.with_mean else None
     if offset is not None:
-        x = graph.shift(x, offset, scale)
-    return x if scale is None else graph.times(x, 1.0 / np.asarray(scale))
+        x = graph.shift(x, offset, step.scale_)
+    return x if step.scale_ is None else graph.times(x, 1.0 / step.scale_)
 
 
 def _to_range(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
@@ -176,7 +165,7 @@ def _to_range(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
 
 
 def _to_largest(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
-    x = _scaled(graph, x, None, step.scale_)
+    x = graph.times(x, 1.0 / step.scale_)
     # The parameter came with scikit-learn 1.9.
     return _clipped(graph, x, -1.0, 1.0) if getattr(step, "clip", False) else x
 
@@ -300,7 +289,7 @@ _FORMULAS: dict[type, Callable[[Any, OnnxGraph, Columns], Columns]] = {
     preprocessing.MinMaxScaler: _to_range,
     preprocessing.Normalizer: _normalized,
     preprocessing.OneHotEncoder: _one_hot,
-    preprocessing.RobustScaler: _robust,
+    preprocessing.RobustScaler: _standardized,
     SimpleImputer: _imputed,
     preprocessing.StandardScaler: _standardized,
 }
