@@ -88,7 +88,7 @@ def importance_by(
     members = [np.flatnonzero(reading.groups == g) for g in range(len(reading.names))]
     if isinstance(found, LinearMap):
         centred = (X - X.mean(axis=0)) / np.sqrt(len(X))
-        moves = [_moves(found.L[:, some], centred[:, some]) for some in members]
+        moves = [float(np.sum((centred[:, g] @ found.L[:, g].T) ** 2)) for g in members]
         how = found.how
     else:
         i, j = check_random_state(random_state).randint(len(X), size=(2, max_samples))
@@ -104,14 +104,6 @@ def importance_by(
             "that differ: try the training rows."
         )
     return FeatureImportance(reading.names, values / total, how)
-
-
-def _moves(L: np.ndarray, centred: np.ndarray) -> float:
-    """Trace of L C Lᵀ for the covariance C of some features."""
-    if not centred.shape[1]:
-        return 0.0
-    root = np.asarray(np.linalg.qr(centred, mode="r"))  # C may be larger than the data
-    return float(np.sum((L @ root.T) ** 2))
 
 
 def _moved(found: Any, X: np.ndarray, others: np.ndarray, some: np.ndarray, start: Any) -> float:
