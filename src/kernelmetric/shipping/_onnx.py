@@ -10,7 +10,6 @@ import numpy as np
 from sklearn import preprocessing
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_selection import SelectorMixin
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -130,11 +129,10 @@ def _lost(metric: Any, parts: MetricMap, working: str) -> float:
             moved = moved.astype(np.float32) - Z
             spread = np.linalg.norm(Z - Z.mean(axis=0))
             return float(np.nan_to_num(np.linalg.norm(moved - moved.mean(axis=0)) / spread, nan=1))
-    if type(metric) is PCA:
-        spread = np.sqrt(len(A.T) if metric.whiten else np.sum(metric.explained_variance_))
-        return eps * float(np.linalg.norm(metric.mean_[:, None] * A) / spread)
-    if type(metric) is LinearDiscriminantAnalysis and parts.after.c is not None:
-        return eps * float(np.linalg.norm(parts.after.c.T * A) / np.sqrt(A.shape[1]))
+    if parts.after.c is not None:  # the mean of points that PCA or LDA has seen
+        plain = type(metric) is PCA and not metric.whiten
+        spread = np.sqrt(np.sum(metric.explained_variance_) if plain else A.shape[1])
+        return eps * float(np.linalg.norm(parts.after.c.T * A) / spread)
     space = vars(metric).get("space_")
     location = vars(metric if space is None else space).get("_location")
     if location is None:
