@@ -26,7 +26,7 @@ from kernelmetric.compute import in_library_of, over_rows
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.kernels import as_kernel
 from kernelmetric.solvers import column_signs
-from kernelmetric.spaces import Space, _base, _centred_gram, _kpca, _landmarks, automatic_space
+from kernelmetric.spaces import Space, _base, _kpca, _nystroem, automatic_space
 from kernelmetric.spaces._centred_gram import CentredGram
 
 EPS = 2.0**-52
@@ -321,27 +321,6 @@ def test_the_rounding_of_a_given_matrix_does_not_grow_with_its_size():
 # --- the Gram matrix ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("hold", [True, False])
-def test_half_of_the_gram_matrix_follows_by_symmetry(hold, X, monkeypatch):
-    monkeypatch.setattr(_centred_gram, "_TILE_ROWS", 6)
-    kernel = as_kernel("linear").bind(X, None)
-    computed = []
-
-    class Counted:
-        pairwise = False
-
-        def anchors(self, X):
-            return kernel.anchors(X)
-
-        def __call__(self, A, B):
-            computed.append(len(A) * len(B))
-            return kernel(A, B)
-
-    gram = CentredGram(Counted(), X, hold=hold, narrow=False, trace=1.0, single=False)
-    assert_allclose(gram.times(np.eye(60)[:, :1])[:, 0], X @ X[0], atol=1e-12)
-    assert sum(computed) == 60 * 60 / 2 + 60 * 6 / 2
-
-
 @pytest.mark.parametrize("missing", [0, 1])
 def test_the_gram_matrix_is_held_where_the_budget_holds_it(missing, X, monkeypatch):
     asked = []
@@ -425,11 +404,11 @@ def test_clusters_are_sought_once_in_ten_rounds_of_a_sample(monkeypatch):
             self.cluster_centers_ = sample[: asked[-1][0]]
             return self
 
-    monkeypatch.setattr(_landmarks, "KMeans", Centres)
+    monkeypatch.setattr(_nystroem, "KMeans", Centres)
     X = np.random.RandomState(0).randn(50_000, 1)
     for m in (50, 150, 1_500, 12_000):
-        assert len(_landmarks.kmeans_centres(X, m, np.random.RandomState(0))) == m
-    _landmarks.kmeans_centres(X[:900], 50, np.random.RandomState(0))
+        assert len(_nystroem._kmeans_centres(X, m, np.random.RandomState(0))) == m
+    _nystroem._kmeans_centres(X[:900], 50, np.random.RandomState(0))
     assert asked == [(m, 1, 10) for m in (50, 150, 1_500, 12_000, 50)]
     # twenty a landmark, at least 2,000, at most 20,000 or two a landmark, never more than there are
     assert sampled == [2_000, 3_000, 20_000, 24_000, 900]
@@ -437,7 +416,7 @@ def test_clusters_are_sought_once_in_ten_rounds_of_a_sample(monkeypatch):
 
 def test_clusters_repeat_with_the_seed(X):
     first, again, other = (
-        _landmarks.kmeans_centres(X, 5, np.random.RandomState(seed)) for seed in (0, 0, 1)
+        _nystroem._kmeans_centres(X, 5, np.random.RandomState(seed)) for seed in (0, 0, 1)
     )
     assert_allclose(first, again, rtol=1e-9)
     assert not np.allclose(first, other)
@@ -448,15 +427,15 @@ def test_clusters_repeat_with_the_seed(X):
     [(10, 3, 10), (30_000, 100, 20_000), (30_000, 12_000, 24_000), (30_000, 20_000, 30_000)],
 )
 def test_rows_that_a_pivot_is_drawn_from(n, m, pool):
-    assert _landmarks._pool(n, m) == pool
-    assert _landmarks.rpcholesky_bytes(n, m) == 8 * m * pool
+    assert _nystroem._pool(n, m) == pool
+    assert _nystroem._rpcholesky_bytes(n, m) == 8 * m * pool
 
 
 def test_rows_are_drawn_once_and_in_order():
-    rows = _landmarks.uniform_rows(50, 20, np.random.RandomState(0))
+    rows = _nystroem._uniform_rows(50, 20, np.random.RandomState(0))
     assert len(rows) == len(set(rows)) == 20
     assert np.all(np.diff(rows) > 0)
-    assert_array_equal(_landmarks.uniform_rows(5, 20, np.random.RandomState(0)), np.arange(5))
+    assert_array_equal(_nystroem._uniform_rows(5, 20, np.random.RandomState(0)), np.arange(5))
 
 
 @pytest.mark.parametrize(
@@ -471,7 +450,7 @@ def test_rows_are_drawn_once_and_in_order():
     ],
 )
 def test_only_points_whose_squares_leave_the_range_are_scaled(dtype, top, scale):
-    found = _landmarks._scale(np.array([[top, 0.0]], dtype=dtype))
+    found = _nystroem._scale(np.array([[top, 0.0]], dtype=dtype))
     assert found == scale
     assert found.dtype == dtype
 

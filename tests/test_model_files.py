@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from kernelmetric import RBF, IdealizedKernel, Pairs, load, save
+from kernelmetric import RBF, Pairs, load, save
 from kernelmetric.shipping import SavedFileError
 from kernelmetric.shipping._container import SCHEMA, pack, unpack
 from kernelmetric.shipping._tree import TreeReader, TreeWriter
@@ -51,37 +51,6 @@ def test_an_old_file_answers_what_it_answered(file):
     assert expected.max() > 0
     found = distances(loaded(file), queries())
     np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
-
-
-def test_a_file_from_before_signs_has_them_now(tmp_path):
-    X = np.random.RandomState(0).standard_normal((20, 30))
-    metric = IdealizedKernel(C=1e3, nu=0.8, psd="none").fit(X, np.arange(20) % 2)
-    L, signs, D = metric.components_, metric.signature_, metric.pairwise_distances(X)
-    assert D.min() < 0
-    metric.components_, metric.negative_components_ = L[signs > 0], L[signs < 0]  # as it was
-    del metric.signature_
-    again = load(save(metric, tmp_path / "a.metric"))
-    assert not hasattr(again, "negative_components_")
-    np.testing.assert_array_equal(again.signature_, signs)
-    np.testing.assert_allclose(again.pairwise_distances(X), D, atol=1e-6 * np.abs(D).max())
-    metric.psd = "clip"  # where they were kept, and took no part
-    again = load(save(metric, tmp_path / "a.metric"))
-    assert not hasattr(again, "negative_components_")
-    assert not hasattr(again, "signature_")
-    np.testing.assert_array_equal(again.components_, L[signs > 0])
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    ["text", np.ones(30), np.ones((2, 29)), np.ones((1, 2, 30))],
-    ids=["text", "vector", "narrow", "cube"],
-)
-def test_an_old_file_whose_parts_do_not_fit_is_refused(wrong, tmp_path):
-    X = np.random.RandomState(0).standard_normal((20, 30))
-    metric = IdealizedKernel(C=1e3, nu=0.8, psd="none").fit(X, np.arange(20) % 2)
-    metric.negative_components_ = wrong
-    with pytest.raises(SavedFileError, match="Got negative_components_ that do not fit"):
-        load(save(metric, tmp_path / "a.metric"))
 
 
 def test_an_old_file_gives_back_every_kind_of_thing():

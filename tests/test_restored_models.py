@@ -68,9 +68,11 @@ from kernelmetric import (
 )
 from kernelmetric.kernels import Columns
 from kernelmetric.learners import Learner
-from kernelmetric.shipping import SavedFileError, _checks
+from kernelmetric.linkage import EqualKeys, NearestText, RecordLinker, SortedNeighborhood
+from kernelmetric.shipping import SavedFileError
 from kernelmetric.shipping._allowed import names_of_classes
 from kernelmetric.shipping._checks import check_fitted
+from kernelmetric.shipping._fitted import TABLE as WANTED
 from kernelmetric.tables import TableEncoder
 
 MOST_BYTES = 6 * 2**30  # of address space: what asks for more gets a MemoryError
@@ -443,7 +445,19 @@ def every_object():
         found += objects_in(far.fit(X + 1e4, y))
     for learner, target in ((DNE(2), y), (MLKR(2), X[:, 0])):
         found += objects_in(KernelizedCV(learner, [RBF()], cv=2).fit(X, target))
+    found += objects_in(linked())
     return found
+
+
+def linked():
+    """A linker that has learned from so many labelled pairs that it has a kernel."""
+    rng = np.random.RandomState(0)
+    names = [f"{'abcdefgh'[i % 8] * 3}{'klmnopqr'[i // 8] * 3}" for i in range(40)]
+    table = pd.DataFrame({"name": names, "size": rng.uniform(0, 9, 40)})
+    table = pd.concat([table, table.assign(size=table["size"] + 0.1)], ignore_index=True)
+    known = [(i, 40 + j) for i in range(40) for j in (i, i ^ 1)]
+    linker = RecordLinker(rules=[NearestText(), SortedNeighborhood("name"), EqualKeys("name")])
+    return linker.fit(table, pairs=np.array(known), same=[i == j - 40 for i, j in known])
 
 
 def spoilt(array, wanted):
@@ -469,15 +483,15 @@ def spoilt(array, wanted):
             yield f"side {axis}", np.repeat(array, 2, axis=axis)
 
 
-# What each attribute of a class must be like, by its name.
+# What each array of a class must be like, by its name.
 TABLE = {
     kind: {
         name: wanted
         for wanted, names in table.items()
         for name in names.split()
-        if isinstance(wanted, str)
+        if isinstance(wanted, str) and " " in wanted
     }
-    for kind, table in _checks._ATTRIBUTES.items()
+    for kind, table in WANTED.items()
 }
 
 
@@ -494,12 +508,33 @@ def test_every_attribute_of_the_table_is_checked(every_object):
             seen.add((kind, name))
             for what, array in spoilt(value, wanted):
                 other = copy.copy(found)
-                setattr(other, name, array)
+                vars(other)[name] = array
                 with pytest.raises(ValueError, match=rf"Got {type(found).__name__}\.{name} ") as e:
                     check_fitted(other)
                 assert e.value, what
     listed = {(kind, name) for kind, table in TABLE.items() for name in table}
     assert listed - seen <= UNSEEN
+
+
+def test_every_single_value_of_the_table_is_checked(every_object):
+    seen = set()
+    for found, (kind, table) in itertools.product(every_object, WANTED.items()):
+        if not isinstance(found, kind):
+            continue
+        for wanted, names in table.items():
+            for name in names.split() if isinstance(wanted, type) or " " not in wanted else ():
+                if vars(found).get(name) is None or (kind, name) in seen:
+                    continue
+                seen.add((kind, name))
+                for value in (b"odd", np.nan, -1):
+                    other = copy.copy(found)
+                    vars(other)[name] = value
+                    if (wanted, value) != ("real", -1):
+                        with pytest.raises(
+                            ValueError, match=rf"Got {type(found).__name__}\.{name}"
+                        ):
+                            check_fitted(other)
+    assert len(seen) > 30
 
 
 # Of learners that no case has, and of metrics still to come.
@@ -527,7 +562,7 @@ def test_sides_that_two_attributes_share_must_agree(every_object):
             longer = np.repeat(vars(found)[a], 2, axis=sides.index(letter))
             if sides.count(letter) == 2:
                 longer = np.repeat(longer, 2, axis=1)
-            setattr(other, a, longer)
+            vars(other)[a] = longer
             with pytest.raises(ValueError, match=r"but expected|could not"):
                 check_fitted(other)
             n_tried += 1

@@ -253,7 +253,7 @@ def test_sums_of_rows_are_a_column(graph):
 
 
 def test_no_word_but_passthrough_passes_points_through(graph):
-    from kernelmetric.shipping._onnx_steps import through
+    from kernelmetric.shipping._onnx import through
 
     assert through("passthrough", graph, graph.x) is graph.x
     assert through(None, graph, graph.x) is graph.x

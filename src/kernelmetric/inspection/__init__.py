@@ -10,8 +10,7 @@
     _points.py      explain_point: the training rows that are nearest, and their votes
     _columns.py     from features back to the columns of the user's table, a category as one
     _maps.py        the map of a fitted metric and its derivatives
-    _gradients.py   derivatives of kernels, by formula or by differences
-    _lines.py       integrals of the Laplacian kernel's, which has too many kinks for quadrature
+    _gradients.py   derivatives of kernels, by formula or by differences, and integrals of some
 """
 
 from kernelmetric.inspection._columns import feature_columns

@@ -191,7 +191,14 @@ def _sources(step: Any) -> np.ndarray:
                 found = _sources(part) if found is None else found[_sources(part)]
         return np.arange(step.n_features_in_) if found is None else found
     if isinstance(step, ColumnTransformer):
-        return _sources_of_columns(step)
+        parts = []
+        for name, transformer, _ in step.transformers_:
+            columns = np.array(step._transformer_to_input_indices.get(name, []), dtype=int)
+            if isinstance(transformer, str):  # what is dropped has no features
+                parts.append(columns[: 0 if transformer == "drop" else None])
+            elif len(columns):
+                parts.append(columns[_sources(transformer)])
+        return np.concatenate(parts)
     if isinstance(step, OneHotEncoder):
         return np.repeat(np.arange(step.n_features_in_), step._n_features_outs)
     alike = getattr(step, "feature_names_out", None) == "one-to-one"  # of a FunctionTransformer
@@ -206,23 +213,3 @@ def _sources(step: Any) -> np.ndarray:
         "encoders, whose features are of one column each: try the metric alone, pipeline[-1], on "
         "rows as it takes them, pipeline[:-1].transform(rows)."
     )
-
-
-def _sources_of_columns(step: ColumnTransformer) -> np.ndarray:
-    names = list(getattr(step, "feature_names_in_", ()))
-    everything = np.arange(step.n_features_in_)
-    parts = []
-    for _, transformer, chosen in step.transformers_:
-        if isinstance(transformer, str) and transformer == "drop":
-            continue
-        chosen = [chosen] if isinstance(chosen, str | int) else chosen
-        if isinstance(chosen, slice):
-            columns = everything[chosen]
-        else:
-            asked = np.asarray(chosen)
-            named = asked.dtype.kind in "OU"
-            columns = np.array([names.index(c) for c in asked], int) if named else everything[asked]
-        if len(columns):
-            whole = isinstance(transformer, str)  # "passthrough"
-            parts.append(columns if whole else columns[_sources(transformer)])
-    return np.concatenate(parts)

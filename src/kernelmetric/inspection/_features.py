@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.utils import check_random_state
 from kernelmetric.inspection._columns import Reading, Shares, read
 from kernelmetric.inspection._maps import LinearMap, map_of
 from kernelmetric.metric import refuse_signed
+from kernelmetric.spaces._base import check_whole
 
 
 @dataclass(frozen=True)
@@ -59,15 +59,6 @@ def feature_importance(
     FeatureImportance
         Shares by name.
 
-    See Also
-    --------
-    sklearn.inspection.permutation_importance : What a predictor loses without a feature.
-
-    Notes
-    -----
-    A ridge in the kernel is left out: it moves training rows alone. Of two features that say the
-    same, each may have half. Evaluates the kernel at max_samples rows for every column.
-
     References
     ----------
     .. [1] M. Jansen. "Analysis of variance designs for model output". Computer Physics
@@ -83,9 +74,7 @@ def feature_importance(
     >>> feature_importance(metric, X).ranked()[0][0]
     'x1'
     """
-    whole = isinstance(max_samples, Integral) and not isinstance(max_samples, bool)
-    if not whole or max_samples < 1:
-        raise ValueError(f"Got max_samples={max_samples!r}, but expected a positive integer.")
+    check_whole("max_samples", max_samples)
     return importance_by(read(metric), X, int(max_samples), random_state)
 
 
@@ -99,7 +88,7 @@ def importance_by(
     members = [np.flatnonzero(reading.groups == g) for g in range(len(reading.names))]
     if isinstance(found, LinearMap):
         centred = (X - X.mean(axis=0)) / np.sqrt(len(X))
-        moves = [_moves(found.L[:, some], centred[:, some]) for some in members]
+        moves = [float(np.sum((centred[:, g] @ found.L[:, g].T) ** 2)) for g in members]
         how = found.how
     else:
         i, j = check_random_state(random_state).randint(len(X), size=(2, max_samples))
@@ -115,14 +104,6 @@ def importance_by(
             "that differ: try the training rows."
         )
     return FeatureImportance(reading.names, values / total, how)
-
-
-def _moves(L: np.ndarray, centred: np.ndarray) -> float:
-    """Trace of L C Lᵀ for the covariance C of some features."""
-    if not centred.shape[1]:
-        return 0.0
-    root = np.asarray(np.linalg.qr(centred, mode="r"))  # C may be larger than the data
-    return float(np.sum((L @ root.T) ** 2))
 
 
 def _moved(found: Any, X: np.ndarray, others: np.ndarray, some: np.ndarray, start: Any) -> float:

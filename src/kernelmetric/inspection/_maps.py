@@ -10,8 +10,14 @@ import numpy as np
 from sklearn import config_context
 
 from kernelmetric.compute import is_sparse, map_rows, to_numpy
-from kernelmetric.inspection._gradients import Box, differences, gradients, has_gradient
-from kernelmetric.inspection._lines import laplacian_shares, split_laplacian
+from kernelmetric.inspection._gradients import (
+    Box,
+    differences,
+    gradients,
+    has_gradient,
+    laplacian_shares,
+    split_laplacian,
+)
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernelized._folded import can_fold
 from kernelmetric.kernels import Kernel, Rescaled

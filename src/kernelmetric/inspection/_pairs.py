@@ -78,11 +78,6 @@ def explain_pair(metric: Any, a: Any, b: Any) -> PairExplanation:
     PairExplanation
         Shares by name.
 
-    Notes
-    -----
-    Panels of eight Gauss-Legendre nodes are halved until each adds up to the change over it.
-    O(n d) time a node for n anchors of the kernel.
-
     References
     ----------
     .. [1] M. Sundararajan, A. Taly, Q. Yan. "Axiomatic attribution for deep networks". ICML, 2017.

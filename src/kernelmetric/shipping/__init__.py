@@ -11,13 +11,13 @@ Under save and load lie::
 
     _tree.py           objects as JSON
     _allowed.py        which classes
-    _checks.py         whether attributes are such as a fit leaves; by tables and functions in
-                       _sklearn_checks.py, _metric_checks.py and _linkage_checks.py
-    _attributes.py     what these check with: kinds of numbers, sides, a sentence
+    _checks.py         whether attributes are such as a fit leaves
+    _fitted.py         what a fit leaves, by class
+    _attributes.py     kinds of values, sides, a sentence
     _container.py      the file
 
-``_maps.py`` writes a metric as features times a matrix; ``_onnx_graph.py``, ``_onnx_kernels.py``
-and ``_onnx_steps.py`` write that, and the steps before it, as nodes of a model. ``_files.py``
+``_maps.py`` writes a metric as features times a matrix; ``_onnx_graph.py`` holds the nodes of a
+model. ``_files.py``
 writes files as a whole or not at all, ``_extras.py`` imports what is optional.
 """
 

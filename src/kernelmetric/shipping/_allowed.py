@@ -28,15 +28,18 @@ from kernelmetric import (
     kernelized,
     kernels,
     learners,
+    linkage,
     prediction,
     selection,
     spaces,
     tables,
     transductive,
 )
-from kernelmetric.shipping._linkage_checks import LINKAGE
+from kernelmetric.linkage._evidence import Agreement, Doubt, MatchModel
+from kernelmetric.shipping._fitted import LINKAGE_RULES
 
 ROOMS = (kernels, selection, spaces, learners, kernelized, transductive, prediction, evaluation)
+LINKAGE = (linkage.RecordComparison, linkage.RecordLinker, Agreement, Doubt, MatchModel)
 # A function is code.
 REFUSED = {kernels.FunctionKernel: "try a kernel of this library, or a name of scikit-learn's"}
 # Restored by a fit to the points they hold.
@@ -62,7 +65,7 @@ SCIKIT_LEARN = {
 def allowed_classes() -> dict[str, type]:
     """Classes by their names in a file, which say the package and not the module."""
     tuples = [graphs.Pairs, graphs.Triplets, graphs.Quadruplets]
-    ours = [spaces.Gram, *tuples, tables.TableEncoder, *LINKAGE]
+    ours = [spaces.Gram, *tuples, tables.TableEncoder, *LINKAGE_RULES, *LINKAGE]
     for room in ROOMS:
         members = (getattr(room, name) for name in room.__all__)
         ours += [c for c in members if inspect.isclass(c) and issubclass(c, BaseEstimator)]

@@ -1,8 +1,8 @@
-"""The attributes of one object of a file: kinds of numbers, sides that agree, a sentence if not."""
+"""The attributes of one object of a file: kinds of values, sides that agree, a sentence if not."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,36 @@ import numpy as np
 from kernelmetric.compute import to_numpy
 
 
+def is_count(value: Any) -> bool:
+    """Whether a value is a whole number from 0 on."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return whole and bool(value >= 0)
+
+
+def are_texts(items: Any) -> bool:
+    """Whether this is a list or a tuple of strings."""
+    return isinstance(items, list | tuple) and all(isinstance(item, str) for item in items)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, float | int | np.floating) and bool(np.isfinite(value))
+
+
 def _ascending(a: np.ndarray) -> bool:
     return not np.any(np.diff(a, axis=0) < 0)
 
 
+# Kinds of single values: words for the message, and what must hold.
+_VALUES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "count": ("a whole number from 0 on", is_count),
+    "whole": ("a whole number from 1 on", lambda v: is_count(v) and v > 0),
+    "real": ("a finite number", _is_real),
+    "positive": ("a positive number", lambda v: _is_real(v) and v > 0),
+    "share": ("a number from 0 to 1", lambda v: _is_real(v) and 0 <= v <= 1),
+    "texts": ("a list of texts: a function is code", are_texts),
+}
 # Kinds of arrays: words for the message, kinds of dtypes, and what must hold for the numbers.
-_KINDS: dict[str, tuple[str, str, Callable[[np.ndarray], Any]]] = {
+_ARRAYS: dict[str, tuple[str, str, Callable[[np.ndarray], Any]]] = {
     "finite": ("finite numbers", "f", np.isfinite),
     "number": ("numbers, none of them infinite", "f", lambda a: ~np.isinf(a)),
     "scale": ("positive numbers", "f", lambda a: ~np.isinf(a) & ~(a <= 0)),
@@ -49,21 +73,15 @@ class Attributes:
             where = f"{type(self.value).__name__}.{name}"
             raise ValueError(f"Got {where}={shown}, but expected {expected}.")
 
-    def require_all(self, names: Iterable[str]) -> None:
-        """Refuse an object without these attributes."""
-        for name in names:
-            self.require(self.get(name) is not None, name, "what a fit leaves")
-
-    def part(self, name: str, kind: type) -> None:
-        """Refuse an attribute that is neither None nor of a class."""
-        found = self.get(name)
-        self.require(found is None or isinstance(found, kind), name, f"one of {kind.__name__}")
-
-    def number(self, name: str, low: float = -np.inf, high: float = np.inf) -> None:
-        """Refuse an attribute that is no finite number of a range."""
-        found = self.get(name)
-        good = isinstance(found, float | int | np.floating) and np.isfinite(found)
-        self.require(good and low <= found <= high, name, f"a number from {low} to {high}")
+    def check(self, name: str, wanted: str | type) -> None:
+        """Refuse an attribute of another class, of another kind, or of other sides than wanted."""
+        if isinstance(wanted, type):
+            self.require(isinstance(self.get(name), wanted), name, f"one of {wanted.__name__}")
+        elif wanted in _VALUES:
+            words, holds = _VALUES[wanted]
+            self.require(holds(self.get(name)), name, words)
+        else:
+            self.array(name, wanted)
 
     def array(self, name: str, wanted: str, array: Any = None) -> None:
         """Refuse an array of other numbers than wanted, or of other sides than those known.
@@ -73,7 +91,7 @@ class Attributes:
         where, sides = f"{type(self.value).__name__}.{name}", self.sides
         kind, *letters = wanted.split()
         kind, _, bound = kind.partition("<")
-        words, dtypes, holds = _KINDS[kind]
+        words, dtypes, holds = _ARRAYS[kind]
         array = self.get(name) if array is None else array
         array = to_numpy(array) if hasattr(array, "detach") else array  # a torch tensor, to save
         if not isinstance(array, np.ndarray) or array.dtype.kind not in dtypes:
@@ -97,20 +115,3 @@ class Attributes:
         if letter == "*":
             return got
         return int(letter) if letter.isdigit() else self.sides.setdefault(letter, got)
-
-
-# What attributes must be like, by class: kinds and sides of arrays, or a class, with their names.
-Table = dict[type, dict[Any, str]]
-# Which functions look at the attributes of which classes besides.
-Checks = tuple[tuple[Any, Callable[[Attributes], None]], ...]
-
-
-def is_count(value: Any) -> bool:
-    """Whether a value is a whole number from 0 on."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return whole and bool(value >= 0)
-
-
-def are_texts(items: Any) -> bool:
-    """Whether all items are strings."""
-    return all(isinstance(item, str) for item in items)

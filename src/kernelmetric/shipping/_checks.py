@@ -1,118 +1,127 @@
 """What the attributes of a fitted estimator must be like: checked before a file gives them.
 
 Estimators trust what their own ``fit`` has left, and compiled code under them trusts it without
-looking. So a file that says otherwise is refused.
+looking. So a file that says otherwise is refused: by the table and the functions of ``_fitted.py``,
+and by asking the object about a point.
 """
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import Any
 
 import numpy as np
-from sklearn import config_context
-from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
+from sklearn import config_context, preprocessing
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from kernelmetric.compute import to_numpy
-from kernelmetric.kernelized import Kernelized
+from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.learners import Learner
+from kernelmetric.linkage._evidence import MatchModel
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
-from kernelmetric.shipping import _linkage_checks, _metric_checks, _sklearn_checks
-from kernelmetric.shipping._attributes import Attributes, are_texts, is_count
+from kernelmetric.shipping._attributes import Attributes
+from kernelmetric.shipping._fitted import CHECKS, TABLE
 from kernelmetric.spaces import Space
 from kernelmetric.transductive import TransductiveDistance
 
-_MODULES = (_sklearn_checks, _metric_checks, _linkage_checks)
-_ATTRIBUTES = {kind: table for module in _MODULES for kind, table in module.ATTRIBUTES.items()}
-_CHECKS = [check for module in _MODULES for check in module.CHECKS]
 # What takes any numbers.
-_NUMERIC = (Learner, Space, Kernelized, TransductiveDistance, *_sklearn_checks.NUMERIC)
+_NUMERIC = (
+    Learner,
+    Space,
+    Kernelized,
+    KernelizedCV,
+    TransductiveDistance,
+    preprocessing.StandardScaler,
+    preprocessing.MinMaxScaler,
+    preprocessing.MaxAbsScaler,
+    preprocessing.RobustScaler,
+    preprocessing.PowerTransformer,
+    preprocessing.QuantileTransformer,
+    PCA,
+    TruncatedSVD,
+    LinearDiscriminantAnalysis,
+    MissingIndicator,
+    NeighborhoodComponentsAnalysis,
+)
 _PLAINLY: dict[str, Any] = {"transform_output": "default", "array_api_dispatch": False}
 
 
 def check_fitted(value: Any) -> None:
     """Refuse an object whose attributes no fit could have left; its parts are checked already."""
     found = Attributes(value)
-    _check_features(found)
-    for name, wanted in _table_of(value):
-        if isinstance(wanted, type):
-            found.part(name, wanted)
-        elif found.get(name) is not None:
-            found.array(name, wanted)
-    for classes, check in _CHECKS:
-        if isinstance(value, classes):
-            check(found)
-    if "d" in found.sides or "metric_" in found.state:
-        _require_answer(found)
-
-
-def _table_of(value: Any) -> list[tuple[str, Any]]:
-    """Names of attributes that an object may have, each with what it must be like."""
-    return [
-        (name, wanted)
-        for kind, table in _ATTRIBUTES.items()
-        if isinstance(value, kind)
-        for wanted, names in table.items()
-        for name in names.split()
-    ]
-
-
-def _check_features(found: Attributes) -> None:
-    """Learn the number of features, if there is one, and see that their names are as many."""
     d, names = found.get("n_features_in_"), found.get("feature_names_in_")
     if d is not None:
-        found.require(is_count(d), "n_features_in_", "a number of features")
+        found.check("n_features_in_", "count")
         found.sides["d"] = int(d)
     if names is not None:
-        good = isinstance(names, np.ndarray) and names.shape == (d,) and are_texts(names)
+        good = isinstance(names, np.ndarray) and names.shape == (d,)
+        good = good and all(isinstance(name, str) for name in names)
         found.require(good, "feature_names_in_", "a name for each feature")
+    for kind, table in TABLE.items():
+        for wanted, listed in table.items() if isinstance(value, kind) else ():
+            for name in listed.split():
+                if found.get(name) is not None:
+                    found.check(name, wanted)
+    for classes, check in CHECKS:
+        if isinstance(value, classes):
+            check(found)
+    _require_answer(found)
+
+
+def _question(asked: Any) -> tuple[Any, list[str]]:
+    """A point, and the methods that can be asked about it; none of what is not known."""
+    if isinstance(asked, MatchModel):
+        return np.zeros((1, len(asked.weights))), ["probability"]
+    if isinstance(asked, MetricClassifier | MetricRegressor) and hasattr(asked, "metric_"):
+        # Its own metric has answered, and may want a table; an index would be of all points.
+        asked.metric_, asked.index = preprocessing.FunctionTransformer(), None
+        return asked.embedding_[:1], ["predict", "kneighbors", "score_samples"]
+    if isinstance(asked, _NUMERIC) and hasattr(asked, "n_features_in_"):
+        schema = asked.__dict__.pop("schema_", None)
+        if schema is not None:  # then it is asked about what the schema makes of a row
+            asked.__dict__.pop("feature_names_in_", None)
+            asked.n_features_in_ = len(schema.groups_)
+        methods = [name for name in ("transform", "predict") if hasattr(asked, name)]
+        return np.zeros((1, asked.n_features_in_)), methods
+    if isinstance(asked, SimpleImputer) and hasattr(asked, "statistics_"):
+        return np.asarray(asked.statistics_)[None], ["transform"]
+    if isinstance(asked, OneHotEncoder | OrdinalEncoder) and hasattr(asked, "categories_"):
+        first = [found[0] for found in asked.categories_ if len(found)]
+        kinds = {found.dtype.kind for found in asked.categories_}
+        dtype = None if kinds <= set("biuf") else object
+        return np.array(first, dtype=dtype)[None], ["transform"]
+    return None, []
 
 
 def _require_answer(found: Attributes) -> None:
     """Refuse what fails, or has no finite answer, when it is asked of one point."""
-    value = found.value
-    asked: Any = object.__new__(type(value))  # which may keep what it computes
+    name = type(found.value).__name__
+    asked: Any = object.__new__(type(found.value))  # which may keep what it computes
     vars(asked).update(found.state)
-    if isinstance(value, MetricClassifier | MetricRegressor):
-        # Its own metric has answered, and may want a table; an index would be of all points.
-        asked.metric_, asked.index = FunctionTransformer(), None
-        X, methods = value.embedding_[:1], ["predict", "kneighbors", "score_samples"]
-    elif isinstance(value, _NUMERIC) and found.get("schema_") is None:
-        X, methods = np.zeros((1, found.sides["d"])), ["transform"]
-        methods += ["predict"] * isinstance(value, TransductiveDistance)
-        methods = [method for method in methods if hasattr(asked, method)]
-    elif (row := _own_row(value)) is not None:
-        X, methods = row[None], ["transform"]
-    else:
-        return
-    ours = type(value).__module__.startswith("kernelmetric")
+    if "best_estimator_" in found.state:
+        asked.best_estimator_ = copy.copy(asked.best_estimator_)
+    ours = type(asked).__module__.startswith("kernelmetric")
     with warnings.catch_warnings(), np.errstate(all="ignore"), config_context(**_PLAINLY):
         warnings.simplefilter("ignore")
         try:
+            X, methods = _question(asked)
             answers = [getattr(asked, method)(X) for method in methods]
         except Exception as error:
             said = not ours or str(error).startswith(("Got", "The '"))
             if isinstance(error, ValueError) and said:
                 return  # of a point at zero: a sentence that others may not get
             raise ValueError(
-                f"Got a {type(value).__name__} that cannot answer about a point "
+                f"Got a {name}, but expected one that can answer about a point "
                 f"({type(error).__name__}: {error})."
             ) from error
     for answer in answers if ours else ():  # a column without values leaves NaN in a scaler
         parts = answer if isinstance(answer, tuple) else (answer,)
         if not all(a.dtype.kind != "f" or np.isfinite(a).all() for a in map(to_numpy, parts)):
             raise ValueError(
-                f"Got a {type(value).__name__} that answers NaN or infinity about a point."
+                f"Got a {name} that answers NaN or infinity about a point, but expected numbers."
             )
-
-
-def _own_row(step: Any) -> np.ndarray | None:
-    """A row of what an imputer or an encoder has seen, be it text; None of any other."""
-    if isinstance(step, SimpleImputer):
-        return np.asarray(step.statistics_)
-    if isinstance(step, OneHotEncoder | OrdinalEncoder):
-        first = [found[0] for found in step.categories_ if len(found)]
-        kinds = {found.dtype.kind for found in step.categories_}
-        return np.array(first, dtype=None if kinds <= set("biuf") else object)
-    return None

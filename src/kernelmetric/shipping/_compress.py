@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import like, map_rows, sum_rows, take_rows, to_numpy
+from kernelmetric.compute import like, sum_rows, take_rows, to_numpy
 from kernelmetric.learners import Learner
 from kernelmetric.metric import refuse_signed
 from kernelmetric.selection._ridge_kpca import without_ridge as without_delta
@@ -35,8 +35,8 @@ def compress(metric: Any, n_landmarks: int, X: Any = None, *, random_state: Any 
 
     .. math:: \min_{A, b} \sum_i \| z(x_i) - k_m(x_i)^\top A - b \|^2,
 
-    in the coordinates of a :class:`Nystroem` space. The loss is measured on a fifth of the points,
-    which neither the landmarks nor A have seen.
+    in the coordinates of a :class:`Nystroem` space, without the ridge of the kernel. The loss is
+    measured on a fifth of the points, which neither the landmarks nor A have seen.
 
     Parameters
     ----------
@@ -57,11 +57,6 @@ def compress(metric: Any, n_landmarks: int, X: Any = None, *, random_state: Any 
         ``compression_`` a dict: ``n_landmarks``, ``n_before``, ``distance_error`` (root mean
         square error of distances between held-out points, beside the root mean square distance)
         and ``variance_lost`` (share of the embedding's variance that is missed).
-
-    Notes
-    -----
-    O(n m (d + m)) time; one block of rows in memory. A :class:`Delta` in the kernel, the ridge, is
-    left out: new points see nothing of it.
 
     Examples
     --------
@@ -154,11 +149,6 @@ def _n_features(space: Any) -> int:
     return int(made.shape[0])
 
 
-def _bytes_of_point(teacher: Any, X: Any) -> int:
-    """What a point takes on its way through a metric: its features and its kernel values."""
-    return 4 * 8 * (_n_features(teacher.space_) + X.shape[1])
-
-
 def _set_map(metric: Any, B: np.ndarray, mean: np.ndarray) -> None:
     """Give the metric the map z Bᵀ + mean on the coordinates of its space."""
     # (z + shift) Bᵀ is the same, as far as B reaches the mean; distances see no shift anyway
@@ -191,19 +181,15 @@ def _least_squares(teacher: Any, space: Nystroem, X: Any) -> tuple[np.ndarray, n
         T, F = _embedded(teacher, X[rows, :]), _coordinates(space, X[rows, :])
         return T.T @ F, T.sum(axis=0)
 
-    product, total = sum_rows(sums, X.shape[0], _bytes_of_point(teacher, X))
+    bytes_of_point = 4 * 8 * (_n_features(teacher.space_) + X.shape[1])
+    product, total = sum_rows(sums, X.shape[0], bytes_of_point)
     # F is centred, and its scatter diagonal: the normal equations need no solving.
     return product / space.eigenvalues_, total / X.shape[0]
 
 
 def _losses(teacher: Any, small: Any, X: Any, rng: np.random.RandomState) -> dict[str, float]:
     """How far the small metric is from the large one, on points it has not seen."""
-
-    def embedded(metric: Any) -> np.ndarray:
-        n_bytes = _bytes_of_point(teacher, X)
-        return map_rows(lambda rows: _embedded(metric, X[rows, :]), X.shape[0], n_bytes)
-
-    T, S = embedded(teacher), embedded(small)
+    T, S = _embedded(teacher, X), _embedded(small, X)
     i = rng.randint(len(T), size=_PAIRS)
     j = (i + rng.randint(1, len(T), size=_PAIRS)) % len(T)
     d, e = (np.linalg.norm(E[i] - E[j], axis=1) for E in (T, S))

@@ -22,7 +22,6 @@ import struct
 import tokenize
 import warnings
 import zipfile
-from collections import Counter
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -105,8 +104,7 @@ def _members(stream: BinaryIO, size: int) -> dict[str, bytes]:
         )
     try:
         with zipfile.ZipFile(stream) as archive:
-            _check_directory(archive)
-            _check_layout(archive, stream, size)
+            _check_members(archive, stream, size)
             return {info.filename: archive.read(info) for info in archive.infolist()}
     except SavedFileError:
         raise
@@ -116,35 +114,30 @@ def _members(stream: BinaryIO, size: int) -> dict[str, bytes]:
         ) from error
 
 
-def _check_directory(archive: zipfile.ZipFile) -> None:
-    """Refuse an archive by its list of members, before any of them is read."""
-    infos = archive.infolist()
-    names = [info.filename for info in infos]
-    if MANIFEST not in names or TREE not in names:
+def _check_members(archive: zipfile.ZipFile, stream: BinaryIO, size: int) -> None:
+    """Refuse an archive by its list of members, before any of them is read.
+
+    None is another than expected, no two overlap, and no bytes lie before, between or after them.
+    """
+    infos, end, entries, names = archive.infolist(), 0, 0, set[str]()
+    if not {MANIFEST, TREE} <= {info.filename for info in infos}:
         raise SavedFileError(
             f"Got an archive without {MANIFEST} and {TREE}: it is another program's."
         )
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise SavedFileError(f"Got {repeated[0]} twice in one file: which one counts is unclear.")
     for info in infos:
         if info.filename not in (MANIFEST, TREE) and not _ARRAY.fullmatch(info.filename):
             raise SavedFileError(
                 f"Got a member named {info.filename[:80]!r}, but expected {MANIFEST}, {TREE} and "
                 "arrays/0.npy, ... only."
             )
-        if info.flag_bits & _ENCRYPTED:
-            raise SavedFileError(f"Got {info.filename} encrypted: decrypt the file first.")
-        if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
+        if info.filename in names:
+            raise SavedFileError(f"Got {info.filename} twice in one file: which counts is unclear.")
+        names.add(info.filename)
+        stored = info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
+        if not stored or info.flag_bits & _ENCRYPTED:
             raise SavedFileError(
-                f"Got {info.filename} compressed, but expected it stored as it is."
+                f"Got {info.filename} compressed or encrypted, but expected it stored as it is."
             )
-
-
-def _check_layout(archive: zipfile.ZipFile, stream: BinaryIO, size: int) -> None:
-    """Refuse members that overlap, and bytes that belong to none: before, between, or after."""
-    end = 0
-    for info in archive.infolist():
         if info.header_offset != end:
             raise SavedFileError(
                 f"Got {info.filename} at byte {info.header_offset}, but expected it at {end}: "
@@ -153,10 +146,7 @@ def _check_layout(archive: zipfile.ZipFile, stream: BinaryIO, size: int) -> None
         stream.seek(info.header_offset)
         _, name, extra = struct.unpack("<26sHH", stream.read(_LOCAL))
         end += _LOCAL + name + extra + info.file_size
-    entries = sum(
-        _ENTRY + len(info.filename) + len(info.extra) + len(info.comment)
-        for info in archive.infolist()
-    )
+        entries += _ENTRY + len(info.filename) + len(info.extra) + len(info.comment)
     rest = size - (end + entries)
     if archive.start_dir != end or archive.comment or rest not in (_END, _END + _END_64):
         raise SavedFileError(

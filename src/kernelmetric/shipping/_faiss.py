@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import _num_samples
 
-from kernelmetric.compute import map_rows, take_rows, to_numpy
+from kernelmetric.compute import to_numpy
 from kernelmetric.metric import places_of, refuse_signed
 from kernelmetric.prediction._neighbors import filled_index
 from kernelmetric.shipping._extras import require
@@ -20,7 +18,7 @@ def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:
     """Put points into a faiss index of their learned coordinates.
 
     Queries go the same way: ``index.search(metric.transform(Q).astype("float32"), k)`` gives
-    squared learned distances and row numbers of X.
+    squared learned distances and row numbers of X. Needs the extra ``faiss``.
 
     Parameters
     ----------
@@ -39,12 +37,6 @@ def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:
         Holds n_samples × n_components float32 numbers, and not the metric: :func:`save` that
         beside ``faiss.write_index``.
 
-    Notes
-    -----
-    Needs the extra ``faiss``. Coordinates so far from the origin that single precision cannot tell
-    them apart are refused. ``make_pipeline(StandardScaler(with_std=False).fit(X), metric)`` is the
-    same linear metric in coordinates about the origin, for queries too.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -58,7 +50,8 @@ def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:
     """
     refuse_signed(metric)
     require("faiss", "faiss", "A faiss index needs the package faiss-cpu")
-    Z = _coordinates(metric, X)
+    with config_context(transform_output="default"):
+        Z = to_numpy(places_of(metric, X if hasattr(X, "shape") else np.asarray(X)))
     _refuse_lost(Z)
     return filled_index(np.ascontiguousarray(Z, dtype=np.float32), factory, "factory")
 
@@ -79,20 +72,3 @@ def _refuse_lost(Z: np.ndarray) -> None:
             f"Got learned coordinates up to {far:.0e} with a spread of {unit:.0e}, whose squares "
             "float32 has no numbers for: try a StandardScaler before the metric, and fit again."
         )
-
-
-def _coordinates(metric: Any, X: Any) -> np.ndarray:
-    """Learned coordinates, of the table of the fit those that it kept, else block after block."""
-    X = X if hasattr(X, "shape") else np.asarray(X)
-    last = metric[-1] if isinstance(metric, Pipeline) else metric
-    if getattr(last, "embedding_", None) is not None:
-        with config_context(transform_output="default"):
-            return to_numpy(places_of(metric, X))
-
-    def work(rows: slice) -> np.ndarray:
-        # of a data frame, rows with their column names, which the metric may want to see
-        block = X.iloc[rows] if hasattr(X, "iloc") else take_rows(X, np.r_[rows])
-        return to_numpy(metric.transform(block))
-
-    with config_context(transform_output="default"):
-        return map_rows(work, _num_samples(X), 8 * 4 * X.shape[1])

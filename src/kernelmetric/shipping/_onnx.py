@@ -1,16 +1,26 @@
-"""A fitted metric as an ONNX model."""
+"""A fitted metric as an ONNX model: one formula for each step's class, and none for any other."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
+import numpy as np
+from sklearn import preprocessing
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import SelectorMixin
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.metric import refuse_signed
-from kernelmetric.shipping._onnx_graph import OnnxGraph
-from kernelmetric.shipping._onnx_steps import steps_of, through
+from kernelmetric.shipping._maps import KernelValues, MetricMap, Waves, metric_map
+from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph, kernel_node
 
 _DTYPES = ("float32", "float64")
+_LOOKED_AT = 100  # anchors whose images tell what float32 costs
 
 
 def to_onnx(metric: Any, *, dtype: str = "float32", precision: str = "float64") -> Any:
@@ -18,6 +28,7 @@ def to_onnx(metric: Any, *, dtype: str = "float32", precision: str = "float64") 
 
     The model takes ``X`` of shape (n, n_features), for any n, and gives ``Z`` of shape
     (n, n_components), in which Euclidean distance is the learned one. Standard operators, opset 17.
+    Needs the extra ``onnx``.
 
     Parameters
     ----------
@@ -39,11 +50,6 @@ def to_onnx(metric: Any, *, dtype: str = "float32", precision: str = "float64") 
     onnx.ModelProto
         Checked by ``onnx.checker``. ``model.SerializeToString()`` are the bytes of a file.
 
-    Notes
-    -----
-    Needs the extra ``onnx``. The runtime takes memory for n × n_anchors numbers, with the Laplacian
-    kernel times n_features: feed points in batches.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -64,3 +70,224 @@ def to_onnx(metric: Any, *, dtype: str = "float32", precision: str = "float64") 
     for step in steps:
         x = through(step, graph, x)
     return graph.model(through(last, graph, graph.narrowed(x)))
+
+
+def steps_of(metric: Any) -> list[Any]:
+    """The estimators that a point goes through; what passes points unchanged is left out."""
+    if hasattr(metric, "best_estimator_"):
+        return steps_of(metric.best_estimator_)
+    if not isinstance(metric, Pipeline):
+        return [metric]
+    *steps, last = [step for _, step in metric.steps]
+    steps = [step for step in steps if step is not None and not isinstance(step, str)]
+    return [inner for step in [*steps, last] for inner in steps_of(step)]
+
+
+def through(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    """The nodes of one step of a known class; what derives from one may compute something else."""
+    if step is None or (isinstance(step, str) and step == "passthrough"):
+        return x
+    if type(step) is Pipeline:
+        for inner in steps_of(step):
+            x = through(inner, graph, x)
+        return x
+    if isinstance(step, SelectorMixin) and type(step).transform is SelectorMixin.transform:
+        return graph.take(x, step.get_support(indices=True))
+    if type(step) in _FORMULAS:
+        return _FORMULAS[type(step)](step, graph, x)
+    return _embedding(step, graph, x)
+
+
+def _embedding(metric: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    parts = metric_map(metric)
+    if "float32" in (graph.dtype, graph.working):
+        graph.warn_if_far(_lost(metric, parts, graph.working) / float(np.finfo(np.float32).eps))
+    if isinstance(parts.features, KernelValues):
+        x = kernel_node(parts.features.kernel, graph, x, parts.features.anchors)
+    elif isinstance(parts.features, Waves):
+        angles = graph.add("MatMul", x.name, graph.constant(parts.features.frequencies))
+        amplitudes = graph.constant(parts.features.amplitudes)
+        # The cosine as a shifted sine: onnxruntime 1.20 has no cosine of doubles.
+        shifted = graph.add("Add", angles, graph.constant(np.pi / 2))
+        n = parts.features.frequencies.shape[1]
+        waves = [graph.add("Mul", graph.add("Sin", a), amplitudes) for a in (shifted, angles)]
+        x = graph.concatenated([Columns(wave, n) for wave in waves])
+    return graph.affine(x, parts.after)
+
+
+def _lost(metric: Any, parts: MetricMap, working: str) -> float:
+    """What float32 costs of learned coordinates, beside their spread; 0 where nothing tells."""
+    A, eps, features = parts.after.A, float(np.finfo(np.float32).eps), parts.features
+    if isinstance(features, KernelValues):
+        anchors = features.anchors[:: 1 + len(features.anchors) // _LOOKED_AT]
+        if anchors.dtype.kind in "iu":  # columns of X, of which nothing is known
+            return 0.0
+        with np.errstate(all="ignore"):  # what overflows is lost
+            Z = features.kernel(anchors, features.anchors) @ A
+            rounded = anchors.astype(np.float32).astype(working)
+            moved = features.kernel(rounded, features.anchors.astype(working)) @ A.astype(working)
+            moved = moved.astype(np.float32) - Z
+            spread = np.linalg.norm(Z - Z.mean(axis=0))
+            return float(np.nan_to_num(np.linalg.norm(moved - moved.mean(axis=0)) / spread, nan=1))
+    if parts.after.c is not None:  # the mean of points that PCA or LDA has seen
+        plain = type(metric) is PCA and not metric.whiten
+        spread = np.sqrt(np.sum(metric.explained_variance_) if plain else A.shape[1])
+        return eps * float(np.linalg.norm(parts.after.c.T * A) / spread)
+    space = vars(metric).get("space_")
+    location = vars(metric if space is None else space).get("_location")
+    if location is None:
+        return 0.0
+    mean, deviation = location
+    if isinstance(features, Waves):  # angles, beside one
+        return eps * float(np.median(np.linalg.norm(mean[:, None] * features.frequencies, axis=0)))
+    lost, spread = (np.linalg.norm(size[:, None] * A) for size in (mean, deviation))
+    return eps * float(lost / spread) if spread > 0 else 1.0
+
+
+def _standardized(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    if type(step) is preprocessing.RobustScaler:
+        offset = step.center_
+    else:
+        offset = step.mean_ if step.with_mean else None
+    if offset is not None:
+        x = graph.shift(x, offset, step.scale_)
+    return x if step.scale_ is None else graph.times(x, 1.0 / step.scale_)
+
+
+def _to_range(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    low, high = step.feature_range
+    scaled = graph.times(graph.shift(x, step.data_min_, 1.0 / step.scale_), step.scale_)
+    if low:
+        scaled = Columns(graph.add("Add", scaled.name, graph.constant(float(low))), x.width)
+    return _clipped(graph, scaled, low, high) if step.clip else scaled
+
+
+def _to_largest(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    x = graph.times(x, 1.0 / step.scale_)
+    # The parameter came with scikit-learn 1.9.
+    return _clipped(graph, x, -1.0, 1.0) if getattr(step, "clip", False) else x
+
+
+def _clipped(graph: OnnxGraph, x: Columns, low: float, high: float) -> Columns:
+    name = graph.add("Max", x.name, graph.constant(float(low)))
+    return Columns(graph.add("Min", name, graph.constant(float(high))), x.width)
+
+
+def _normalized(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    if step.norm == "l2":
+        length = graph.add("Sqrt", graph.row_sums(graph.add("Mul", x.name, x.name)))
+    elif step.norm == "l1":
+        length = graph.row_sums(graph.add("Abs", x.name))
+    else:
+        length = graph.add("ReduceMax", graph.add("Abs", x.name), axes=[-1], keepdims=1)
+    zero = graph.add("Equal", length, graph.constant(0.0))
+    length = graph.add("Where", zero, graph.constant(1.0), length)
+    return Columns(graph.add("Div", x.name, length), x.width)
+
+
+def _imputed(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    statistics = np.asarray(step.statistics_)
+    if not all(isinstance(value, Real | np.bool_) for value in statistics.tolist()):
+        raise _no_numbers(step)
+    statistics = statistics.astype(np.float64)
+    missing = _equal(step, graph, x, [step.missing_values])
+    filled = graph.add("Where", missing.name, graph.constant(statistics[None, :]), x.name)
+    parts = [Columns(filled, x.width)]
+    if not step.keep_empty_features:  # columns that had no value at all are left out
+        parts = [graph.take(parts[0], np.flatnonzero(~np.isnan(statistics)))]
+    if step.indicator_ is not None:
+        parts.append(graph.take(graph.numbers(missing), step.indicator_.features_))
+    return graph.concatenated(parts)
+
+
+def _one_hot(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    if step.handle_unknown == "error":
+        raise ValueError(
+            f"Got {step!r}, but an ONNX model cannot refuse a point: try handle_unknown='ignore'."
+        )
+    if step._infrequent_enabled and any(rare is not None for rare in step._infrequent_indices):
+        raise ValueError(
+            f"Got {step!r}, which groups rare categories, but expected one without min_frequency "
+            "and max_categories."
+        )
+    dropped = step._drop_idx_after_grouping
+    parts = []
+    for i, categories in enumerate(step.categories_):
+        kept = categories.tolist()
+        if dropped is not None and dropped[i] is not None:
+            del kept[dropped[i]]
+        if kept:
+            parts.append(_equal(step, graph, graph.take(x, [i]), kept))
+    return graph.numbers(graph.concatenated(parts))
+
+
+def _equal(step: Any, graph: OnnxGraph, x: Columns, values: list[Any]) -> Columns:
+    """Whether the points have these values: one column of x beside each, or all beside one."""
+    if not all(isinstance(value, Real) for value in values):
+        raise _no_numbers(step)
+    found = []
+    for value in values:
+        if np.isnan(value):
+            found.append(graph.add("IsNaN", x.name))
+            continue
+        if float(np.dtype(graph.dtype).type(value)) != value:
+            raise ValueError(
+                f"Got {step!r}, which looks for {value!r}, but a point in {graph.dtype} has no "
+                "such value: try to_onnx(metric, dtype='float64')."
+            )
+        found.append(graph.add("Equal", x.name, graph.constant(float(value))))
+    return graph.concatenated([Columns(name, x.width) for name in found])
+
+
+def _no_numbers(step: Any) -> ValueError:
+    return ValueError(
+        f"Got {step!r}, which knows values that are no numbers: try exporting the metric alone, "
+        "and encode text where the model is used."
+    )
+
+
+def _columns(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    taken = step._transformer_to_input_indices
+    parts = [(name, inner, taken.get(name, [])) for name, inner, _ in step.transformers_]
+    return _side_by_side(step, graph, x, [part for part in parts if len(part[2])])
+
+
+def _union(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    every = np.arange(x.width)
+    return _side_by_side(step, graph, x, [(*part, every) for part in step.transformer_list])
+
+
+def _side_by_side(
+    step: Any, graph: OnnxGraph, x: Columns, parts: list[tuple[str, Any, Any]]
+) -> Columns:
+    """The outputs of named steps, each of some columns of x, as one array."""
+    weights, made = step.transformer_weights or {}, []
+    for name, inner, columns in parts:
+        if isinstance(inner, str) and inner == "drop":
+            continue
+        out = through(inner, graph, graph.take(x, columns))
+        made.append(graph.times(out, float(weights[name])) if name in weights else out)
+    return graph.concatenated(made)
+
+
+def _unchanged(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    if step.func is not None:
+        raise ValueError(
+            f"Got {step!r}, but expected no function: try exporting the metric alone, and do this "
+            "step where the model is used."
+        )
+    return x
+
+
+_FORMULAS: dict[type, Callable[[Any, OnnxGraph, Columns], Columns]] = {
+    ColumnTransformer: _columns,
+    FeatureUnion: _union,
+    preprocessing.FunctionTransformer: _unchanged,
+    preprocessing.MaxAbsScaler: _to_largest,
+    preprocessing.MinMaxScaler: _to_range,
+    preprocessing.Normalizer: _normalized,
+    preprocessing.OneHotEncoder: _one_hot,
+    preprocessing.RobustScaler: _standardized,
+    SimpleImputer: _imputed,
+    preprocessing.StandardScaler: _standardized,
+}

@@ -105,10 +105,7 @@ def load(path: str | os.PathLike) -> Any:
     """
     content = unpack(path)
     reader = TreeReader(content.arrays)
-    try:
-        metric = reader.value(content.tree)
-    except RecursionError as error:
-        raise SavedFileError("Got a tree of objects that is too deep to be a metric.") from error
+    metric = reader.value(content.tree)
     if not isinstance(metric, BaseEstimator):
         raise SavedFileError(
             f"Got a {type(metric).__name__} at the root of the file, but expected an estimator."

@@ -266,7 +266,7 @@ class TreeReader:
                 )
         if kind is Pipeline and nodes.get(_CACHE) is not None:
             raise SavedFileError(f"Got {name} with a cache, which is a directory of pickles.")
-        state = _renewed({attribute: self.value(node) for attribute, node in nodes.items()})
+        state = {attribute: self.value(node) for attribute, node in nodes.items()}
         restored: Any = object.__new__(kind)
         vars(restored).update(_defaults(kind, name, state) | state)
         try:
@@ -276,19 +276,6 @@ class TreeReader:
                 f"{error} No fit leaves that: the file is damaged, or is not of kernelmetric.save."
             ) from error
         return _refitted(restored) if kind in NEIGHBORS else restored
-
-
-def _renewed(state: dict[str, Any]) -> dict[str, Any]:
-    """Attributes as fits leave them now, from those of a file that an earlier version wrote."""
-    negative = state.pop("negative_components_", None)  # of a metric without a signature
-    if negative is not None and state.get("psd") == "none":
-        parts = [state.get("components_"), negative]
-        matrices = all(isinstance(part, np.ndarray) and part.ndim == 2 for part in parts)
-        if not (matrices and parts[0].shape[1] == negative.shape[1]):
-            raise SavedFileError("Got negative_components_ that do not fit components_ in width.")
-        state["components_"] = np.vstack(parts)
-        state["signature_"] = np.repeat([1, -1], [len(part) for part in parts])
-    return state
 
 
 def _refitted(neighbors: Any) -> Any:

@@ -17,9 +17,7 @@ LANDMARKS = 1_000
 
 
 def automatic_space(n_samples: int, random_state: Any = None, *, paired: bool = False) -> Space:
-    """The space for a training set of this size.
-
-    The size alone decides: the same data give a model of the same rank on every machine.
+    """The space for a training set of this size, which alone decides.
 
     Parameters
     ----------

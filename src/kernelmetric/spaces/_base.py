@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -305,16 +305,11 @@ def refuse_indefinite(smallest: float, largest: float, *, rounding: float, singl
         )
 
 
-def within(value: Any, low: float, high: float) -> bool:
-    """Whether a number, perhaps too large for a float, is from low to below high."""
-    return bool(low <= value < high)
-
-
 def check_n_components(value: Any) -> None:
     """Refuse what is neither None, a positive integer nor a fraction between 0 and 1."""
     whole = isinstance(value, Integral)
     count = whole and not isinstance(value, bool) and value >= 1
-    share = isinstance(value, Real) and not whole and within(value, 0, 1) and value != 0
+    share = isinstance(value, float | np.floating) and bool(0 < value < 1)
     if not (value is None or count or share):
         raise ValueError(
             f"Got n_components={value!r}, but expected None (full rank), a positive integer, or a "
@@ -332,7 +327,7 @@ def check_whole(name: str, value: Any, *, least: int = 1, usual: int = 500) -> N
 
 def check_tol(value: Any) -> None:
     """Refuse what is neither None nor a relative cut-off."""
-    if value is not None and not (isinstance(value, Real) and within(value, 0, 1)):
+    if value is not None and not (isinstance(value, float | int | np.number) and 0 <= value < 1):
         raise ValueError(
             f"Got tol={value!r}, but expected None or a fraction of the largest eigenvalue, at "
             "least 0 and below 1: try tol=None."

@@ -1,14 +1,16 @@
-"""The Gram matrix of a basis that need not be orthonormal."""
+"""The Gram matrix of a basis that need not be orthonormal, and the way to one that is."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import to_numpy
+from kernelmetric.compute import like, namespace, to_numpy, widened
+from kernelmetric.solvers import right_singular
 
 _RELATIVE_CUT = 1e-10
 _SINGULAR = ("range", "ridge", "raw")
@@ -43,13 +45,15 @@ class Gram:
     """
 
     def __init__(self, matrix: Any, singular: str = "range", ridge: float = 1e-6):
-        if singular not in _SINGULAR:
+        if not isinstance(singular, str) or singular not in _SINGULAR:
             raise ValueError(
                 f"Got singular={singular!r}, but expected one of {_SINGULAR}: try 'range'."
             )
-        if not (np.isfinite(ridge) and ridge >= 0) or (singular == "ridge" and ridge == 0):
+        fraction = isinstance(ridge, Real) and 0 <= ridge <= 1
+        if not fraction or (singular == "ridge" and ridge == 0):
             raise ValueError(
-                f"Got ridge={ridge!r}, but expected a positive number: try ridge=1e-6."
+                f"Got ridge={ridge!r}, but expected a positive number, a fraction of the mean "
+                "eigenvalue from 0 to 1: try ridge=1e-6."
             )
         self.matrix = np.asarray(to_numpy(matrix), dtype=np.float64)
         if self.matrix.ndim != 2 or self.matrix.shape[0] != self.matrix.shape[1]:
@@ -178,3 +182,75 @@ class Gram:
         usable = np.isfinite(vectors).all(axis=0)
         order = np.argsort(values[usable], kind="stable")
         return values[usable][order], vectors[:, usable][:, order]
+
+
+class Coordinates(NamedTuple):
+    """Centred points in an orthonormal basis, as :func:`orthonormal` gives them."""
+
+    Z: Any  # (n, r)
+    size: float  # of a unit of Z in those of X
+    rotation: np.ndarray | None  # (r, d): orthonormal rows that span the points, where asked for
+    gram: Gram | None  # of the basis of X, where it is not orthonormal
+
+    @property
+    def basis(self) -> np.ndarray:
+        """The rows B with ``Z = (X - mean) Bᵀ``; shape (r, d)."""
+        return self.leave(np.eye(self.Z.shape[1]))
+
+    def leave(self, A: np.ndarray) -> np.ndarray:
+        """From a map on these coordinates to one on those of X: A B."""
+        A = A / self.size
+        A = A if self.rotation is None else A @ self.rotation
+        return A if self.gram is None else A @ self.gram.inv_sqrt().T
+
+    def enter(self, L: np.ndarray) -> np.ndarray:
+        """From a map on the coordinates of X to one on these."""
+        L = L if self.gram is None else L @ self.gram.matrix @ self.gram.inv_sqrt()
+        L = L if self.rotation is None else L @ self.rotation.T
+        return L * self.size
+
+
+def orthonormal(
+    X: Any, gram: Gram | None = None, *, span: bool = True, unit: bool = True
+) -> Coordinates:
+    """Coordinates that moving and scaling the points, or another basis, leaves alike.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Points.
+    gram : Gram, default=None
+        Of the basis of X, where it is not orthonormal.
+    span : bool, default=True
+        Whether to use no more dimensions than the points span, in float64 of NumPy: scatter
+        matrices have full rank there. Otherwise Z stays in the library and dtype of X.
+    unit : bool, default=True
+        Whether the mean squared length of the points becomes one: its powers stay in range.
+
+    Returns
+    -------
+    Coordinates
+        O(n d²) time.
+    """
+    X = widened(to_numpy(X)) if span else X
+    xp = namespace(X)
+    Z = X if gram is None else like(gram.whiten(X), X)
+    Z = Z - xp.mean(Z, axis=0, keepdims=True)  # last: what whitening rounds would be a direction
+    # Divided by the largest entry first: squares of features at 1e200 leave the range.
+    top = (float(xp.max(xp.abs(Z))) or 1.0) if unit else 1.0
+    if not span:
+        size = top * float(xp.sqrt(xp.mean((Z / top) ** 2) * Z.shape[1])) if unit else 1.0
+        return Coordinates(Z / (size or 1.0), size or 1.0, None, gram)
+    Z = Z / top
+    rotation = _spanning_rows(Z)
+    Z = Z @ rotation.T
+    length = float(np.sqrt(np.sum(Z * Z) / len(Z))) if unit else 1.0
+    return Coordinates(Z / length, top * length, rotation, gram)
+
+
+def _spanning_rows(Z: np.ndarray) -> np.ndarray:
+    """Orthonormal rows that span those of Z; the identity where these have all directions."""
+    R: Any = np.linalg.qr(Z, mode="r") if len(Z) > Z.shape[1] else Z
+    s, Vt = right_singular(R)
+    rows = Vt[s > max(Z.shape) * np.finfo(np.float64).eps * s[0]]
+    return np.eye(Z.shape[1]) if len(rows) == Z.shape[1] else rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -68,17 +67,6 @@ class KernelTrick(Space):
         self.kernel = kernel
         self.singular = singular
         self.ridge = ridge
-
-    def _check_parameters(self) -> None:
-        if not isinstance(self.singular, str):
-            raise ValueError(
-                f"Got singular={self.singular!r}, but expected a word: try singular='range'."
-            )
-        if not isinstance(self.ridge, Real) or not 0 <= self.ridge <= 1:
-            raise ValueError(
-                f"Got ridge={self.ridge!r}, but expected a fraction of the mean eigenvalue, from 0 "
-                "to 1: try ridge=1e-6."
-            )
 
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
         return 8.0 * (4 * n_samples * n_samples + 2 * n_samples * n_features)

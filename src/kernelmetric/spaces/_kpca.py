@@ -253,7 +253,6 @@ class KPCA(Space):
         """Leading eigenpairs, and the smallest Ritz value."""
         A, n, fault = OnSubspace(gram.centred_times, gram.centre, gram.n - 1), gram.n, ""
         if self.solver_ == "lanczos":
-            gram.refuse_coincident()
             values, V = lanczos_eigenpairs(A, rank, gram.array(rng.uniform(-1, 1, (n, 1))))
             smallest, _ = ritz_interval(A, gram.array(rng.standard_normal((n, 1))))
             if len(values) < rank:
@@ -261,7 +260,7 @@ class KPCA(Space):
         else:
             tol, floor = _RESIDUAL[4 if gram.narrow else 8], gram.round_off
             found = krylov_eigenpairs(
-                A, rank, lambda width: gram.sketch(width, rng), tol=tol, floor=floor
+                A, rank, lambda width: gram.start(width, rng), tol=tol, floor=floor
             )
             values, V, smallest, residual, n_cycles = found
             if residual > max(tol * values[-1], floor):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -118,15 +117,17 @@ class RandomFeatures(FeatureMapSpace):
 
     def _feature_map(self, X: Any, y: Any) -> tuple[Any | None, int, float]:
         rng = check_random_state(self.random_state)
-        terms = [(weight, kernel) for weight, kernel in _terms(self.kernel_) if weight > 0]
+        kernel = self.kernel_
+        terms = kernel._flat() if isinstance(kernel, Sum) else [(1.0, kernel)]
+        terms = [(weight, term) for weight, term in terms if weight > 0]
         if not terms:
             raise ValueError("Got a sum with weights 0 only, but expected a positive weight.")
         total = sum(weight for weight, _ in terms)
         n_pairs = (int(self.n_features) + 1) // 2
         drawn, amplitudes = [], []
-        for weight, kernel in terms:
+        for weight, term in terms:
             share = max(1, round(n_pairs * weight / total))
-            drawn.append(_frequencies(kernel, X.shape[1], share, rng))
+            drawn.append(_frequencies(term, X.shape[1], share, rng))
             amplitudes.append(np.full(share, np.sqrt(weight / share)))
         with np.errstate(over="ignore"):  # of float32: angles that overflow are refused
             self.frequencies_ = like(np.hstack(drawn), X)
@@ -150,13 +151,6 @@ class RandomFeatures(FeatureMapSpace):
             )
         xp = namespace(angles)
         return xp.concat([xp.cos(angles) * amplitudes, xp.sin(angles) * amplitudes], axis=1)
-
-
-def _terms(kernel: Kernel) -> Iterator[tuple[float, Kernel]]:
-    if isinstance(kernel, Sum):
-        yield from kernel._flat()
-    else:
-        yield 1.0, kernel
 
 
 def _frequencies(kernel: Kernel, d: int, n: int, rng: np.random.RandomState) -> np.ndarray:
