@@ -664,7 +664,7 @@ def test_iterations_keep_a_curve_and_the_last_state():
 
 
 def test_a_progress_bar_is_shown_where_it_is_asked_for(capsys, monkeypatch):
-    monkeypatch.setattr("kernelmetric.compute._watch._LOG_EVERY", 0.0)
+    monkeypatch.setattr("kernelmetric.compute.watch._LOG_EVERY", 0.0)
     watched = Watched()
     watched.verbose = True
     record = Iterations(watched, 4, lambda state: {}, None, None)

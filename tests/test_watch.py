@@ -23,16 +23,17 @@ from kernelmetric import (
     progress,
     time_limit,
 )
-from kernelmetric.compute import _watch, stage, time_left
+from kernelmetric.compute import watch
 from kernelmetric.compute._execute import map_rows, sum_rows
+from kernelmetric.compute.watch import stage, time_left
 from kernelmetric.learners import LEARNERS
 
 
 @pytest.fixture
 def shown(monkeypatch):
     """Work is shown from the first moment on, every step of it."""
-    monkeypatch.setattr(_watch, "_QUIET", -1.0)
-    monkeypatch.setattr(_watch, "_LOG_EVERY", 0.0)
+    monkeypatch.setattr(watch, "_QUIET", -1.0)
+    monkeypatch.setattr(watch, "_LOG_EVERY", 0.0)
     with progress():
         yield
 
@@ -55,13 +56,13 @@ def test_without_the_switch_nothing_is_said(problem, capsys):
 def test_the_switch_holds_until_it_is_turned_off(capsys):
     try:
         progress()
-        assert _watch._shown == [True]
+        assert watch._shown == [True]
         with progress(False):
-            assert _watch._shown == [False]
-        assert _watch._shown == [True]
+            assert watch._shown == [False]
+        assert watch._shown == [True]
     finally:
         progress(False)
-    assert _watch._shown == [False]
+    assert watch._shown == [False]
 
 
 def test_short_work_is_not_shown(problem, capsys):
@@ -90,15 +91,15 @@ def test_rows_of_a_pass_are_counted(capsys, shown):
 
 def test_what_is_left_is_told_by_what_is_done(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(_watch.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(watch.time, "monotonic", lambda: clock[0])
     with stage("work", 10) as work:
         work.done, clock[0] = 4, 20.0
         assert work.line() == "work [########............] 4/10  20.0 s  at most 30 s left"
 
 
 def test_a_line_moves_while_one_call_runs(monkeypatch, capsys):
-    monkeypatch.setattr(_watch, "_EVERY", 0.02)
-    monkeypatch.setattr(_watch, "_LOG_EVERY", 0.0)
+    monkeypatch.setattr(watch, "_EVERY", 0.02)
+    monkeypatch.setattr(watch, "_LOG_EVERY", 0.0)
     with stage("one call", shown=True):
         deadline = time.monotonic() + 30
         said = ""
@@ -129,6 +130,15 @@ def test_progress_changes_no_result(problem, shown):
     with progress(False):
         silent = Kernelized(NCA(max_iter=5, tol=0.5)).fit(*problem)
     np.testing.assert_array_equal(watched.components_, silent.components_)
+
+
+def test_another_may_show_the_lines(capsys, problem, monkeypatch):
+    monkeypatch.setattr(watch, "_QUIET", -1.0)
+    lines = []
+    with progress(to=lines.append):
+        NCA(max_iter=3, tol=0.5).fit(*problem)
+    assert capsys.readouterr().err == ""
+    assert lines[0].startswith("NCA [") and "loss" in lines[-1]
 
 
 # --- time limits --------------------------------------------------------------------------------

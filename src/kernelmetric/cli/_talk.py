@@ -13,9 +13,10 @@ from typing import Any
 import click
 from rich import box
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 from rich.table import Table
 
+from kernelmetric.compute.watch import progress
 from kernelmetric.report import visible
 from kernelmetric.tables._cells import is_gap
 
@@ -110,11 +111,18 @@ class Talk:
     def tracked(self, work: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:
         """The results of work under a bar, which names the step that is being taken."""
         hidden = self.silent or not self._err.is_terminal  # a log file wants no bar
-        with Progress(console=self._err, disable=hidden, transient=True) as bar:
+        columns = (SpinnerColumn(), *Progress.get_default_columns(), TimeElapsedColumn())
+        with Progress(*columns, console=self._err, disable=hidden, transient=True) as bar:
             task = bar.add_task(names[0], total=len(names))
-            for done, result in enumerate(work, start=1):
-                bar.update(task, advance=1, description=names[min(done, len(names) - 1)])
-                yield result
+            within = bar.add_task("", total=None)
+
+            def tell(line: str) -> None:
+                bar.update(within, description=visible(line, most=_LONGEST_CELL))
+
+            with progress(not hidden, to=tell):
+                for done, result in enumerate(work, start=1):
+                    bar.update(task, advance=1, description=names[min(done, len(names) - 1)])
+                    yield result
 
 
 @contextmanager

@@ -15,7 +15,7 @@ n × n array::
     _refusals.py    what would become numbers only by a guess
     _far_cells.py   cells far from all others of their column
     _warnings.py    warnings at the line of the user; how something public goes away
-    _watch.py       how far work is, and until when it may run
+    watch.py        how far work is, and until when it may run
     _weights.py     weights of rows, checked, and what they mean
     reductions/     sums over pairs of points, as functions of a tile
     backends/       what each library of arrays does in its own way: ``backend_of(X)``
@@ -81,13 +81,6 @@ from kernelmetric.compute._threads import (
     one_thread,
 )
 from kernelmetric.compute._warnings import deprecated, moved, warn
-from kernelmetric.compute._watch import (
-    TimeLimitWarning,
-    progress,
-    stage,
-    time_left,
-    time_limit,
-)
 from kernelmetric.compute._weights import (
     Weighed,
     Weights,
@@ -113,7 +106,6 @@ __all__ = [
     "CollectionsMixin",
     "DeviceMixin",
     "FarCellWarning",
-    "TimeLimitWarning",
     "Weighed",
     "Weights",
     "all_finite",
@@ -159,7 +151,6 @@ __all__ = [
     "overflow_error",
     "pair_squares",
     "product",
-    "progress",
     "read_only",
     "refuse_masked",
     "refuse_streams",
@@ -172,15 +163,12 @@ __all__ = [
     "rows_of",
     "silent_about_far_cells",
     "squared_distances",
-    "stage",
     "streamed",
     "sum_entries",
     "sum_rows",
     "take_rows",
     "there",
     "tile_bytes",
-    "time_left",
-    "time_limit",
     "to_host",
     "to_numpy",
     "unchanged_on_failure",

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from kernelmetric.compute._arrays import device_of, namespace
 from kernelmetric.compute._budget import current_budget, row_blocks
 from kernelmetric.compute._threads import alone, available_threads, in_threads, worth_threads
-from kernelmetric.compute._watch import rows_done
+from kernelmetric.compute.watch import rows_done
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

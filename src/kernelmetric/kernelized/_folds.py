@@ -23,15 +23,17 @@ from sklearn.utils.validation import has_fit_parameter
 
 from kernelmetric.compute import (
     FarCellWarning,
-    TimeLimitWarning,
     Weighed,
     block_budget,
     silent_about_far_cells,
     take_rows,
-    time_left,
     to_numpy,
     warn,
     within_budget,
+)
+from kernelmetric.compute.watch import (
+    TimeLimitWarning,
+    time_left,
 )
 from kernelmetric.kernelized._arguments import weighed_fit
 from kernelmetric.kernelized._kernelized import Kernelized

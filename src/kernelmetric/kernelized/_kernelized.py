@@ -16,11 +16,13 @@ from kernelmetric.compute import (
     checked_weights,
     on_clusters,
     require_memory,
-    stage,
     streamed,
     to_host,
     unchanged_on_failure,
     warn,
+)
+from kernelmetric.compute.watch import (
+    stage,
 )
 from kernelmetric.graphs import are_tuples
 from kernelmetric.kernelized._arguments import (

@@ -13,17 +13,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
-    TimeLimitWarning,
     Weights,
     backend_of,
     calm_if_small,
     is_single,
     like,
     namespace,
-    time_left,
     to_numpy,
     warn,
     widened,
+)
+from kernelmetric.compute.watch import (
+    TimeLimitWarning,
+    time_left,
 )
 from kernelmetric.learners._base import FromLabels, Learner, as_gram
 from kernelmetric.learners._checks import COUNT, PRICE, Numbers, as_matrix, check_reach

@@ -14,8 +14,10 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
     require_memory,
-    time_left,
     warn,
+)
+from kernelmetric.compute.watch import (
+    time_left,
 )
 from kernelmetric.graphs import IndexTuples, Triplets, rows_by_place
 from kernelmetric.learners._checks import COUNT_OR_NONE, LARGEST, Numbers

@@ -18,9 +18,11 @@ from kernelmetric.compute import (
     checked_weights,
     map_rows,
     rows_of,
-    stage,
     unchanged_on_failure,
     weigh,
+)
+from kernelmetric.compute.watch import (
+    stage,
 )
 from kernelmetric.kernelized._delegation import attribute_of
 from kernelmetric.kernelized._parts import check_estimator, tags_of

@@ -18,13 +18,15 @@ from kernelmetric.compute import (
     is_single,
     label_column,
     like,
-    stage,
     streamed,
     take_rows,
     to_numpy,
     unweighed,
 )
 from kernelmetric.compute.reductions import GramProducts, gram_products, row_products
+from kernelmetric.compute.watch import (
+    stage,
+)
 from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
 from kernelmetric.kernels._points import overflow_error
 from kernelmetric.learners._checks import check_flags

@@ -16,12 +16,14 @@ from kernelmetric.compute import (
     one_thread,
     refuse_tiny_columns,
     squared_distances,
-    stage,
     streamed,
     take_rows,
-    time_left,
     to_numpy,
     unweighed,
+)
+from kernelmetric.compute.watch import (
+    stage,
+    time_left,
 )
 from kernelmetric.graphs import coded_targets, spread_rows
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Rescaled

@@ -17,12 +17,14 @@ from kernelmetric.compute import (
     is_single,
     is_sparse,
     like,
-    stage,
     take_rows,
     to_numpy,
     unweighed,
     widened,
     worth_keeping,
+)
+from kernelmetric.compute.watch import (
+    stage,
 )
 from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.kernels import Kernel

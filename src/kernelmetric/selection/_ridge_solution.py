@@ -25,11 +25,13 @@ from kernelmetric.compute import (
     is_sparse,
     map_rows,
     namespace,
-    stage,
     sum_rows,
     take_rows,
     to_numpy,
     widened,
+)
+from kernelmetric.compute.watch import (
+    stage,
 )
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.solvers import (

@@ -11,7 +11,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from numbers import Real
@@ -26,6 +26,7 @@ _BAR = 20  # characters
 _STAGE: ContextVar[Stage | None] = ContextVar("kernelmetric_stage", default=None)
 _DEADLINE: ContextVar[float | None] = ContextVar("kernelmetric_deadline", default=None)
 _shown: list[bool] = [False]  # what progress() has said, for the whole process
+_taker: list[Any] = [None]  # who shows lines in place of standard error
 
 
 class TimeLimitWarning(UserWarning):
@@ -44,6 +45,8 @@ class progress:  # noqa: N801  (it is called as a function)
     ----------
     shown : bool, default=True
         Whether progress is shown.
+    to : callable, default=None
+        Gets each line, at least once a second, in place of standard error.
 
     Examples
     --------
@@ -53,14 +56,15 @@ class progress:  # noqa: N801  (it is called as a function)
     ...     metric = kernelmetric.NCA().fit(*load_iris(return_X_y=True))
     """
 
-    def __init__(self, shown: bool = True):
-        self._before, _shown[0] = _shown[0], bool(shown)
+    def __init__(self, shown: bool = True, *, to: Callable[[str], object] | None = None):
+        self._before = _shown[0], _taker[0]
+        _shown[0], _taker[0] = bool(shown), to
 
     def __enter__(self) -> progress:
         return self
 
     def __exit__(self, *error: object) -> None:
-        _shown[0] = self._before
+        _shown[0], _taker[0] = self._before
 
 
 @contextmanager
@@ -183,39 +187,41 @@ class _Screen:
             if self._clock is None:
                 self._clock = threading.Thread(target=self._watch, daemon=True)
                 self._clock.start()
-            self._write(0.1 if sys.stderr.isatty() else _LOG_EVERY)
+            self._write(0.1 if _rewritten() else _LOG_EVERY)
 
     def leave(self, stage: Stage) -> None:
         """Write a stage's last line, and go on with the one above."""
         with self._lock:
             self._current = stage.above
             if stage.told and stage.is_shown():
-                line = stage.line()
-                logger.debug(line)
-                sys.stderr.write(self._over(line) + "\n")
-                sys.stderr.flush()
-                self._width, self._written = 0, time.monotonic()
+                self._put(stage.line(), ended=True)
         if stage.above is None:
             self._ended.set()
 
     def _watch(self) -> None:
         while not self._ended.wait(_EVERY):
             with self._lock:
-                self._write(_EVERY if sys.stderr.isatty() else _LOG_EVERY)
+                self._write(_EVERY if _rewritten() else _LOG_EVERY)
 
     def _write(self, pause: float) -> None:
         stage = self._current
         if stage is None or not stage.is_shown() or time.monotonic() - self._written < pause:
             return
-        line, self._written = stage.line(), time.monotonic()
-        logger.debug(line)
-        if sys.stderr.isatty():
-            sys.stderr.write(self._over(line))
-        else:
-            sys.stderr.write(line + "\n")
-        sys.stderr.flush()
-        self._width = len(line)
+        self._put(stage.line(), ended=not _rewritten())
 
-    def _over(self, line: str) -> str:
-        """The line, over what was written before."""
-        return f"\r{line.ljust(self._width)}" if sys.stderr.isatty() else line
+    def _put(self, line: str, *, ended: bool) -> None:
+        """Show a line, over the one before where that was not the end of it."""
+        logger.debug(line)
+        self._written = time.monotonic()
+        if _taker[0] is not None:
+            _taker[0](line)
+            return
+        over = f"\r{line.ljust(self._width)}" if _rewritten() else line
+        sys.stderr.write(over + "\n" if ended else over)
+        sys.stderr.flush()
+        self._width = 0 if ended else len(line)
+
+
+def _rewritten() -> bool:
+    """Whether a line can be written over the one before."""
+    return _taker[0] is not None or sys.stderr.isatty()
