@@ -10,7 +10,6 @@ from kernelmetric import memory_budget
 from kernelmetric.compute import median_squared_distance, nearest_neighbors, squared_distances
 from kernelmetric.compute._budget import current_budget, row_blocks
 from kernelmetric.compute.reductions import (
-    _pruned,
     class_neighbors,
     lmnn_hinge,
     mine_impostors,
@@ -485,47 +484,3 @@ def test_the_hinge_of_few_points_is_that_of_blocks(points, targets, L, monkeypat
         monkeypatch.undo()
         assert whole[0] == pytest.approx(blocks[0], rel=1e-12)
         np.testing.assert_allclose(whole[1], blocks[1], atol=1e-9 * np.abs(blocks[1]).max())
-
-
-@pytest.mark.parametrize("k", [1, 7])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("elsewhere", [False, True])
-def test_points_ruled_out_in_few_coordinates_are_no_neighbours(k, dtype, elsewhere, monkeypatch):
-    monkeypatch.setattr(_pruned, "_MIN_ROWS", 100)
-    monkeypatch.setattr(_pruned, "_MIN_FEATURES", 10)
-    monkeypatch.setattr(_pruned, "_N_LEADING", 4)
-    monkeypatch.setattr(_pruned, "_WORTH", 0.5)
-    monkeypatch.setattr(_pruned, "_HOPELESS", 1.0)
-    rng = np.random.RandomState(0)
-    X = (rng.standard_normal((900, 20)) / np.arange(1, 21) + 3).astype(dtype)
-    X[5] = X[3]  # duplicates are nearest neighbours
-    queries = X[:300] + dtype(0.01) if elsewhere else None
-    assert _pruned.worth_pruning(X, X, k, _pruned.lower_bounds(X, X, k), same=True)
-    indices, squared = nearest_neighbors(X, k, queries=queries)
-    monkeypatch.setattr(_pruned, "_MIN_ROWS", 10_000)
-    plain_indices, plain_squared = nearest_neighbors(X, k, queries=queries)
-    np.testing.assert_allclose(squared, plain_squared, atol=1e-4 if dtype == np.float32 else 1e-12)
-    if dtype == np.float64:
-        np.testing.assert_array_equal(indices, plain_indices)
-
-
-def test_nothing_is_ruled_out_where_no_direction_stands_out(monkeypatch):
-    monkeypatch.setattr(_pruned, "_MIN_ROWS", 100)
-    monkeypatch.setattr(_pruned, "_N_LEADING", 4)
-    monkeypatch.setattr(_pruned, "_MIN_FEATURES", 10)
-    monkeypatch.setattr(_pruned, "_SAMPLE", 200)
-    X = np.random.RandomState(0).standard_normal((900, 40))
-    asked, bounds_of = [], _pruned._bounds
-
-    def counted(P, *others):
-        asked.append(len(P))
-        return bounds_of(P, *others)
-
-    monkeypatch.setattr(_pruned, "_bounds", counted)
-    assert _pruned.lower_bounds(X, X, 5) is None
-    assert asked == [225]  # a sample tells
-    monkeypatch.setattr(_pruned, "_HOPELESS", 1.0)
-    assert not _pruned.worth_pruning(X, X, 5, _pruned.lower_bounds(X, X, 5), same=True)
-    assert asked == [225, 225, 900]
-    monkeypatch.setattr(_pruned, "_HOPELESS", 0.1)
-    assert _pruned.lower_bounds(X / np.arange(1, 41) ** 2, X, 5) is not None

@@ -40,7 +40,6 @@ from kernelmetric.compute.reductions import (
     _impostors,
     _mining,
     _neighbors,
-    _pruned,
     _selection,
     _softmax,
     _subspaces,
@@ -439,38 +438,6 @@ def test_ranges_of_some_queries_are_theirs(xp):
 def test_small_classes_share_a_search_up_to_256_rows():
     groups = _neighbors._groups(np.array([100, 100, 56, 1, 300, 2]))
     assert groups == [(0, 256), (256, 257), (257, 557), (557, 559)]
-
-
-@pytest.mark.parametrize("short", [None, "points", "features", "queries"])
-def test_few_coordinates_are_tried_from_these_sizes_on(short, monkeypatch):
-    monkeypatch.setattr(_pruned, "_MIN_ROWS", 20)
-    monkeypatch.setattr(_pruned, "_MIN_FEATURES", 8)
-    monkeypatch.setattr(_pruned, "_N_LEADING", 4)
-    monkeypatch.setattr(_pruned, "_HOPELESS", 1.0)
-    rng = np.random.RandomState(0)
-    P, Q = rng.randn(20, 8), rng.randn(20, 8)
-    P, Q = (P[:-1], Q) if short == "points" else (P, Q[:-1] if short == "queries" else Q)
-    if short == "features":
-        P, Q = P[:, :-1], Q[:, :-1]
-    bounds = _pruned.lower_bounds(P, Q, 3)
-    assert (bounds is None) == (short is not None)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_lower_bounds_are_never_above_the_distances(dtype, monkeypatch):
-    monkeypatch.setattr(_pruned, "_MIN_ROWS", 20)
-    monkeypatch.setattr(_pruned, "_MIN_FEATURES", 8)
-    monkeypatch.setattr(_pruned, "_N_LEADING", 4)
-    monkeypatch.setattr(_pruned, "_HOPELESS", 1.0)
-    rng = np.random.RandomState(0)
-    P, Q = ((rng.randn(n, 30) / np.arange(1, 31) + 5).astype(dtype) for n in (40, 30))
-    bounds = _pruned.lower_bounds(P, Q, 3)
-    lower = bounds.queries.astype(float) @ bounds.points.T.astype(float) + bounds.squares[:, None]
-    D2 = cdist(Q.astype(float), P.astype(float), "sqeuclidean")
-    slack = 40 * np.finfo(dtype).eps * np.abs(D2).max()
-    assert np.all(lower <= D2 + slack)
-    leading = np.linalg.eigvalsh(np.cov(P.astype(float).T))[::-1]
-    assert np.mean(lower) > 0.5 * leading[:4].sum() / leading.sum() * np.mean(D2)
 
 
 def test_the_first_of_each_row_go_by_value_and_then_by_column():

@@ -5,7 +5,7 @@ tile function takes all that it looks at as arguments and writes into nothing th
 ``kernelmetric.compute._execute`` runs it, and puts results together in the order of the tiles::
 
     _distances.py   squared distances, each right by itself, and the median distance
-    _neighbors.py   exact k nearest neighbours: _table.py the search, _pruned.py in few coordinates
+    _neighbors.py   exact k nearest neighbours; the search is in _table.py
     _selection.py   the k smallest entries of rows
     _softmax.py     softmax over other points: _symmetric.py half of it, _truncated.py near ones
     _impostors.py   the LMNN hinge: _triplets.py its blocks, _listed.py and _mining.py by lists

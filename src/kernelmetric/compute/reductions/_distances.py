@@ -214,14 +214,13 @@ def pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     if is_sparse(A) or is_sparse(B):
         squares = _sparse_pair_squares(sparse.csr_array(A), sparse.csr_array(B), i, j)
     else:
-        squares = dense_pair_squares(A, B, i, j, wide=True)
+        squares = _dense_pair_squares(A, B, i, j)
     if np.any(squares > float(namespace(A).finfo(A.dtype).max)):
         raise overflow_error(A.dtype)
     return squares
 
 
-def dense_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray, *, wide: bool) -> np.ndarray:
-    """The same of dense points, summed in float64 where ``wide``."""
+def _dense_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     out, backend = np.empty(len(i)), backend_of(A)
     most = _CHUNK_BYTES if backend.host else _LARGE_CHUNK_BYTES
     step = max(1, most // (itemsize_of(A) * max(A.shape[1], 1)))
@@ -229,7 +228,7 @@ def dense_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray, *, wide: bo
         for start in range(0, len(i), step):
             part = slice(start, start + step)
             a, b = take_rows(A, i[part]), take_rows(B, j[part])
-            out[part] = backend.squares_between(a, b, wide=wide)
+            out[part] = backend.squares_between(a, b, wide=True)
     return out
 
 
