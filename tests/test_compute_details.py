@@ -198,7 +198,7 @@ def test_short_distances_are_gathered_a_row_at_least(bytes_gathered, monkeypatch
     rng = np.random.RandomState(0)
     P, Q = rng.randn(9, 5), rng.randn(4, 5)
     rows, columns = np.repeat(np.arange(4), 9), np.tile(np.arange(9), 4)
-    found = _distances.dense_pair_squares(Q, P, rows, columns, wide=False)
+    found = _distances.pair_squares(Q, P, rows, columns)
     np.testing.assert_allclose(found.reshape(4, 9), squared_distances(Q, P), rtol=1e-9)
 
 

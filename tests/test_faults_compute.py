@@ -1,6 +1,7 @@
 """Compute: thresholds, messages and rare branches in which a small slip is easily overlooked."""
 
 import inspect
+import pickle
 import re
 from itertools import combinations
 
@@ -738,8 +739,7 @@ def test_the_loss_by_symmetry_is_its_definition(sizes, dtype, budget, monkeypatc
 @pytest.mark.parametrize("room_for", [0, 1, 2, 3])
 def test_tiles_are_kept_while_there_is_room(room_for):
     cut = [_symmetric.Tile(slice(0, 2), slice(5 * t, 5 * t + 5), 1) for t in range(3)]
-    with memory_budget(max(1, 8 * 8 * 10 * room_for)):
-        held = _symmetric._Held(10, np.zeros((2, 1)))
+    held = _symmetric._Held(10, np.dtype(np.float64), 8 * 10 * room_for)
     scratch = held.scratch()
     assert len(scratch) == 10
     places = [held.place(tile, scratch) for tile in cut]
@@ -751,6 +751,9 @@ def test_tiles_are_kept_while_there_is_room(room_for):
         assert not np.shares_memory(one, other)
     assert [held.pop(tile) is not None for tile in cut] == [t < room_for for t in range(3)]
     assert all(held.pop(tile) is None for tile in cut)  # the second pass writes into them
+    elsewhere = pickle.loads(pickle.dumps(_symmetric._Held(10, np.dtype(np.float64), 8 * 30)))
+    scratch = elsewhere.scratch()
+    assert all(np.shares_memory(elsewhere.place(tile, scratch), scratch) for tile in cut)
 
 
 def test_small_classes_are_put_together_up_to_a_tile(monkeypatch):

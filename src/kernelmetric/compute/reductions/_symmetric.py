@@ -6,12 +6,10 @@ there is room for are held between the two.
 
 from __future__ import annotations
 
-import weakref
 from functools import partial
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 import numpy as np
 
@@ -22,7 +20,7 @@ from kernelmetric.compute.backends._native import exponentials, weigh
 TILE_ROWS = 256  # a tile of float32 takes two megabytes: smaller ones slow the products down
 _TILE_COLUMNS = 2048
 _MOST_HELD = 2**29  # bytes of tiles kept from the first pass for the second, at most
-_SHARE, _SHARE_THERE = 8, 2  # parts of the budget: a worker does little else
+_SHARE = 8  # which part of the budget that is, at most
 _OWN, _OTHER, _MIXED = 0, 1, 2  # kinds of tiles: columns of the rows' class, of others, of both
 
 
@@ -65,7 +63,7 @@ def by_symmetry(E: np.ndarray, codes: np.ndarray) -> tuple[float, np.ndarray, np
     limits = _RANGES[itemsize_of(E)]
     tiles = _Tiles(E, codes, limits)
     cut = _cut(E, codes)
-    held = _Held(max(tile.area for tile in cut), tiles.left)
+    held = _Held(max(tile.area for tile in cut), E.dtype, _most_held())
     run = partial(sum_tiles, tiles=cut, flops=3.0 * E.size * len(E), cost=attrgetter("area"))
     ((inside, outside),) = run(partial(_sums, tiles, held), entries=2 * len(E))
     s = inside + outside
@@ -80,7 +78,11 @@ def by_symmetry(E: np.ndarray, codes: np.ndarray) -> tuple[float, np.ndarray, np
 
 def softmax_bytes(n: int) -> int:
     """Bytes that :func:`nca_loss` keeps of the softmax of n points."""
-    return int(min(_MOST_HELD, current_budget() // _SHARE, 4 * n * n // 2))
+    return int(min(_most_held(), 4 * n * n // 2))
+
+
+def _most_held() -> int:
+    return min(_MOST_HELD, current_budget() // _SHARE)
 
 
 def _sums(tiles: _Tiles, held: _Held, cut: list[Tile]) -> tuple[np.ndarray]:
@@ -161,24 +163,23 @@ class _Tiles:
 
 
 class _Held:
-    """Tiles kept from the first pass for the second, in each process, within its memory budget."""
+    """Tiles kept from the first pass for the second, in so many bytes; none in other processes."""
 
-    def __init__(self, largest: int, points: np.ndarray, share: int = _SHARE):
-        self._largest, self._points = largest, points
-        self._room = min(_MOST_HELD, current_budget() // share) // points.itemsize
+    def __init__(self, largest: int, dtype: Any, n_bytes: int):
+        self._largest, self._dtype = largest, dtype
+        self._room = n_bytes // dtype.itemsize
         self._kept: dict[tuple[int, int], np.ndarray] = {}
-        self._name = uuid4().hex
 
     def __reduce__(self) -> Any:
-        return _held_here, (self._name, self._largest, self._points)
+        return _Held, (self._largest, self._dtype, 0)
 
     def place(self, tile: Tile, scratch: np.ndarray) -> np.ndarray:
         """Where a tile is kept, or else the scratch."""
-        K = self._kept.get(tile.corner)
-        if K is None and tile.area <= self._room:
-            self._room -= tile.area
-            K = self._kept[tile.corner] = np.empty(tile.shape, dtype=self._points.dtype)
-        return tile.of(scratch) if K is None else K
+        if tile.area > self._room:
+            return tile.of(scratch)
+        self._room -= tile.area
+        K = self._kept[tile.corner] = np.empty(tile.shape, dtype=self._dtype)
+        return K
 
     def pop(self, tile: Tile) -> np.ndarray | None:
         """A tile that is kept; None where it is not."""
@@ -186,19 +187,7 @@ class _Held:
 
     def scratch(self) -> np.ndarray:
         """Room for one tile that is not kept."""
-        return np.empty(self._largest, dtype=self._points.dtype)
-
-
-_HERE: dict[str, _Held] = {}  # tiles of fits that another process runs, by their name
-
-
-def _held_here(name: str, largest: int, points: np.ndarray) -> _Held:
-    """Tiles that this process keeps of a fit that runs elsewhere, as long as it has the points."""
-    if name not in _HERE:
-        _HERE[name] = _Held(largest, np.empty(0, dtype=points.dtype), _SHARE_THERE)
-        owner = points if points.base is None else points.base
-        weakref.finalize(owner, _HERE.pop, name, None)
-    return _HERE[name]
+        return np.empty(self._largest, dtype=self._dtype)
 
 
 def class_slices(codes: np.ndarray) -> list[tuple[int, int]]:
