@@ -20,7 +20,6 @@ from kernelmetric.compute import (
     _execute,
     _machine,
     _threads,
-    available_threads,
     block_budget,
     check_labels,
     check_points,
@@ -28,6 +27,7 @@ from kernelmetric.compute import (
     median_squared_distance,
     nearest_neighbors,
     require_memory,
+    tiles_at_once,
     unchanged_on_failure,
 )
 from kernelmetric.compute._budget import current_budget
@@ -960,7 +960,7 @@ def test_the_objectives_of_all_lengths_are_those_of_longer_and_shorter_points(
 
 def test_where_there_is_no_blas_there_is_one_thread(monkeypatch):
     monkeypatch.setattr(_threads, "_counts", lambda user_api: [])
-    assert available_threads() == 1
+    assert tiles_at_once() == 1
     assert _threads._Blas().take(object()) == 1
 
 

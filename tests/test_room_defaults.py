@@ -11,7 +11,7 @@ import kernelmetric.report
 
 DEFAULTS = {
     "compute.reductions.BlockProduct": {"dtype": np.float64, "far": False},
-    "compute.available_threads": {"flops": np.inf},
+    "compute.tiles_at_once": {"flops": np.inf},
     "compute.check_points": {"accept_sparse": False},
     "compute.deprecated": {"stacklevel": 2},
     "compute.reductions.gram_products": {"population": None, "weights": None},

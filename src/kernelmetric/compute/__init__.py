@@ -73,11 +73,9 @@ from kernelmetric.compute._methods import (
 )
 from kernelmetric.compute._refusals import refuse_masked, refuse_text, refuse_unsaid, rounded_column
 from kernelmetric.compute._threads import (
-    available_threads,
-    calm_around,
-    calm_blas,
-    calm_if_small,
+    one_blas_thread,
     one_thread,
+    tiles_at_once,
 )
 from kernelmetric.compute._warnings import deprecated, moved, warn
 from kernelmetric.compute._weights import (
@@ -109,12 +107,8 @@ __all__ = [
     "Weights",
     "all_finite",
     "as_points",
-    "available_threads",
     "backend_of",
     "block_budget",
-    "calm_around",
-    "calm_blas",
-    "calm_if_small",
     "check_labels",
     "check_points",
     "checked_weights",
@@ -145,6 +139,7 @@ __all__ = [
     "nearest_neighbors",
     "on_clusters",
     "on_devices",
+    "one_blas_thread",
     "one_thread",
     "over_rows",
     "overflow_error",
@@ -168,6 +163,7 @@ __all__ = [
     "take_rows",
     "there",
     "tile_bytes",
+    "tiles_at_once",
     "to_host",
     "to_numpy",
     "unchanged_on_failure",

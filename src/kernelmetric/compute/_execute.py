@@ -8,7 +8,7 @@ functions of a tile, which threads may share, or workers while a fit runs on a c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import reduce
 from itertools import pairwise
@@ -17,7 +17,13 @@ from typing import Any, TypeVar
 
 from kernelmetric.compute._arrays import device_of, namespace
 from kernelmetric.compute._budget import current_budget, row_blocks
-from kernelmetric.compute._threads import alone, available_threads, in_threads, worth_threads
+from kernelmetric.compute._threads import (
+    alone,
+    in_threads,
+    one_thread,
+    tiles_at_once,
+    worth_threads,
+)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -25,6 +31,7 @@ Result = TypeVar("Result")
 _GROUPS = (16, 8, 4)  # in which tiles are summed: each has a sum of its own to begin and to add
 _FLOPS_PER_ENTRY = 1500  # of such a sum, that make it cheap
 _CACHED = 8192  # entries of some twenty vectors that stay in the cache
+_WAKING = 1e4  # operations for which BLAS wakes its threads, which then spin on cores of others
 # Who else runs tiles, while a fit is on a cluster.
 _ELSEWHERE: ContextVar[Any] = ContextVar("kernelmetric_elsewhere", default=None)
 _FLOPS_OF_ONE = 10.0  # what takes as long as an operation on a number that comes from memory
@@ -87,7 +94,7 @@ def sum_rows(
     if sums_elsewhere is not None:
         return sums_elsewhere[0]
     blocks = list(row_blocks(n_rows, bytes_per_row, most=most)) or [slice(0, 0)]
-    n_threads = available_threads(flops)
+    n_threads = tiles_at_once(flops)
     total: list[Any] = [None]
 
     def take(part: Any) -> None:
@@ -178,7 +185,8 @@ def sum_entries(
     """
     flops = _FLOPS_OF_ONE * operations * n_entries
     if n_entries <= _CACHED and not worth_threads(flops):
-        return work(slice(0, n_entries))
+        with one_thread() if operations * n_entries > _WAKING else nullcontext():
+            return work(slice(0, n_entries))
     n_parts = _GROUPS[0] if worth_threads(flops) else 1
     blocks = [slice(k, min(k + _CACHED, n_entries)) for k in range(0, n_entries, _CACHED)]
     bounds = [len(blocks) * part // n_parts for part in range(n_parts + 1)]

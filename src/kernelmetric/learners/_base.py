@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import (
-    available_threads,
     check_labels,
     check_points,
     like,
@@ -20,6 +19,7 @@ from kernelmetric.compute import (
     mention_far_cells,
     namespace,
     require_memory,
+    tiles_at_once,
     to_numpy,
     unchanged_on_failure,
 )
@@ -89,7 +89,7 @@ class Learner(Metric, BaseEstimator):
         r = getattr(self, "n_components", None) or n_features
         # copies of X and its images, L with twenty vectors of L-BFGS, blocks of rows × n
         arrays = 4 * n_samples * (n_features + r) + 25 * n_features * r
-        blocks = self._blocks * available_threads() * BLOCK_BYTES
+        blocks = self._blocks * tiles_at_once() * BLOCK_BYTES
         return 8 * arrays + min(blocks, self._bytes_of_pair * n_samples**2)
 
     def __sklearn_tags__(self) -> Any:

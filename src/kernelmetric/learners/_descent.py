@@ -15,10 +15,10 @@ from sklearn.utils import check_random_state
 from kernelmetric.compute import (
     Weights,
     backend_of,
-    calm_if_small,
     is_single,
     like,
     namespace,
+    one_thread,
     to_numpy,
     warn,
     widened,
@@ -171,7 +171,7 @@ class GradientLearner(IterativeLearner):
         if init == "identity":
             L = np.eye(n_components, Z.shape[1])
         elif init in ("pca", "lda"):
-            with calm_if_small(_FLOPS_OF_START * Z.shape[0] * Z.shape[1] ** 2):
+            with one_thread(_FLOPS_OF_START * Z.shape[0] * Z.shape[1] ** 2):
                 if init == "pca":
                     L = _principal_directions(Z, n_components, weights)
                 else:

@@ -10,10 +10,10 @@ from scipy import linalg
 from sklearn.utils.validation import _num_samples
 
 from kernelmetric.compute import (
-    available_threads,
     namespace,
     read_only,
     take_rows,
+    tiles_at_once,
     to_numpy,
     warn,
     widened,
@@ -154,7 +154,7 @@ class LargeMargin(TakesTuples, GradientLearner):
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         k = min(self.n_neighbors, n_samples)
         # of a block, which every thread has: distances, and margins and slopes for every target
-        threads = available_threads(2.0 * n_samples**2 * self._start_rank(n_features))
+        threads = tiles_at_once(2.0 * n_samples**2 * self._start_rank(n_features))
         # the pairs of few points are looked at all at once
         at_once = min(threads * BLOCK_BYTES if n_samples > FEW_POINTS else np.inf, 6 * n_samples**2)
         blocks = (1 + 3 * k) * at_once

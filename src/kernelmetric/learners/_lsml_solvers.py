@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import calm_if_small, sum_rows, worth_keeping
+from kernelmetric.compute import one_thread, sum_rows, worth_keeping
 from kernelmetric.learners._log_det import Certified, LogDetDivergence, descend
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.learners._tuple_learner import differences
@@ -117,7 +117,7 @@ def newton(
     if not problem.worth_newton():
         return descend(problem, L, report, max_iter, tol)
     # Where numbers are out of range no step is found, and L-BFGS goes on.
-    with calm_if_small(problem.flops_of_step()), np.errstate(all="ignore"):
+    with one_thread(problem.flops_of_step()), np.errstate(all="ignore"):
         here = problem.seen_by(L)
         if here.gap > _FAR:
             here = here.drawn_in(problem)

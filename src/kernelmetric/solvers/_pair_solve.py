@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import calm_if_small
+from kernelmetric.compute import one_thread
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
 from kernelmetric.solvers._pair_interior import (
     affordable,
@@ -51,7 +51,7 @@ def solve_pairs(
     if solver == "interior" or (solver == "auto" and affordable(problem)):
         flops, most = interior_flops(problem), min(max_iter, 100)
         goal = min(tol, _INTERIOR_TOL if flops <= _QUICK_FLOPS else _LONG_TOL) if sharp else tol
-        with calm_if_small(flops):
+        with one_thread(flops):
             found = interior_point(problem, tol=goal, max_iter=most, report=report, metric=metric)
             if metric is not None and not found.certificate.gap <= tol and found.n_iter < most:
                 found = interior_point(problem, tol=goal, max_iter=most, report=report)

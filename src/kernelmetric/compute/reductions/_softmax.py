@@ -17,7 +17,7 @@ import numpy as np
 from kernelmetric.compute._arrays import in_library_of, like, namespace
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._execute import sum_tiles
-from kernelmetric.compute._threads import calm_if_small
+from kernelmetric.compute._threads import one_thread
 from kernelmetric.compute._weights import Weights
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._distances import robust_center
@@ -56,7 +56,7 @@ def nca_loss(L: Any, X: Any, codes: Any, weights: Weights | None = None) -> tupl
         total, sums = softmax_reduction(E, E, partial(_own_class, codes, weights), weights)
         return total, 2.0 * product(sums.T, X)
     flops = 6.0 * X.shape[0] ** 2 * L.shape[0]
-    with calm_if_small(flops) if backend_of(X).host else nullcontext():
+    with one_thread(flops) if backend_of(X).host else nullcontext():
         E = product(X, L.T)
         # Moving the embedding changes no distance but keeps its squares small in float32.
         E = E - robust_center(E)
