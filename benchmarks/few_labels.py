@@ -23,7 +23,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from kernelmetric import TransductiveDistance, datasets
-from kernelmetric.compute import nearest_neighbors
+from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.graphs import component_codes, label_graphs, neighbor_graph
 from kernelmetric.solvers import smallest_eigenvectors
 from kernelmetric.transductive import NormalizedLaplacian, PaperCost, gram_form, tangent_neighbors

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from kernelmetric.compute import _execute, _threads, nearest_neighbors
+from kernelmetric.compute import _execute, _threads
 from kernelmetric.compute.backends import ArrayAPI, NumPy, backend_of
 from kernelmetric.compute.reductions import (
     BlockProduct,
@@ -31,6 +31,7 @@ from kernelmetric.compute.reductions import (
     mine_softmax,
     nca_loss,
     nca_loss_on,
+    nearest_neighbors,
     softmax_reduction,
     subspace_distances,
 )

@@ -7,15 +7,17 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors, NeighborhoodComponentsAnalysis
 
 from kernelmetric import memory_budget
-from kernelmetric.compute import median_squared_distance, nearest_neighbors, squared_distances
 from kernelmetric.compute._budget import current_budget, row_blocks
 from kernelmetric.compute.reductions import (
     class_neighbors,
     lmnn_hinge,
+    median_squared_distance,
     mine_impostors,
     mine_softmax,
     nca_loss,
     nca_loss_on,
+    nearest_neighbors,
+    squared_distances,
 )
 from kernelmetric.compute.reductions._listed import lmnn_hinge_on
 from kernelmetric.graphs import discriminant_graph, laplacian, target_neighbors

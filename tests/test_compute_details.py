@@ -8,7 +8,7 @@ import pytest
 from sklearn.utils.multiclass import check_classification_targets
 
 from kernelmetric import LDA, memory_budget
-from kernelmetric.compute import _budget, _machine, check_labels, check_points, squared_distances
+from kernelmetric.compute import _budget, _machine
 from kernelmetric.compute._budget import (
     itemsize_of,
     parse_bytes,
@@ -24,7 +24,9 @@ from kernelmetric.compute.reductions import (
     _triplets,
     _truncated,
     mine_impostors,
+    squared_distances,
 )
+from kernelmetric.inputs import check_labels, check_points
 
 MB = 10**6
 GB = 10**9

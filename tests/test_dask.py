@@ -29,7 +29,8 @@ from kernelmetric import (
     MetricClassifier,
     TransductiveDistance,
 )
-from kernelmetric.compute import CollectionsMixin, nearest_neighbors
+from kernelmetric.compute.reductions import nearest_neighbors
+from kernelmetric.inputs import CollectionsMixin
 from kernelmetric.kernels import Columns
 from kernelmetric.spaces import Nystroem, RandomFeatures
 
@@ -728,8 +729,8 @@ def test_an_array_that_was_written_into_is_sent_again():
 
 
 def test_an_array_that_its_maker_keeps_is_not_looked_through_again(monkeypatch):
-    from kernelmetric.compute import read_only
     from kernelmetric.compute.backends.dask import _tiles
+    from kernelmetric.compute.reductions import read_only
 
     array, known = read_only(np.zeros((300, 300))), {}
     with pytest.raises(ValueError, match="read-only"):
@@ -746,8 +747,8 @@ def test_an_array_that_its_maker_keeps_is_not_looked_through_again(monkeypatch):
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_a_large_array_goes_to_workers_for_little_work_only_if_it_is_kept(keep, monkeypatch):
-    from kernelmetric.compute import read_only
     from kernelmetric.compute.backends.dask._tiles import Cluster
+    from kernelmetric.compute.reductions import read_only
 
     array, sent = np.zeros(12_500_000), []
     client = SimpleNamespace(submit=lambda *task, **options: None)

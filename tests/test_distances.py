@@ -11,14 +11,17 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
 from kernelmetric import LDA, RBF, Delta, Pairs
-from kernelmetric.compute import map_points, nearest_neighbors, pair_squares, squared_distances
 from kernelmetric.compute.reductions import (
     class_neighbors,
     lmnn_hinge,
+    map_points,
     mine_impostors,
     mine_softmax,
     nca_loss,
+    nearest_neighbors,
+    pair_squares,
     sampled_squared_distances,
+    squared_distances,
 )
 from kernelmetric.graphs import neighbor_graph
 from kernelmetric.learners._base import check_spread

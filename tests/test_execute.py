@@ -9,12 +9,12 @@ from threadpoolctl import threadpool_limits
 
 from kernelmetric import memory_budget
 from kernelmetric.compute import (
+    fits_budget,
     map_rows,
     one_thread,
     over_rows,
     sum_rows,
     within_budget,
-    worth_keeping,
 )
 from kernelmetric.compute._budget import current_budget
 from kernelmetric.compute._execute import _equal_shares, over_tiles, run_elsewhere, sum_tiles
@@ -85,10 +85,10 @@ def test_blocks_come_in_order_and_are_no_larger_than_asked_for():
 
 def test_what_only_saves_time_is_kept_where_it_fits():
     with memory_budget(1000):
-        assert worth_keeping(1000)
-        assert not worth_keeping(1001)
-        assert worth_keeping(500, share=0.5)
-        assert not worth_keeping(501, share=0.5)
+        assert fits_budget(1000)
+        assert not fits_budget(1001)
+        assert fits_budget(500, share=0.5)
+        assert not fits_budget(501, share=0.5)
         assert within_budget(10.0) == 10.0
         assert within_budget(1e9) == 1000.0
 

@@ -21,14 +21,8 @@ from kernelmetric.compute import (
     _machine,
     _threads,
     block_budget,
-    check_labels,
-    check_points,
-    map_points,
-    median_squared_distance,
-    nearest_neighbors,
     require_memory,
     tiles_at_once,
-    unchanged_on_failure,
 )
 from kernelmetric.compute._budget import current_budget
 from kernelmetric.compute.backends import _native, backend_of
@@ -51,16 +45,20 @@ from kernelmetric.compute.reductions import (
     gram_products,
     lmnn_at_lengths,
     lmnn_hinge,
+    map_points,
+    median_squared_distance,
     mine_impostors,
     mine_softmax,
     nca_loss,
     nca_loss_on,
+    nearest_neighbors,
     row_products,
     sampled_squared_distances,
     softmax_reduction,
     subspace_distances,
 )
 from kernelmetric.compute.reductions._listed import lmnn_hinge_on
+from kernelmetric.inputs import check_labels, check_points, unchanged_on_failure
 
 MB = 10**6
 EPS, EPS_32 = 2.0**-52, 2.0**-23

@@ -30,7 +30,8 @@ from kernelmetric import (
     memory_budget,
     save,
 )
-from kernelmetric.compute import _arrays, check_points
+from kernelmetric.compute import _arrays
+from kernelmetric.inputs import check_points
 from kernelmetric.kernelized._folded import can_fold
 from kernelmetric.shipping import SavedFileError
 

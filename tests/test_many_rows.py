@@ -7,8 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelmetric import NCA
-from kernelmetric.compute import _arrays, coded_labels
+from kernelmetric.compute import _arrays
 from kernelmetric.graphs import _targets
+from kernelmetric.inputs import coded_labels
 from kernelmetric.learners import _nca_solvers
 from kernelmetric.solvers import _symmetric
 

@@ -8,8 +8,8 @@ from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric import MLKR, NCA, Kernelized, memory_budget
-from kernelmetric.compute import Weights
 from kernelmetric.compute.reductions import _symmetric, mine_softmax, nca_loss
+from kernelmetric.inputs import Weights
 from kernelmetric.learners._nca import shrinking, softmax_start
 from kernelmetric.learners._progress import Iterations
 

@@ -17,15 +17,10 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from kernelmetric import LMNN, NCA, IdealizedKernel, Pairs
 from kernelmetric.compute import _threads as room
-from kernelmetric.compute import (
-    nearest_neighbors,
-    one_blas_thread,
-    one_thread,
-    sum_entries,
-    tiles_at_once,
-)
+from kernelmetric.compute import one_blas_thread, one_thread, sum_entries, tiles_at_once
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute._threads import _calm as calm
+from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.solvers import _lbfgs, minimize_lbfgs
 from kernelmetric.solvers._pair_curvature import Hessian
 

@@ -19,8 +19,8 @@ What most tasks take is imported from here. What only specialists need lives in 
 """
 
 from kernelmetric import datasets
+from kernelmetric._warnings import moved as _moved
 from kernelmetric.compute import memory_budget, use_device
-from kernelmetric.compute import moved as _moved
 from kernelmetric.evaluation import (
     PairVerifier,
     check_kernelizable,

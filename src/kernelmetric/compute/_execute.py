@@ -16,7 +16,7 @@ from operator import add
 from typing import Any, TypeVar
 
 from kernelmetric.compute._arrays import device_of, namespace
-from kernelmetric.compute._budget import current_budget, row_blocks
+from kernelmetric.compute._budget import fits_budget, row_blocks
 from kernelmetric.compute._threads import (
     alone,
     in_threads,
@@ -100,7 +100,7 @@ def sum_rows(
     def take(part: Any) -> None:
         total[0] = added(total[0], part)
 
-    if n_threads > 1 and worth_keeping(n_threads * blocks[0].stop * bytes_per_row):
+    if n_threads > 1 and fits_budget(n_threads * blocks[0].stop * bytes_per_row):
         in_threads(work, blocks, flops, take)
     else:
         for rows in blocks:
@@ -230,13 +230,3 @@ def _equal_shares(
         totals[least] += costs[i]
     order = sorted(range(len(shares)), key=lambda share: -totals[share])
     return [[items[i] for i in sorted(shares[share])] for share in order]
-
-
-def worth_keeping(n_bytes: float, *, share: float = 1.0) -> bool:
-    """Whether an array that can be computed again fits a share of the memory budget."""
-    return n_bytes <= share * current_budget()
-
-
-def within_budget(n_bytes: float) -> float:
-    """The bytes of an array that is cut into blocks: the memory budget at most."""
-    return min(n_bytes, float(current_budget()))

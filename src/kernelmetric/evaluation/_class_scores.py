@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, log_loss, roc_auc_score
 
-from kernelmetric.compute import checked_weights, rows_of, weigh
+from kernelmetric.inputs import check_weights, rows_and_weights, rows_of
 
 _UNEVEN = 2.0  # the largest class has more than so many times the rows of the smallest
 
@@ -105,8 +105,8 @@ def class_scores(classifier: Any, X: Any, y: Any, sample_weight: Any = None) -> 
     ((50, 0, 0), (0, 47, 3), (0, 2, 48))
     """
     y, known = np.asarray(y), np.asarray(classifier.classes_)
-    rows, _ = weigh(sample_weight, y)
-    w = None if sample_weight is None else checked_weights(sample_weight, len(y))
+    rows, _ = rows_and_weights(sample_weight, y)
+    w = None if sample_weight is None else check_weights(sample_weight, len(y))
     if rows is not None and w is not None:
         X, y, w = rows_of(X, rows), y[rows], w[rows]
     classes, codes = np.unique(y, return_inverse=True)

@@ -16,8 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _num_samples
 
-from kernelmetric.compute import checked_weights, to_numpy
+from kernelmetric.compute import to_numpy
 from kernelmetric.graphs import Pairs, check_rows, pair_distances
+from kernelmetric.inputs import check_weights
 
 CRITERIA = ("accuracy", "f_beta", "max_tpr", "max_tnr")
 
@@ -330,7 +331,7 @@ def known_distances(
         raise ValueError(f"Got {len(same)} answers for {len(distances)} pairs: expected one each.")
     w = np.ones(len(same))
     if sample_weight is not None:
-        w = checked_weights(sample_weight, len(same))
+        w = check_weights(sample_weight, len(same))
         distances, same, w = distances[w > 0], same[w > 0], w[w > 0]
     if same.all() or not same.any():
         raise ValueError(

@@ -8,7 +8,9 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from kernelmetric.compute import as_points, nearest_neighbors, to_numpy
+from kernelmetric.compute import to_numpy
+from kernelmetric.compute.reductions import nearest_neighbors
+from kernelmetric.inputs import as_points
 
 _SYMMETRIZE = {
     "union": lambda A: A.maximum(A.T),

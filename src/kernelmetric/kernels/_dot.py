@@ -6,10 +6,11 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from array_api_compat import device as device_of
 from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from kernelmetric.compute import device_of, is_sparse, namespace
+from kernelmetric.compute import is_sparse, namespace
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._points import check_gamma, check_number, ones
 

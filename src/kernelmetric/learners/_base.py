@@ -10,18 +10,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import (
+from kernelmetric.compute import like, namespace, require_memory, tiles_at_once, to_numpy
+from kernelmetric.compute.reductions import map_points
+from kernelmetric.inputs import (
     check_labels,
     check_points,
-    like,
     location_of,
-    map_points,
-    mention_far_cells,
-    namespace,
-    require_memory,
-    tiles_at_once,
-    to_numpy,
     unchanged_on_failure,
+    warn_of_far_cells,
 )
 from kernelmetric.learners._checks import COUNT_OR_NONE, check_parameters, check_spread, weighed
 from kernelmetric.metric import Metric
@@ -115,7 +111,7 @@ class Learner(Metric, BaseEstimator):
     def _check_points(self, X: Any) -> Any:
         X = check_points(self, X, reset=True, ensure_min_samples=2)
         check_spread(X)
-        mention_far_cells(X)
+        warn_of_far_cells(X)
         self._location = location_of(X)
         if hasattr(self, "n_components"):
             self._check_n_components(X.shape[1])

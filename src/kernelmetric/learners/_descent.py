@@ -12,17 +12,17 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from kernelmetric._warnings import warn
 from kernelmetric.compute import (
-    Weights,
     backend_of,
+    in_float64,
     is_single,
     like,
     namespace,
     one_thread,
     to_numpy,
-    warn,
-    widened,
 )
+from kernelmetric.inputs import Weights
 from kernelmetric.learners._base import Learner, as_gram
 from kernelmetric.learners._checks import COUNT, PRICE, Numbers, as_matrix, check_reach
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
@@ -162,7 +162,7 @@ class GradientLearner(IterativeLearner):
             return self._last_map(X, most if given is None else len(given))
         if given is not None:
             return given
-        Z = widened(X)
+        Z = in_float64(X)
         Z = Z if W is None else to_numpy(Z) @ W
         n_components = min(n_components, Z.shape[1])
         if init == "auto":

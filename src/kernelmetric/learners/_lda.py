@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import check_labels, check_points, streamed
+from kernelmetric.compute import is_streamed
+from kernelmetric.inputs import check_labels, check_points
 from kernelmetric.learners._scatter import Scatter, scatter_of
 from kernelmetric.learners._spectral import SpectralLearner, about_centres, signed
 from kernelmetric.solvers import right_singular
@@ -87,7 +88,7 @@ class LDA(SpectralLearner):
         LDA
             The fitted learner.
         """
-        if streamed(X):
+        if is_streamed(X):
             X = check_points(self, X, reset=True)
             codes = check_labels(y, X)
         else:

@@ -9,16 +9,9 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils.validation import _num_samples
 
-from kernelmetric.compute import (
-    namespace,
-    read_only,
-    take_rows,
-    tiles_at_once,
-    to_numpy,
-    warn,
-    widened,
-)
-from kernelmetric.compute.reductions import Triplets
+from kernelmetric._warnings import warn
+from kernelmetric.compute import in_float64, namespace, take_rows, tiles_at_once, to_numpy
+from kernelmetric.compute.reductions import Triplets, read_only
 from kernelmetric.graphs import IndexTuples, neighbor_parts, target_neighbors
 from kernelmetric.learners._base import BLOCK_BYTES
 from kernelmetric.learners._checks import COUNT, PRICE, as_matrix, check_elsewhere
@@ -129,7 +122,7 @@ class LargeMargin(TakesTuples, GradientLearner):
             points = read_only(take_rows(basis.Z, order))
             exact = MarginProblem(points, targets, codes[order], self.c, reg, weighed)
         if self.solver == "projected":
-            problem = exact.on(widened(exact.points))
+            problem = exact.on(in_float64(exact.points))
         else:  # a map is judged in the precision of the data
             single = in_single(exact.points, self.tol)
             problem = exact.on(in_float32(exact.points) if single else exact.points)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import check_labels, to_numpy
+from kernelmetric.compute import to_numpy
 from kernelmetric.graphs import heat_graph, laplacian
+from kernelmetric.inputs import check_labels
 from kernelmetric.learners._base import as_gram
 from kernelmetric.learners._checks import check_elsewhere
 from kernelmetric.learners._spectral import SpectralLearner, shrinkage_of, shrunk

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import one_thread, sum_rows, worth_keeping
+from kernelmetric.compute import fits_budget, one_thread, sum_rows
 from kernelmetric.learners._log_det import Certified, LogDetDivergence, descend
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.learners._tuple_learner import differences
@@ -62,7 +62,7 @@ class ComparedPairs(LogDetDivergence):
     def worth_newton(self) -> bool:
         """Whether all differences may be kept."""
         N, d = len(self.near), self.Y.shape[1]
-        return worth_keeping(8.0 * KEPT * N * d, share=0.5)
+        return fits_budget(8.0 * KEPT * N * d, share=0.5)
 
     def flops_of_step(self) -> float:
         """About as many operations as a step takes."""

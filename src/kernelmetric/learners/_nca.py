@@ -7,20 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelmetric.compute import (
-    Weights,
-    check_labels,
-    check_points,
-    like,
-    namespace,
-    product,
-    squared_distances,
-    streamed,
-    take_rows,
-    to_numpy,
-    widened,
-)
-from kernelmetric.compute.reductions import softmax_bytes
+from kernelmetric.compute import in_float64, is_streamed, like, namespace, take_rows, to_numpy
+from kernelmetric.compute.reductions import product, softmax_bytes, squared_distances
+from kernelmetric.inputs import Weights, check_labels, check_points
 from kernelmetric.learners._base import centered
 from kernelmetric.learners._checks import LARGEST, Numbers
 from kernelmetric.learners._descent import (
@@ -192,7 +181,7 @@ class NCA(GradientLearner):
         return "at need" if minibatch else None
 
     def _fit(self, X: Any, y: Any, gram: Any, weights: Weights | None, **options: Any) -> Any:
-        if not streamed(X):
+        if not is_streamed(X):
             return super()._fit(X, y, gram, weights, **options)
         drawn = DrawnPoints(X, check_labels(y, X), self.random_state)
         points, labels = drawn()
@@ -284,12 +273,12 @@ def shrinking(reg: Any, X: Any, weights: Weights | None) -> float:
     if not isinstance(reg, str) or reg != "shrink":
         return 0.0
     total = X.shape[0] if weights is None else weights.total
-    return _PULL * float(np.sum(about_mean(to_numpy(widened(X)), weights) ** 2)) / total
+    return _PULL * float(np.sum(about_mean(to_numpy(in_float64(X)), weights) ** 2)) / total
 
 
 def softmax_start(L: np.ndarray, X: Any, weights: Weights | None = None) -> np.ndarray:
     """The multiple of L at which a descent on softmax neighbours should start."""
-    X = widened(X)
+    X = in_float64(X)
     xp, one = namespace(X), np.ones(X.shape[0])
     weights = Weights(one, one) if weights is None else weights
     share = like(weights.shares / weights.total, X)[:, None]

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelmetric.compute import check_labels, one_thread, take_rows, to_numpy
+from kernelmetric.compute import one_thread, take_rows, to_numpy
 from kernelmetric.graphs import Targets, coded_targets
+from kernelmetric.inputs import check_labels
 from kernelmetric.learners._base import Learner, as_gram
 from kernelmetric.learners._checks import COUNT, Numbers
 from kernelmetric.learners._feature_rounds import (

@@ -11,7 +11,8 @@ from scipy import linalg
 from scipy.optimize import minimize
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import require_memory, warn
+from kernelmetric._warnings import warn
+from kernelmetric.compute import require_memory
 from kernelmetric.graphs import IndexTuples, Triplets, rows_by_place
 from kernelmetric.learners._checks import COUNT_OR_NONE, LARGEST, Numbers
 from kernelmetric.learners._factors import factor

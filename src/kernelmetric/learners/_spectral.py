@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import Weights
+from kernelmetric.inputs import Weights
 from kernelmetric.learners._base import BLOCK_BYTES, Learner, as_gram
 from kernelmetric.learners._checks import COUNT, Numbers, check_elsewhere
 from kernelmetric.solvers import column_signs

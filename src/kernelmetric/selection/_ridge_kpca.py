@@ -11,19 +11,18 @@ from array_api_compat import is_array_api_obj
 from scipy import linalg
 
 from kernelmetric.compute import (
-    Weights,
     backend_of,
+    fits_budget,
+    in_float64,
     in_library_of,
     is_single,
     is_sparse,
     like,
     take_rows,
     to_numpy,
-    unweighed,
-    widened,
-    worth_keeping,
 )
 from kernelmetric.graphs import Targets, coded_targets
+from kernelmetric.inputs import Weights, labels_and_weights
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.learners._checks import COUNT, Numbers, check_choice
 from kernelmetric.selection._ridge_solution import (
@@ -200,7 +199,7 @@ class RidgeKPCA(Space):
         return Nystroem(int(self.n_landmarks), kernel=kernel, random_state=self.random_state)
 
     def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
-        y, weights = unweighed(y)
+        y, weights = labels_and_weights(y)
         if y is None:
             raise ValueError(
                 "RidgeKPCA requires y to be passed, but the target y is None: expected labels or "
@@ -273,7 +272,7 @@ class RidgeKPCA(Space):
     @staticmethod
     def _held(n: int) -> bool:
         """Whether K of more points is kept in float32, and ridge regression solved with it."""
-        return n <= HELD_ROWS and worth_keeping(_HELD_BYTES * n * n)
+        return n <= HELD_ROWS and fits_budget(_HELD_BYTES * n * n)
 
     def _learn_from(self, X: Any, Y: np.ndarray, weights: Weights | None) -> Callable[[], Any]:
         """Learn from rows, all as they are or by landmarks; return their coordinates."""
@@ -282,7 +281,7 @@ class RidgeKPCA(Space):
         exact = n <= ALL_ROWS or held
         given = X, Y, self.ridge_, weights
         if exact:
-            wide = backend_of(X).wide_is_fast(X) and worth_keeping(
+            wide = backend_of(X).wide_is_fast(X) and fits_budget(
                 _WIDE_BYTES * n * n
             )  # as fast on a device
             narrow = held and n > DOUBLE_ROWS and not (pairwise or wide)
@@ -338,7 +337,7 @@ class RidgeKPCA(Space):
             return super()._affine(X, P, offset)
         # A model of version 0.1 has landmarks, then all training points with offsets of their own.
         smooth, _, delta = without_ridge(self.kernel_)
-        landmarks, known = self.anchors_[:m, :], widened(self.anchors_[m:, :])
+        landmarks, known = self.anchors_[:m, :], in_float64(self.anchors_[m:, :])
         own_offsets = to_numpy(P[m:, :])
 
         def embed(block: Any) -> Any:
@@ -346,7 +345,7 @@ class RidgeKPCA(Space):
             Z = Z - in_library_of(offset, Z)
             if delta is None:  # all points are new to it
                 return Z
-            near = to_numpy(delta(widened(block), in_library_of(known, block)))
+            near = to_numpy(delta(in_float64(block), in_library_of(known, block)))
             moved = (near.max(axis=1) >= _SAME_POINT)[:, None] * own_offsets[near.argmax(axis=1)]
             return Z + like(moved, Z)
 

@@ -18,8 +18,8 @@ from scipy import linalg
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
-    Weights,
     backend_of,
+    in_float64,
     is_single,
     is_sparse,
     map_rows,
@@ -28,8 +28,8 @@ from kernelmetric.compute import (
     sum_rows,
     take_rows,
     to_numpy,
-    widened,
 )
+from kernelmetric.inputs import Weights
 from kernelmetric.kernels import Kernel
 from kernelmetric.solvers import (
     OnSubspace,
@@ -86,7 +86,7 @@ def solved_exactly(
 ) -> Solution:
     """Ridge regression and components of all points, which are the anchors."""
     single = is_single(X) and kernel.pairwise
-    X = widened(X)
+    X = in_float64(X)
     counts = np.ones(len(Y)) if weights is None else weights.counts
     norms = counts * to_numpy(kernel.diag(X))
     with one_thread(_FEW_THREADS * len(Y) ** 3):

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import device_in_use, is_sparse, require_memory, to_numpy
+from kernelmetric.compute import is_sparse, require_memory, to_numpy
 from kernelmetric.solvers._davidson import BLOCK, GUARD, TINY, Davidson, Deflated, column_norms
 from kernelmetric.solvers._symmetric import column_signs
 
@@ -97,8 +97,6 @@ def _near_rows(A: Any) -> tuple[Any, np.ndarray]:
     if not is_sparse(A):
         return A, np.arange(A.shape[0])
     A = sparse.csr_array(A)
-    if device_in_use() and A.shape[0] > _DENSE:
-        return A, np.arange(A.shape[0])
     order = reverse_cuthill_mckee(A, symmetric_mode=True)
     return A[order][:, order], order
 

@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from array_api_compat import device as device_of
 
 from kernelmetric.compute import (
-    Weights,
     backend_of,
-    device_of,
+    in_float64,
     is_sparse,
     like,
     map_rows,
@@ -19,10 +19,9 @@ from kernelmetric.compute import (
     over_rows,
     sum_rows,
     take_rows,
-    tile_bytes,
     to_numpy,
-    widened,
 )
+from kernelmetric.inputs import Weights
 from kernelmetric.kernels import Kernel
 from kernelmetric.spaces._base import refuse_rank_zero, round_off, times
 
@@ -77,7 +76,7 @@ class CentredGram:
             return work(rows, first, K)
 
         cached = 8 * _TILE_ROWS * self.n
-        most = tile_bytes(self.X, cached) // (8 * self.n) if self.half else None
+        most = backend_of(self.X).tile_bytes(cached, self.X) // (8 * self.n) if self.half else None
         return reduction(on_tile, self.n, 8 * (3 * self.n + self.X.shape[1]), most=most)
 
     def _filled(self) -> Any:
@@ -121,7 +120,7 @@ class CentredGram:
             return self.array(rng.standard_normal((self.n, width)))
         chosen = np.sort(rng.permutation(self.n)[:m])
         some = take_rows(self.anchors, chosen)
-        K_mm = widened(self.kernel(take_rows(self.X, chosen), some))
+        K_mm = in_float64(self.kernel(take_rows(self.X, chosen), some))
         K_mm = self.centre(self.centre(K_mm).T)
         V = backend_of(K_mm).symmetric_eigenpairs(K_mm)[1][:, -width:]
         V = self.xp.astype(V, self.dtype, copy=False)

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import is_single, streamed, take_rows, to_numpy
-from kernelmetric.compute.reductions import centres_there
+from kernelmetric.compute import is_single, is_streamed, take_rows, to_numpy
+from kernelmetric.compute.reductions import centres_on_device
 from kernelmetric.kernels import Kernel
 
 _POOL = 20_000  # rows that k-means and RPCholesky look at
@@ -29,7 +29,7 @@ def kmeans_centres(X: Any, m: int, rng: np.random.RandomState) -> np.ndarray:
     pool = min(X.shape[0], max(_POOL_PER_LANDMARK * m, 2000), max(_POOL, 2 * m))
     rows = uniform_rows(X.shape[0], pool, rng)
     sample = take_rows(X, rows)
-    there = centres_there(sample, m, rng, _ITERATIONS)
+    there = centres_on_device(sample, m, rng, _ITERATIONS)
     if there is not None and np.all(np.isfinite(there)):
         return np.unique(there, axis=0)
     sample = to_numpy(sample)
@@ -58,7 +58,7 @@ def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) 
        Applied Mathematics, 2025.
     """
     rows = uniform_rows(X.shape[0], _pool(X.shape[0], m), rng)
-    sample = X if len(rows) == X.shape[0] and not streamed(X) else take_rows(X, rows)
+    sample = X if len(rows) == X.shape[0] and not is_streamed(X) else take_rows(X, rows)
     points, numbers = (X, rows) if kernel.pairwise else (sample, np.arange(len(rows)))
     diagonal = to_numpy(kernel.diag(X if kernel.pairwise else sample)).astype(np.float64)
     rest = diagonal[rows] if kernel.pairwise else diagonal.copy()

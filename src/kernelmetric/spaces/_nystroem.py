@@ -9,13 +9,13 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
     backend_of,
+    in_float64,
     in_library_of,
     is_single,
     is_sparse,
     like,
     namespace,
     to_numpy,
-    widened,
 )
 from kernelmetric.kernels import FunctionKernel
 from kernelmetric.spaces._base import (
@@ -168,7 +168,7 @@ class Nystroem(FeatureMapSpace):
             K = to_numpy(X)[np.ix_(self.anchors_, self.anchors_)].astype(np.float64)
             K = in_library_of(K, X)
         else:
-            K = self.kernel_(widened(self.anchors_))
+            K = self.kernel_(in_float64(self.anchors_))
         return (K + K.T) / 2
 
     def _chosen_landmarks(self, X: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute import like, namespace, to_numpy, widened
+from kernelmetric.compute import in_float64, like, namespace, to_numpy
 from kernelmetric.solvers import right_singular
 from kernelmetric.spaces._gram import Gram
 
@@ -59,7 +59,7 @@ def orthonormal(
     Coordinates
         O(n d²) time.
     """
-    X = widened(to_numpy(X)) if span else X
+    X = in_float64(to_numpy(X)) if span else X
     xp = namespace(X)
     Z = X if gram is None else like(gram.whiten(X), X)
     Z = Z - xp.mean(Z, axis=0, keepdims=True)  # last: what whitening rounds would be a direction

@@ -10,7 +10,8 @@ from scipy import linalg, sparse
 from scipy.sparse.csgraph import shortest_path
 from sklearn.base import clone
 
-from kernelmetric.compute import nearest_neighbors, require_memory
+from kernelmetric.compute import require_memory
+from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.learners._checks import check_number
 from kernelmetric.selection import automatic_space
 from kernelmetric.spaces import Space

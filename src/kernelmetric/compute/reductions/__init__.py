@@ -15,14 +15,24 @@ tile function takes all that it looks at as arguments and writes into nothing th
     _centres.py     centres of clusters, on a device
 """
 
-from kernelmetric.compute.reductions._centres import centres_there
-from kernelmetric.compute.reductions._distances import sampled_squared_distances
+from kernelmetric.compute._arrays import read_only
+from kernelmetric.compute.reductions._centres import centres_on_device
+from kernelmetric.compute.reductions._distances import (
+    exp_of_negative,
+    l1_distances,
+    median_squared_distance,
+    overflow_error,
+    pair_squares,
+    sampled_squared_distances,
+    squared_distances,
+    weighted_quantiles,
+)
 from kernelmetric.compute.reductions._gram_products import GramProducts, gram_products, row_products
 from kernelmetric.compute.reductions._impostors import lmnn_hinge
 from kernelmetric.compute.reductions._listed import lmnn_step_on
 from kernelmetric.compute.reductions._mining import lmnn_at_lengths, mine_impostors
-from kernelmetric.compute.reductions._neighbors import class_neighbors
-from kernelmetric.compute.reductions._products import BlockProduct
+from kernelmetric.compute.reductions._neighbors import class_neighbors, nearest_neighbors
+from kernelmetric.compute.reductions._products import BlockProduct, map_points, product
 from kernelmetric.compute.reductions._softmax import nca_loss, softmax_reduction
 from kernelmetric.compute.reductions._subspaces import subspace_distances
 from kernelmetric.compute.reductions._symmetric import softmax_bytes
@@ -34,19 +44,30 @@ __all__ = [
     "GramProducts",
     "Listed",
     "Triplets",
-    "centres_there",
+    "centres_on_device",
     "class_neighbors",
+    "exp_of_negative",
     "gram_products",
+    "l1_distances",
     "lmnn_at_lengths",
     "lmnn_hinge",
     "lmnn_step_on",
+    "map_points",
+    "median_squared_distance",
     "mine_impostors",
     "mine_softmax",
     "nca_loss",
     "nca_loss_on",
+    "nearest_neighbors",
+    "overflow_error",
+    "pair_squares",
+    "product",
+    "read_only",
     "row_products",
     "sampled_squared_distances",
     "softmax_bytes",
     "softmax_reduction",
+    "squared_distances",
     "subspace_distances",
+    "weighted_quantiles",
 ]

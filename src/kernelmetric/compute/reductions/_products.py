@@ -10,7 +10,7 @@ from scipy import sparse
 
 from kernelmetric.compute._arrays import all_finite, is_sparse, namespace, to_numpy
 from kernelmetric.compute._budget import row_blocks
-from kernelmetric.compute._device import matrix_there
+from kernelmetric.compute._device import matrix_to_device
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute._threads import one_thread, worth_threads
 from kernelmetric.compute.backends import backend_of
@@ -61,7 +61,7 @@ class BlockProduct:
             A = _short_indices(sparse.csr_array(A, dtype=self.dtype))
         elif isinstance(A, np.ndarray):
             A = A.astype(self.dtype, copy=False)
-        self._A = matrix_there(A) if far else A
+        self._A = matrix_to_device(A) if far else A
 
     def __call__(self, V: Any) -> Any:
         """``A @ V`` for a block of vectors (n, p), in the chosen precision."""

@@ -18,9 +18,8 @@ from kernelmetric.compute._arrays import in_library_of, like, namespace
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._execute import sum_tiles
 from kernelmetric.compute._threads import one_thread
-from kernelmetric.compute._weights import Weights
 from kernelmetric.compute.backends import backend_of
-from kernelmetric.compute.reductions._distances import robust_center
+from kernelmetric.compute.reductions._distances import CountsAndShares, robust_center
 from kernelmetric.compute.reductions._products import product
 from kernelmetric.compute.reductions._symmetric import by_symmetry, class_slices
 
@@ -40,7 +39,9 @@ class Rows(NamedTuple):
     squares: Any
 
 
-def nca_loss(L: Any, X: Any, codes: Any, weights: Weights | None = None) -> tuple[float, Any]:
+def nca_loss(
+    L: Any, X: Any, codes: Any, weights: CountsAndShares | None = None
+) -> tuple[float, Any]:
     """NCA objective and its gradient (r, d), eq. (3) and (5) of [1]_; **rows sorted by class**.
 
     ``f(L) = -Σ_i Σ_{j: y_j = y_i} p_ij`` with ``p_ij ∝ exp(-|L x_i - L x_j|²)``, ``p_ii = 0``:
@@ -67,7 +68,7 @@ def nca_loss(L: Any, X: Any, codes: Any, weights: Weights | None = None) -> tupl
 
 
 def softmax_reduction(
-    E: Any, F: Any, weigh: Weigh, weights: Weights | None = None
+    E: Any, F: Any, weigh: Weigh, weights: CountsAndShares | None = None
 ) -> tuple[float, Any]:
     """Loss of softmax neighbours and its derivative, for any loss that looks at them row by row.
 
@@ -102,7 +103,7 @@ def _by_rows(E: Any, codes: Any, rows: Any) -> tuple[Any, Any]:
 
 
 def _over_rows(
-    E: Any, F: Any, weigh: Weigh, rows: Any, weights: Weights | None = None
+    E: Any, F: Any, weigh: Weigh, rows: Any, weights: CountsAndShares | None = None
 ) -> tuple[Any, Any]:
     """What some rows of W, a slice or their numbers, give to a loss and to ``(W + Wᵀ) [F, 1]``."""
     n = E.shape[0]
@@ -134,11 +135,11 @@ def _weighed(rows_of: Rows, augmented: Any, weigh: Weigh, blocks: list[Any]) -> 
 
 
 def _own_class(
-    codes: Any, weights: Weights | None, P: Any, rows: Any, logs: Any
+    codes: Any, weights: CountsAndShares | None, P: Any, rows: Any, logs: Any
 ) -> tuple[Any, Any]:
     """NCA's loss of some rows, and its derivatives, for :func:`softmax_reduction`."""
     xp = namespace(P)
-    share = xp.ones_like(P[:, :1]) if weights is None else like(weights.shares[rows], P)[:, None]
+    share = xp.ones_like(P[:, :1]) if weights is None else like(weights[1][rows], P)[:, None]
     if backend_of(P).host:  # classes are slices: no mask of all pairs
         return _own_slices(codes, share, P, codes[rows]), P
     codes = in_library_of(codes, P)
@@ -168,13 +169,13 @@ def _with_ones(F: Any) -> Any:
     return xp.concat([F, xp.ones_like(F[:, :1])], axis=1)
 
 
-def _rows(E: Any, weights: Weights | None = None) -> Rows:
+def _rows(E: Any, weights: CountsAndShares | None = None) -> Rows:
     """The rows; a neighbour that counts w times has log w more in its exponents."""
     xp = namespace(E)
     squares = xp.sum(E * E, axis=1)
     last = -squares
     if weights is not None:
-        last = last + like(np.log(weights.counts), E)
+        last = last + like(np.log(weights[0]), E)
     return Rows(_with_ones(E), xp.concat([2.0 * E, last[:, None]], axis=1).T, squares)
 
 
