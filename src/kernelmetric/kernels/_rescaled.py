@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import is_sparse, is_streamed, like, map_rows
+from kernelmetric.compute import is_sparse, like, map_rows
 from kernelmetric.compute.reductions import map_points
 from kernelmetric.kernels._base import Kernel
 
@@ -83,10 +83,10 @@ class Rescaled(Kernel):
         scales = self._scales(A)
         if scales.ndim == 2:
             return A @ scales.T if is_sparse(A) else map_points(A, like(scales, A))
-        scales = like(scales, A)
-        if is_streamed(A):
-            return map_rows(lambda rows: A[rows, :] * scales[None, :], A.shape[0], 1)
-        return A.multiply(scales[None, :]).tocsr() if is_sparse(A) else A * scales[None, :]
+        scales = like(scales, A)[None, :]
+        if is_sparse(A):
+            return A.multiply(scales).tocsr()
+        return map_rows(lambda rows: A[rows, :] * scales, A.shape[0], 8 * A.shape[1])
 
 
 def rescaled(points: np.ndarray, scales: Any) -> np.ndarray:

@@ -10,7 +10,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import like, namespace, require_memory, tiles_at_once, to_numpy
+from kernelmetric.compute import (
+    is_streamed,
+    like,
+    namespace,
+    require_memory,
+    tiles_at_once,
+    to_numpy,
+)
 from kernelmetric.compute.reductions import map_points
 from kernelmetric.inputs import (
     check_labels,
@@ -110,6 +117,8 @@ class Learner(Metric, BaseEstimator):
 
     def _check_points(self, X: Any) -> Any:
         X = check_points(self, X, reset=True, ensure_min_samples=2)
+        if is_streamed(X):  # its chunks are looked at where they lie
+            return X
         check_spread(X)
         warn_of_far_cells(X)
         self._location = location_of(X)

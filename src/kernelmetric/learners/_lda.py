@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import is_streamed
-from kernelmetric.inputs import check_labels, check_points
 from kernelmetric.learners._scatter import Scatter, scatter_of
 from kernelmetric.learners._spectral import SpectralLearner, about_centres, signed
 from kernelmetric.solvers import right_singular
@@ -88,11 +86,7 @@ class LDA(SpectralLearner):
         LDA
             The fitted learner.
         """
-        if is_streamed(X):
-            X = check_points(self, X, reset=True)
-            codes = check_labels(y, X)
-        else:
-            X, codes = self._check_training(X, y)
+        X, codes = self._check_training(X, y)
         rank = self._check_n_components(X.shape[1])
         scatter = scatter_of(X, codes, self.shrinkage, gram, sample_weight)
         rounding = 1e-14 if scatter.Z is None else 1e-28  # sums of squares on machines lose digits

@@ -8,9 +8,8 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from kernelmetric.compute import is_streamed
 from kernelmetric.graphs import as_pairs, warn_unlabelled
-from kernelmetric.inputs import check_labels, check_points
+from kernelmetric.inputs import check_labels
 from kernelmetric.learners._scatter import scatter_of
 from kernelmetric.learners._spectral import SpectralLearner, shrunk, signed
 
@@ -105,7 +104,7 @@ class RCA(SpectralLearner):
         RCA
             The fitted learner.
         """
-        X = check_points(self, X, reset=True) if is_streamed(X) else self._check_points(X)
+        X = self._check_points(X)
         self.chunks_ = _chunks_of(X, y, chunks, similar, pairs)
         rank = self._check_n_components(X.shape[1])
         scatter = scatter_of(X, self.chunks_, self.shrinkage, gram, sample_weight)

@@ -243,11 +243,9 @@ def embedded(embed: Callable[[Any], Any], X: Any, n_inner: int) -> Any:
 
     def part(rows: slice) -> Any:
         with np.errstate(all="ignore"):  # what overflows is reported, in a sentence
-            Z = embed(X[rows, :])
-            Z = namespace(Z).astype(Z, X.dtype, copy=False)
-        return as_finite(Z, X.dtype) if is_streamed(X) else Z
+            return as_finite(embed(X[rows, :]), X.dtype)
 
-    return as_finite(map_rows(part, X.shape[0], **block_size(X, n_inner)), X.dtype)
+    return map_rows(part, X.shape[0], **block_size(X, n_inner))
 
 
 def as_finite(Z: Any, dtype: Any) -> Any:

@@ -167,7 +167,7 @@ class FeatureMapSpace(Space):
         # ‖mean‖² in the span of f bounds that of the feature space from below, so this total is
         # an upper bound, and the fraction of variance kept a lower one.
         total = max(norms - n * float(mean @ mean), float(values.clip(0).sum()))
-        eps = float(np.finfo(np.float32 if is_single(X) else np.float64).eps)
+        eps = float(namespace(X).finfo(X.dtype).eps)
         # As in KPCA: what the round-off of centring leaves of identical points is no direction.
         floor = max(cut_off * values[0], rows * np.finfo(np.float64).eps * norms, 0.0)
         kept = n_kept(values, max(floor, eps * norms / rows), self.n_components, total)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import is_single, is_streamed, take_rows, to_numpy
+from kernelmetric.compute import is_single, take_rows, to_numpy
 from kernelmetric.compute.reductions import centres_on_device
 from kernelmetric.kernels import Kernel
 
@@ -58,7 +58,7 @@ def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) 
        Applied Mathematics, 2025.
     """
     rows = uniform_rows(X.shape[0], _pool(X.shape[0], m), rng)
-    sample = X if len(rows) == X.shape[0] and not is_streamed(X) else take_rows(X, rows)
+    sample = take_rows(X, rows)
     points, numbers = (X, rows) if kernel.pairwise else (sample, np.arange(len(rows)))
     diagonal = to_numpy(kernel.diag(X if kernel.pairwise else sample)).astype(np.float64)
     rest = diagonal[rows] if kernel.pairwise else diagonal.copy()
