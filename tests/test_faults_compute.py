@@ -17,7 +17,6 @@ from kernelmetric import KPCA, memory_budget
 from kernelmetric.compute import (
     _arrays,
     _budget,
-    _execute,
     _machine,
     _threads,
     block_budget,
@@ -33,7 +32,6 @@ from kernelmetric.compute.reductions import (
     _distances,
     _gram_products,
     _impostors,
-    _mining,
     _neighbors,
     _selection,
     _softmax,
@@ -886,13 +884,9 @@ def test_the_nearest_impostors_are_listed_up_to_a_number(most):
 
 
 @pytest.mark.parametrize("most", [1, 3, 7, 40])
-@pytest.mark.parametrize("crowded", [1, 2, 10**6], ids=["cut", "some cut", "sorted"])
 @pytest.mark.parametrize("fewest", [1, 10**6], ids=["bounded by groups", "not bounded"])
-@pytest.mark.parametrize("columns", [1, 7, 2048])
-def test_lists_of_impostors_are_their_definition(columns, fewest, crowded, most, monkeypatch):
+def test_lists_of_impostors_are_their_definition(fewest, most, monkeypatch):
     monkeypatch.setattr(_selection, "_FEWEST_ROWS", fewest)
-    monkeypatch.setattr(_mining, "_CROWDED", crowded)
-    monkeypatch.setattr(_triplets, "_STRIP_COLUMNS", columns)
     rng = np.random.RandomState(most)
     codes = np.repeat([0, 1, 2], [20, 15, 5])
     E = np.round(2.0 * rng.randn(40, 2))  # many ties, which go to the earlier column
@@ -931,13 +925,9 @@ def test_one_block_in_so_many_counts_so_many_times():
     assert value == pytest.approx(pull + 2 * hinge, rel=1e-9)
 
 
-@pytest.mark.parametrize("columns", [1, 4, 2048])
 @pytest.mark.parametrize("weighs", [False, True], ids=["alike", "weighed"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_objectives_of_all_lengths_are_those_of_longer_and_shorter_points(
-    dtype, weighs, columns, monkeypatch
-):
-    monkeypatch.setattr(_triplets, "_STRIP_COLUMNS", columns)
+def test_the_objectives_of_all_lengths_are_those_of_longer_and_shorter_points(dtype, weighs):
     rng = np.random.RandomState(0)
     codes = np.repeat([0, 1, 2, 3], [11, 9, 3, 2])  # large classes, and two that share blocks
     E = (0.5 * rng.randn(25, 3)).astype(dtype)
@@ -945,7 +935,7 @@ def test_the_objectives_of_all_lengths_are_those_of_longer_and_shorter_points(
     targets[3] = -1  # a point without a target has no margin
     weighed = Triplets(rng.rand(25, 2), rng.rand(25)) if weighs else None
     squares = 4.0 ** np.arange(-3, 4)
-    with memory_budget(8 * min(columns, 25) * 8 * 4):  # several blocks
+    with memory_budget(8 * 25 * 8 * 4):  # several blocks
         values = lmnn_at_lengths(E, targets, codes, 0.7, squares, weighed=weighed)
     for square, value in zip(squares, values, strict=True):
         longer = E * dtype(np.sqrt(square))
@@ -960,11 +950,6 @@ def test_where_there_is_no_blas_there_is_one_thread(monkeypatch):
     monkeypatch.setattr(_threads, "_counts", lambda user_api: [])
     assert tiles_at_once() == 1
     assert _threads._Blas().take(object()) == 1
-
-
-def test_shares_cost_alike_and_the_dearest_comes_first():
-    assert _execute._equal_shares([1, 5, 2, 3, 4], float, 3) == [[5], [1, 4], [2, 3]]
-    assert _execute._equal_shares([0, 1], float, 3) == [[1], [0]]
 
 
 def test_threads_are_worth_their_cost_from_here_on():

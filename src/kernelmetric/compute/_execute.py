@@ -126,7 +126,6 @@ def sum_tiles(
     *,
     flops: float,
     entries: float,
-    cost: Callable[[Item], float] = lambda tile: 1.0,
     host: bool = True,
     once: Callable[[], Any] | None = None,
 ) -> tuple[Any, ...]:
@@ -148,7 +147,7 @@ def sum_tiles(
         for k, part in enumerate(parts):
             total[k] += part
 
-    groups = _equal_shares(tiles, cost, n_groups)
+    groups = [tiles[k::n_groups] for k in range(min(n_groups, len(tiles)))]
     prepared = work if once is None else _Prepared(work, once)
     if host:
         _shared(prepared, groups, flops, take)
@@ -215,18 +214,3 @@ def added(a: Any, b: Any) -> Any:
     if a is None or b is None:
         return b if a is None else a
     return tuple(map(add, a, b)) if isinstance(a, tuple) else a + b
-
-
-def _equal_shares(
-    items: Sequence[Item], cost: Callable[[Item], float], n_shares: int
-) -> list[list[Item]]:
-    """Items in shares of about equal cost, the dearest share first, for threads to begin with."""
-    costs = [cost(item) for item in items]
-    shares: list[list[int]] = [[] for _ in range(min(n_shares, len(items)))]
-    totals = [0.0] * len(shares)
-    for i in sorted(range(len(items)), key=lambda i: -costs[i]):
-        least = totals.index(min(totals))
-        shares[least].append(i)
-        totals[least] += costs[i]
-    order = sorted(range(len(shares)), key=lambda share: -totals[share])
-    return [[items[i] for i in sorted(shares[share])] for share in order]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,7 +63,7 @@ def by_symmetry(E: np.ndarray, codes: np.ndarray) -> tuple[float, np.ndarray, np
     tiles = _Tiles(E, codes, limits)
     cut = _cut(E, codes)
     held = _Held(max(tile.area for tile in cut), E.dtype, _most_held())
-    run = partial(sum_tiles, tiles=cut, flops=3.0 * E.size * len(E), cost=attrgetter("area"))
+    run = partial(sum_tiles, tiles=cut, flops=3.0 * E.size * len(E))
     ((inside, outside),) = run(partial(_sums, tiles, held), entries=2 * len(E))
     s = inside + outside
     near = s > len(E) * limits.safe * np.exp(limits.lowest)
