@@ -20,7 +20,6 @@ from kernelmetric.compute.reductions import (
     _distances,
     _selection,
     _softmax,
-    _symmetric,
     _triplets,
     _truncated,
     mine_impostors,
@@ -151,14 +150,6 @@ def test_blocks_of_impostors_stay_within_the_budget(n_classes, dtype):
     rows = [row for block, _ in blocks for row in range(block.start, block.stop)]
     assert rows == list(range(n))
     assert max(block.stop - block.start for block, _ in blocks) == 5
-
-
-def test_the_softmax_kept_is_half_a_matrix_but_no_more_than_the_budget_and_half_a_gigabyte():
-    with memory_budget("100GB"):
-        assert _symmetric.softmax_bytes(1000) == pytest.approx(2 * MB, rel=0.01)
-        assert _symmetric.softmax_bytes(10**6) == pytest.approx(2**29, rel=0.01)
-    with memory_budget("8MB"):
-        assert _symmetric.softmax_bytes(10**4) == pytest.approx(MB, rel=0.01)
 
 
 # --- answers of small inputs, however they are cut ----------------------------------------------

@@ -1,7 +1,6 @@
 """Compute: thresholds, messages and rare branches in which a small slip is easily overlooked."""
 
 import inspect
-import pickle
 import re
 from itertools import combinations
 
@@ -36,7 +35,6 @@ from kernelmetric.compute.reductions import (
     _selection,
     _softmax,
     _subspaces,
-    _symmetric,
     _table,
     _triplets,
     class_neighbors,
@@ -642,41 +640,12 @@ def test_a_loss_is_given_the_softmax_and_the_logarithms_of_its_sums(
     assert_allclose(np.asarray(product), W.sum(axis=1)[:, None] * X - W @ X, atol=1e-9)
 
 
-def test_the_shift_of_the_exponents_is_that_of_a_typical_nearest_neighbour():
-    E = 3.0 * np.arange(40.0)[:, None]
-    limits = _symmetric._RANGES[8]
-    assert _symmetric._Tiles(E, np.zeros(len(E)), limits).range == (
-        limits.lowest,
-        pytest.approx(9.0),
-    )
-    crowd = np.concatenate([E, E])  # of equal points the nearest is at zero
-    assert _symmetric._Tiles(crowd, np.zeros(len(E)), limits).range[1] == pytest.approx(
-        0.0, abs=1e-9
-    )
-    far = _symmetric._Tiles(100 * E, np.zeros(len(E)), limits).range[1]
-    assert far == limits.shift == 300.0
-    single = _symmetric._RANGES[4]
-    narrow = _symmetric._Tiles((100 * E).astype(np.float32), np.zeros(len(E)), single)
-    assert narrow.range[1] == single.shift == 60.0
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_ordinary_rows_share_a_shift_and_far_ones_have_their_own(dtype, monkeypatch):
-    alone = []
-    original = _softmax._by_rows
-
-    def spy(E, codes, rows):
-        alone.extend(rows.tolist())
-        return original(E, codes, rows)
-
-    monkeypatch.setattr(_softmax, "_by_rows", spy)
+def test_rows_far_from_all_others_pick_the_nearest_of_these(dtype):
     codes = np.repeat([0, 1], 20)
     X = np.random.RandomState(0).randn(40, 2).astype(dtype)
-    nca_loss(np.eye(2, dtype=dtype), X, codes)
-    assert alone == []
     X[[3, 25]] = [[300.0, 0.0], [0.0, -400.0]]
     value, _ = nca_loss(np.eye(2, dtype=dtype), X, codes)
-    assert alone == [3, 25]
     P, _ = softmax_of(np.delete(X.astype(float), [3, 25], axis=0))
     rest = np.delete(codes, [3, 25])
     D = cdist(X.astype(float), X.astype(float))
@@ -686,36 +655,10 @@ def test_ordinary_rows_share_a_shift_and_far_ones_have_their_own(dtype, monkeypa
     assert value == pytest.approx(-expected, rel=1e-4 if dtype == np.float32 else 1e-9)
 
 
-def shorten(monkeypatch, height):
-    """Tiles of so many rows."""
-    monkeypatch.setattr(_symmetric, "TILE_ROWS", height)
-
-
-@pytest.mark.parametrize(("sizes", "height"), [([9, 14, 7], 4), ([3] * 10, 8), ([1, 28, 1], 4)])
-def test_tiles_cover_what_is_above_the_diagonal_once(sizes, height, monkeypatch):
-    shorten(monkeypatch, height)
-    monkeypatch.setattr(_symmetric, "_TILE_COLUMNS", height + 1)
-    codes = np.repeat(np.arange(len(sizes)), sizes)
-    seen = np.zeros((30, 30), dtype=int)
-    for tile in _symmetric._cut(np.zeros((30, 1)), codes):
-        assert tile.shape[0] <= height
-        assert tile.shape[1] <= height + 1
-        block = seen[tile.rows, tile.columns]
-        assert tile.area == block.size
-        same = codes[tile.rows][:, None] == codes[tile.columns]
-        assert tile.kind == _symmetric._MIXED or np.all(same == (tile.kind == _symmetric._OWN))
-        block += 1
-        assert tile.beyond.stop == tile.columns.stop
-        assert tile.beyond.start == max(tile.columns.start, tile.rows.stop)
-    assert np.all(seen[np.triu_indices(30)] == 1)
-
-
 @pytest.mark.parametrize("budget", [1, 4_000, 10**9])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("sizes", [[9, 14, 7], [2] * 15, [1, 28, 1]])
-def test_the_loss_by_symmetry_is_its_definition(sizes, dtype, budget, monkeypatch):
-    shorten(monkeypatch, 8)
-    monkeypatch.setattr(_symmetric, "_TILE_COLUMNS", 9)
+def test_the_loss_by_rows_is_its_definition(sizes, dtype, budget):
     codes = np.repeat(np.arange(len(sizes)), sizes)
     rng = np.random.RandomState(0)
     X, L = rng.randn(30, 3) + 0.3 * codes[:, None], rng.randn(2, 3)
@@ -730,34 +673,6 @@ def test_the_loss_by_symmetry_is_its_definition(sizes, dtype, budget, monkeypatc
     rtol = 1e-4 if dtype == np.float32 else 1e-9
     assert value == pytest.approx(-p.sum(), rel=rtol)
     assert_allclose(gradient, expected, atol=rtol * np.abs(expected).max())
-
-
-@pytest.mark.parametrize("room_for", [0, 1, 2, 3])
-def test_tiles_are_kept_while_there_is_room(room_for):
-    cut = [_symmetric.Tile(slice(0, 2), slice(5 * t, 5 * t + 5), 1) for t in range(3)]
-    held = _symmetric._Held(10, np.dtype(np.float64), 8 * 10 * room_for)
-    scratch = held.scratch()
-    assert len(scratch) == 10
-    places = [held.place(tile, scratch) for tile in cut]
-    assert [np.shares_memory(place, scratch) for place in places] == [
-        t >= room_for for t in range(3)
-    ]
-    assert {place.shape for place in places} == {(2, 5)}
-    for one, other in combinations(places[:room_for], 2):
-        assert not np.shares_memory(one, other)
-    assert [held.pop(tile) is not None for tile in cut] == [t < room_for for t in range(3)]
-    assert all(held.pop(tile) is None for tile in cut)  # the second pass writes into them
-    elsewhere = pickle.loads(pickle.dumps(_symmetric._Held(10, np.dtype(np.float64), 8 * 30)))
-    scratch = elsewhere.scratch()
-    assert all(np.shares_memory(elsewhere.place(tile, scratch), scratch) for tile in cut)
-
-
-def test_small_classes_are_put_together_up_to_a_tile(monkeypatch):
-    shorten(monkeypatch, 10)
-    codes = np.repeat(np.arange(6), [6, 4, 1, 10, 3, 6])
-    cut = _symmetric._cut(np.zeros((30, 1)), codes)
-    rows = sorted({(tile.rows.start, tile.rows.stop) for tile in cut})
-    assert rows == [(0, 10), (10, 11), (11, 21), (21, 30)]
 
 
 def test_runs_of_equal_codes():

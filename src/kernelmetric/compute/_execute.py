@@ -147,7 +147,7 @@ def sum_tiles(
         for k, part in enumerate(parts):
             total[k] += part
 
-    groups = [tiles[k::n_groups] for k in range(min(n_groups, len(tiles)))]
+    groups = [list(tiles[k::n_groups]) for k in range(min(n_groups, len(tiles)))]
     prepared = work if once is None else _Prepared(work, once)
     if host:
         _shared(prepared, groups, flops, take)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernelmetric.compute import in_float64, is_streamed, like, namespace, take_rows, to_numpy
-from kernelmetric.compute.reductions import product, softmax_bytes, squared_distances
+from kernelmetric.compute.reductions import product, squared_distances
 from kernelmetric.inputs import Weights, check_labels, check_points
 from kernelmetric.learners._base import centered
 from kernelmetric.learners._checks import LARGEST, Numbers
@@ -134,7 +134,6 @@ class NCA(GradientLearner):
     True
     """
 
-    _bytes_of_pair = 2  # blocks are of half of the pairs, in float32
     _enough_rows = 3_000  # of few coordinates that hold predictions
     _where_labels_are_known: ClassVar = {"reg": "shrink"}  # what 'auto' is there
     _allowed: ClassVar = {
@@ -188,9 +187,6 @@ class NCA(GradientLearner):
         super()._fit(points, labels, gram, None, drawn=drawn)
         check_points(self, X, reset=True)  # for the names of its features
         return self
-
-    def _fit_bytes(self, n_samples: int, n_features: int) -> float:
-        return super()._fit_bytes(n_samples, n_features) + softmax_bytes(n_samples)
 
     def _resolved(self) -> dict[str, Any]:
         shrink = isinstance(self.reg, str) and self.reg == "shrink"

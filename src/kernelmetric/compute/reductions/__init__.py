@@ -7,7 +7,7 @@ tile function takes all that it looks at as arguments and writes into nothing th
     _distances.py   squared distances, each right by itself, and the median distance
     _neighbors.py   exact k nearest neighbours; the search is in _table.py
     _selection.py   the k smallest entries of rows
-    _softmax.py     softmax over other points: _symmetric.py half of it, _truncated.py near ones
+    _softmax.py     softmax over other points; _truncated.py over near ones
     _impostors.py   the LMNN hinge: _triplets.py its blocks, _listed.py and _mining.py by lists
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
     _products.py    points times a map, a sparse matrix times a block of vectors
@@ -35,7 +35,6 @@ from kernelmetric.compute.reductions._neighbors import class_neighbors, nearest_
 from kernelmetric.compute.reductions._products import BlockProduct, map_points, product
 from kernelmetric.compute.reductions._softmax import nca_loss, softmax_reduction
 from kernelmetric.compute.reductions._subspaces import subspace_distances
-from kernelmetric.compute.reductions._symmetric import softmax_bytes
 from kernelmetric.compute.reductions._triplets import Triplets
 from kernelmetric.compute.reductions._truncated import Listed, mine_softmax, nca_loss_on
 
@@ -65,7 +64,6 @@ __all__ = [
     "read_only",
     "row_products",
     "sampled_squared_distances",
-    "softmax_bytes",
     "softmax_reduction",
     "squared_distances",
     "subspace_distances",

@@ -77,7 +77,7 @@ class BlockProduct:
     @cached_property
     def _parts(self) -> list[Any]:
         n = self.shape[0]
-        return [_rows_of(self._A, rows) for rows in row_blocks(n, 0, most=-(-n // _PARTS))]
+        return [self._A[rows] for rows in row_blocks(n, 0, most=-(-n // _PARTS))]
 
 
 def _times(V: np.ndarray, part: Any) -> np.ndarray:
@@ -91,13 +91,3 @@ def _short_indices(A: sparse.csr_array) -> sparse.csr_array:
         return A
     indices, pointers = (part.astype(np.int32, copy=False) for part in (A.indices, A.indptr))
     return sparse.csr_array((A.data, indices, pointers), shape=A.shape)
-
-
-def _rows_of(A: sparse.csr_array, rows: slice) -> sparse.csr_array:
-    """Some rows of A, on its own arrays: nothing is copied but the row pointers."""
-    pointers = A.indptr[rows.start : rows.stop + 1]
-    entries = slice(pointers[0], pointers[-1])
-    shape = (rows.stop - rows.start, A.shape[1])
-    return sparse.csr_array(
-        (A.data[entries], A.indices[entries], pointers - pointers[0]), shape=shape, copy=False
-    )
