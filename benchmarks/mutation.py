@@ -36,7 +36,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ["compute", "solvers", "learners", "spaces", "shipping", "evaluation"]
+ROOMS = ["compute", "inputs", "solvers", "learners", "spaces", "shipping", "evaluation"]
 FILES = ["datasets/_tables.py"]
 LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv*", "__pycache__", "mutation-output", ".*_cache", ".wheels", ".carry", "_build"
