@@ -32,9 +32,8 @@ from kernelmetric import (
     Nystroem,
     datasets,
 )
-from kernelmetric.compute import nearest_neighbors
 from kernelmetric.compute.backends._native import exponentials
-from kernelmetric.compute.reductions import nca_loss
+from kernelmetric.compute.reductions import nca_loss, nearest_neighbors
 from kernelmetric.kernels import rbf_widths
 from pairs import solved
 

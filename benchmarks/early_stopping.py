@@ -18,7 +18,7 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from kernelmetric import NCA, datasets, use_device
-from kernelmetric.compute import nearest_neighbors
+from kernelmetric.compute.reductions import nearest_neighbors
 
 # points to learn from, features, coordinates
 SETS = {

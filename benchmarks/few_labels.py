@@ -24,7 +24,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from kernelmetric import TransductiveDistance, datasets
-from kernelmetric.compute import nearest_neighbors
+from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.graphs import label_graphs, neighbor_graph
 from kernelmetric.solvers import smallest_eigenvectors
 from kernelmetric.transductive import NormalizedLaplacian, PaperCost, gram_form, tangent_neighbors

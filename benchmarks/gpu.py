@@ -32,10 +32,9 @@ from kernelmetric import (
     TransductiveDistance,
     datasets,
 )
-from kernelmetric.compute import nearest_neighbors
 from kernelmetric.compute.backends import cuda
 from kernelmetric.compute.backends.cuda import _halves
-from kernelmetric.compute.reductions import lmnn_hinge, nca_loss
+from kernelmetric.compute.reductions import lmnn_hinge, nca_loss, nearest_neighbors
 from kernelmetric.graphs import target_neighbors
 from kernelmetric.transductive import tangent_neighbors
 

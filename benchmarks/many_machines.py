@@ -38,8 +38,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from kernelmetric import LMNN, RBF, Nystroem
-from kernelmetric.compute import CollectionsMixin, nearest_neighbors, one_thread
-from kernelmetric.compute.reductions import nca_loss
+from kernelmetric.compute import one_thread
+from kernelmetric.compute.reductions import nca_loss, nearest_neighbors
+from kernelmetric.inputs import CollectionsMixin
 
 HERE = Path(__file__).parent
 SHAPES = {

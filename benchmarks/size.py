@@ -66,7 +66,7 @@ def accuracy(model: Any, method: str, X: Any, y: Any) -> float:
     """Accuracy on new rows; of the metric, by as many neighbours as it chose."""
     if method != "metric":
         return float(model.score(X, y))
-    from kernelmetric.compute import nearest_neighbors
+    from kernelmetric.compute.reductions import nearest_neighbors
 
     places = np.asarray(model.embedding_)
     queries = np.asarray(model.transform(X), dtype=places.dtype)

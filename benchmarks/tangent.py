@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from kernelmetric import datasets
-from kernelmetric.compute import nearest_neighbors
+from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.transductive import TANGENTS, tangent_neighbors, tangent_vectors
 
 SHAPE = (28, 28)

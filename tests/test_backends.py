@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from kernelmetric.compute import _execute, _threads, nearest_neighbors
+from kernelmetric.compute import _execute, _threads
 from kernelmetric.compute.backends import ArrayAPI, NumPy, backend_of
 from kernelmetric.compute.reductions import (
     BlockProduct,
@@ -21,7 +21,6 @@ from kernelmetric.compute.reductions import (
     _products,
     _softmax,
     _subspaces,
-    _symmetric,
     _triplets,
     _truncated,
     class_neighbors,
@@ -31,6 +30,7 @@ from kernelmetric.compute.reductions import (
     mine_softmax,
     nca_loss,
     nca_loss_on,
+    nearest_neighbors,
     softmax_reduction,
     subspace_distances,
 )
@@ -142,7 +142,6 @@ def reductions(n=90, d=6, classes=4):
         "within classes": lambda: class_neighbors(X, codes, 3, same=True),
         "between classes": lambda: class_neighbors(X, codes, 3, same=False),
         "softmax": lambda: nca_loss(L, X, codes),
-        "softmax by rows": lambda: _softmax._by_rows(E, codes, slice(0, n)),
         "any loss of it": lambda: softmax_reduction(E, X, half_of_each),
         "near softmax": lambda: mine_softmax(E, codes, 0.01)[1],
         "listed softmax": lambda: nca_loss_on(L, X, codes, listed),
@@ -169,7 +168,6 @@ def small_tiles(monkeypatch):
     monkeypatch.setattr(_impostors, "_WHOLE_ROWS", 0)
     monkeypatch.setattr(_triplets, "_PAIR_CHUNK_BYTES", 2**9)
     monkeypatch.setattr(_subspaces, "_PAIRS", 64)
-    monkeypatch.setattr(_symmetric, "TILE_ROWS", 16)
     monkeypatch.setattr(_truncated, "_CHUNK_BYTES", 2**12)
     for module in (_neighbors, _triplets, _softmax, _truncated, _gram_products):
         monkeypatch.setattr(module, "tile_rows", lambda *arguments: 16, raising=False)

@@ -7,16 +7,17 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors, NeighborhoodComponentsAnalysis
 
 from kernelmetric import memory_budget
-from kernelmetric.compute import median_squared_distance, nearest_neighbors, squared_distances
 from kernelmetric.compute._budget import current_budget, row_blocks
 from kernelmetric.compute.reductions import (
-    _pruned,
     class_neighbors,
     lmnn_hinge,
+    median_squared_distance,
     mine_impostors,
     mine_softmax,
     nca_loss,
     nca_loss_on,
+    nearest_neighbors,
+    squared_distances,
 )
 from kernelmetric.compute.reductions._listed import lmnn_hinge_on
 from kernelmetric.graphs import discriminant_graph, laplacian, target_neighbors
@@ -400,23 +401,28 @@ def test_strict_arrays_agree_with_numpy(points, L, targets, fresh):
     assert median_squared_distance(xp.asarray(X)) == pytest.approx(median_squared_distance(X))
 
 
-# --- the softmax by symmetry, and over near points alone --------------------------------------
+# --- the softmax, and over near points alone ------------------------------------------------------
 
 
-def softmax_by_rows(L, X, y):
-    from kernelmetric.compute.reductions import _softmax
-
+def softmax_by_definition(L, X, y):
+    """NCA's objective and gradient, all pairs at once, in float64."""
     E = X @ L.T
-    total, product = _softmax._by_rows(E, y, slice(0, len(y)))
-    return -total, (2.0 * (product[:, -1:] * E - product[:, :-1])).T @ X
+    D2 = np.sum((E[:, None] - E) ** 2, axis=2)
+    np.fill_diagonal(D2, np.inf)
+    P = np.exp(D2.min(axis=1, keepdims=True) - D2)
+    P /= P.sum(axis=1, keepdims=True)
+    same = y[:, None] == y
+    p = np.sum(P * same, axis=1)
+    W = P * (same - p[:, None])
+    W = W + W.T
+    return -p.sum(), 2.0 * (W.sum(axis=1)[:, None] * E - W @ E).T @ X
 
 
 @pytest.mark.parametrize("stretch", [0.01, 1.0, 5.0, 30.0])
 @pytest.mark.parametrize(("dtype", "rel"), [("float64", 1e-9), ("float32", 1e-3)])
-def test_half_the_softmax_is_all_of_it(points, L, stretch, dtype, rel):
-    # Stretched far enough, most rows need a shift of their own.
+def test_the_softmax_is_its_definition_however_far_points_are(points, L, stretch, dtype, rel):
     X, y = points
-    value, gradient = softmax_by_rows(stretch * L, X, y)
+    value, gradient = softmax_by_definition(stretch * L, X, y)
     ours, slope = nca_loss((stretch * L).astype(dtype), X.astype(dtype), y)
     assert ours == pytest.approx(value, rel=1e-4 if dtype == "float32" else 1e-12)
     scale = np.linalg.norm(gradient) + 1e-3 * stretch * len(X)
@@ -427,21 +433,10 @@ def test_one_point_far_from_all_others_gets_its_own_shift(points, L):
     X, y = points
     X = X.copy()
     X[3] += 100.0  # its nearest neighbour has a softmax weight of exp(-10,000): zero in float64
-    value, gradient = softmax_by_rows(L, X, y)
+    value, gradient = softmax_by_definition(L, X, y)
     ours, slope = nca_loss(L, X, y)
     assert ours == pytest.approx(value, rel=1e-10)
     np.testing.assert_allclose(slope, gradient, rtol=1e-8, atol=1e-8 * np.abs(gradient).max())
-
-
-def test_a_softmax_that_is_not_held_is_computed_twice(points, L, monkeypatch):
-    from kernelmetric.compute.reductions import _symmetric
-
-    X, y = points
-    value, gradient = nca_loss(L, X, y)
-    monkeypatch.setattr(_symmetric, "_MOST_HELD", 0)
-    again, slope = nca_loss(L, X, y)
-    assert again == value
-    np.testing.assert_array_equal(slope, gradient)
 
 
 @pytest.mark.parametrize("eps", [0.5, 1e-1, 1e-3, 1e-9])
@@ -485,47 +480,3 @@ def test_the_hinge_of_few_points_is_that_of_blocks(points, targets, L, monkeypat
         monkeypatch.undo()
         assert whole[0] == pytest.approx(blocks[0], rel=1e-12)
         np.testing.assert_allclose(whole[1], blocks[1], atol=1e-9 * np.abs(blocks[1]).max())
-
-
-@pytest.mark.parametrize("k", [1, 7])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("elsewhere", [False, True])
-def test_points_ruled_out_in_few_coordinates_are_no_neighbours(k, dtype, elsewhere, monkeypatch):
-    monkeypatch.setattr(_pruned, "_MIN_ROWS", 100)
-    monkeypatch.setattr(_pruned, "_MIN_FEATURES", 10)
-    monkeypatch.setattr(_pruned, "_N_LEADING", 4)
-    monkeypatch.setattr(_pruned, "_WORTH", 0.5)
-    monkeypatch.setattr(_pruned, "_HOPELESS", 1.0)
-    rng = np.random.RandomState(0)
-    X = (rng.standard_normal((900, 20)) / np.arange(1, 21) + 3).astype(dtype)
-    X[5] = X[3]  # duplicates are nearest neighbours
-    queries = X[:300] + dtype(0.01) if elsewhere else None
-    assert _pruned.worth_pruning(X, X, k, _pruned.lower_bounds(X, X, k), same=True)
-    indices, squared = nearest_neighbors(X, k, queries=queries)
-    monkeypatch.setattr(_pruned, "_MIN_ROWS", 10_000)
-    plain_indices, plain_squared = nearest_neighbors(X, k, queries=queries)
-    np.testing.assert_allclose(squared, plain_squared, atol=1e-4 if dtype == np.float32 else 1e-12)
-    if dtype == np.float64:
-        np.testing.assert_array_equal(indices, plain_indices)
-
-
-def test_nothing_is_ruled_out_where_no_direction_stands_out(monkeypatch):
-    monkeypatch.setattr(_pruned, "_MIN_ROWS", 100)
-    monkeypatch.setattr(_pruned, "_N_LEADING", 4)
-    monkeypatch.setattr(_pruned, "_MIN_FEATURES", 10)
-    monkeypatch.setattr(_pruned, "_SAMPLE", 200)
-    X = np.random.RandomState(0).standard_normal((900, 40))
-    asked, bounds_of = [], _pruned._bounds
-
-    def counted(P, *others):
-        asked.append(len(P))
-        return bounds_of(P, *others)
-
-    monkeypatch.setattr(_pruned, "_bounds", counted)
-    assert _pruned.lower_bounds(X, X, 5) is None
-    assert asked == [225]  # a sample tells
-    monkeypatch.setattr(_pruned, "_HOPELESS", 1.0)
-    assert not _pruned.worth_pruning(X, X, 5, _pruned.lower_bounds(X, X, 5), same=True)
-    assert asked == [225, 225, 900]
-    monkeypatch.setattr(_pruned, "_HOPELESS", 0.1)
-    assert _pruned.lower_bounds(X / np.arange(1, 41) ** 2, X, 5) is not None

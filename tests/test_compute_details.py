@@ -8,7 +8,7 @@ import pytest
 from sklearn.utils.multiclass import check_classification_targets
 
 from kernelmetric import LDA, memory_budget
-from kernelmetric.compute import _budget, _machine, check_labels, check_points, squared_distances
+from kernelmetric.compute import _budget, _machine
 from kernelmetric.compute._budget import (
     itemsize_of,
     parse_bytes,
@@ -20,11 +20,12 @@ from kernelmetric.compute.reductions import (
     _distances,
     _selection,
     _softmax,
-    _symmetric,
     _triplets,
     _truncated,
     mine_impostors,
+    squared_distances,
 )
+from kernelmetric.inputs import check_labels, check_points
 
 MB = 10**6
 GB = 10**9
@@ -151,14 +152,6 @@ def test_blocks_of_impostors_stay_within_the_budget(n_classes, dtype):
     assert max(block.stop - block.start for block, _ in blocks) == 5
 
 
-def test_the_softmax_kept_is_half_a_matrix_but_no_more_than_the_budget_and_half_a_gigabyte():
-    with memory_budget("100GB"):
-        assert _symmetric.softmax_bytes(1000) == pytest.approx(2 * MB, rel=0.01)
-        assert _symmetric.softmax_bytes(10**6) == pytest.approx(2**29, rel=0.01)
-    with memory_budget("8MB"):
-        assert _symmetric.softmax_bytes(10**4) == pytest.approx(MB, rel=0.01)
-
-
 # --- answers of small inputs, however they are cut ----------------------------------------------
 
 
@@ -198,7 +191,7 @@ def test_short_distances_are_gathered_a_row_at_least(bytes_gathered, monkeypatch
     rng = np.random.RandomState(0)
     P, Q = rng.randn(9, 5), rng.randn(4, 5)
     rows, columns = np.repeat(np.arange(4), 9), np.tile(np.arange(9), 4)
-    found = _distances.dense_pair_squares(Q, P, rows, columns, wide=False)
+    found = _distances.pair_squares(Q, P, rows, columns)
     np.testing.assert_allclose(found.reshape(4, 9), squared_distances(Q, P), rtol=1e-9)
 
 

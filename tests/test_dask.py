@@ -29,7 +29,8 @@ from kernelmetric import (
     MetricClassifier,
     TransductiveDistance,
 )
-from kernelmetric.compute import CollectionsMixin, nearest_neighbors
+from kernelmetric.compute.reductions import nearest_neighbors
+from kernelmetric.inputs import CollectionsMixin
 from kernelmetric.kernels import Columns
 from kernelmetric.spaces import Nystroem, RandomFeatures
 
@@ -743,8 +744,8 @@ def test_an_array_that_may_be_written_into_is_sent_each_time():
 
 
 def test_an_array_that_its_maker_keeps_is_sent_once():
-    from kernelmetric.compute import read_only
     from kernelmetric.compute.backends.dask._pickles import Packer
+    from kernelmetric.compute.reductions import read_only
 
     cluster, sent = on_no_cluster()
     array = read_only(np.zeros((300, 300)))
@@ -764,7 +765,7 @@ def test_an_array_that_its_maker_keeps_is_sent_once():
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_a_large_array_goes_to_workers_for_little_work_only_if_it_is_kept(keep, monkeypatch):
-    from kernelmetric.compute import read_only
+    from kernelmetric.compute.reductions import read_only
 
     array = np.zeros(12_500_000)
     cluster, sent = on_no_cluster(

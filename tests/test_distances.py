@@ -11,14 +11,17 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
 from kernelmetric import LDA, RBF, Delta, Pairs
-from kernelmetric.compute import map_points, nearest_neighbors, pair_squares, squared_distances
 from kernelmetric.compute.reductions import (
     class_neighbors,
     lmnn_hinge,
+    map_points,
     mine_impostors,
     mine_softmax,
     nca_loss,
+    nearest_neighbors,
+    pair_squares,
     sampled_squared_distances,
+    squared_distances,
 )
 from kernelmetric.graphs import neighbor_graph
 from kernelmetric.learners._base import check_spread
@@ -245,22 +248,6 @@ def test_float32_neighbours_in_far_clusters_are_those_of_float64(spread):
     np.testing.assert_allclose(np.sqrt(squares), distances, rtol=1e-3)
 
 
-@CLOUDS
-def test_pruned_neighbours_are_those_of_differences(kind, monkeypatch):
-    from kernelmetric.compute.reductions import _neighbors, _pruned
-
-    monkeypatch.setattr(_pruned, "_N_LEADING", 4)
-    monkeypatch.setattr(_pruned, "_MIN_FEATURES", 6)
-    monkeypatch.setattr(_pruned, "_MIN_ROWS", 50)
-    monkeypatch.setattr(_pruned, "_HOPELESS", 1.0)
-    monkeypatch.setattr(_neighbors, "worth_pruning", lambda *arguments: True)
-    for dtype in (np.float64, np.float32):
-        X = cloud(kind, n=200).astype(dtype)
-        true = brute(X, X)
-        np.fill_diagonal(true, np.inf)
-        assert_neighbors(X, *nearest_neighbors(X, 4), true, 4)
-
-
 @DTYPES
 @pytest.mark.parametrize("kind", ["ordinary", "one huge row", "two tight clusters", "copies"])
 def test_other_array_libraries_get_the_same_neighbours(kind, dtype):
@@ -359,19 +346,6 @@ def test_squares_that_overflow_are_refused_everywhere(dtype, share):
             work()
     with pytest.raises(ValueError, match="squares within the range"):
         check_spread(X)
-
-
-def test_the_pruned_search_refuses_what_overflows(monkeypatch):
-    from kernelmetric.compute.reductions import _pruned
-
-    monkeypatch.setattr(_pruned, "_N_LEADING", 4)
-    monkeypatch.setattr(_pruned, "_MIN_FEATURES", 6)
-    monkeypatch.setattr(_pruned, "_MIN_ROWS", 50)
-    for row in (0, 7):
-        X = cloud("ordinary")
-        X[row] = 1e200
-        with pytest.raises(ValueError, match="overflow"):
-            nearest_neighbors(X, 3)
 
 
 @pytest.mark.parametrize("scale", [1e150, 1e155, 1e200, 1e300, 1.7e308])

@@ -9,15 +9,15 @@ from threadpoolctl import threadpool_limits
 
 from kernelmetric import memory_budget
 from kernelmetric.compute import (
+    fits_budget,
     map_rows,
     one_thread,
     over_rows,
     sum_rows,
     within_budget,
-    worth_keeping,
 )
 from kernelmetric.compute._budget import current_budget
-from kernelmetric.compute._execute import _equal_shares, over_tiles, run_elsewhere, sum_tiles
+from kernelmetric.compute._execute import over_tiles, run_elsewhere, sum_tiles
 
 
 @pytest.mark.parametrize("budget", ["1GB", 400, 1])
@@ -85,22 +85,12 @@ def test_blocks_come_in_order_and_are_no_larger_than_asked_for():
 
 def test_what_only_saves_time_is_kept_where_it_fits():
     with memory_budget(1000):
-        assert worth_keeping(1000)
-        assert not worth_keeping(1001)
-        assert worth_keeping(500, share=0.5)
-        assert not worth_keeping(501, share=0.5)
+        assert fits_budget(1000)
+        assert not fits_budget(1001)
+        assert fits_budget(500, share=0.5)
+        assert not fits_budget(501, share=0.5)
         assert within_budget(10.0) == 10.0
         assert within_budget(1e9) == 1000.0
-
-
-def test_shares_of_equal_cost_hold_every_item_once_and_the_dearest_comes_first():
-    costs = [9, 1, 1, 1, 8, 2, 2, 3]
-    shares = _equal_shares(costs, float, 3)
-    totals = list(map(sum, shares))
-    assert sorted(item for share in shares for item in share) == sorted(costs)
-    assert max(totals) - min(totals) <= max(costs)
-    assert totals == sorted(totals, reverse=True)
-    assert _equal_shares([5], float, 16) == [[5]]
 
 
 @pytest.mark.parametrize("flops", [0.0, 1e12])

@@ -16,18 +16,11 @@ from kernelmetric import KPCA, memory_budget
 from kernelmetric.compute import (
     _arrays,
     _budget,
-    _execute,
     _machine,
     _threads,
-    available_threads,
     block_budget,
-    check_labels,
-    check_points,
-    map_points,
-    median_squared_distance,
-    nearest_neighbors,
     require_memory,
-    unchanged_on_failure,
+    tiles_at_once,
 )
 from kernelmetric.compute._budget import current_budget
 from kernelmetric.compute.backends import _native, backend_of
@@ -38,29 +31,30 @@ from kernelmetric.compute.reductions import (
     _distances,
     _gram_products,
     _impostors,
-    _mining,
     _neighbors,
-    _pruned,
     _selection,
     _softmax,
     _subspaces,
-    _symmetric,
     _table,
     _triplets,
     class_neighbors,
     gram_products,
     lmnn_at_lengths,
     lmnn_hinge,
+    map_points,
+    median_squared_distance,
     mine_impostors,
     mine_softmax,
     nca_loss,
     nca_loss_on,
+    nearest_neighbors,
     row_products,
     sampled_squared_distances,
     softmax_reduction,
     subspace_distances,
 )
 from kernelmetric.compute.reductions._listed import lmnn_hinge_on
+from kernelmetric.inputs import check_labels, check_points, unchanged_on_failure
 
 MB = 10**6
 EPS, EPS_32 = 2.0**-52, 2.0**-23
@@ -441,38 +435,6 @@ def test_small_classes_share_a_search_up_to_256_rows():
     assert groups == [(0, 256), (256, 257), (257, 557), (557, 559)]
 
 
-@pytest.mark.parametrize("short", [None, "points", "features", "queries"])
-def test_few_coordinates_are_tried_from_these_sizes_on(short, monkeypatch):
-    monkeypatch.setattr(_pruned, "_MIN_ROWS", 20)
-    monkeypatch.setattr(_pruned, "_MIN_FEATURES", 8)
-    monkeypatch.setattr(_pruned, "_N_LEADING", 4)
-    monkeypatch.setattr(_pruned, "_HOPELESS", 1.0)
-    rng = np.random.RandomState(0)
-    P, Q = rng.randn(20, 8), rng.randn(20, 8)
-    P, Q = (P[:-1], Q) if short == "points" else (P, Q[:-1] if short == "queries" else Q)
-    if short == "features":
-        P, Q = P[:, :-1], Q[:, :-1]
-    bounds = _pruned.lower_bounds(P, Q, 3)
-    assert (bounds is None) == (short is not None)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_lower_bounds_are_never_above_the_distances(dtype, monkeypatch):
-    monkeypatch.setattr(_pruned, "_MIN_ROWS", 20)
-    monkeypatch.setattr(_pruned, "_MIN_FEATURES", 8)
-    monkeypatch.setattr(_pruned, "_N_LEADING", 4)
-    monkeypatch.setattr(_pruned, "_HOPELESS", 1.0)
-    rng = np.random.RandomState(0)
-    P, Q = ((rng.randn(n, 30) / np.arange(1, 31) + 5).astype(dtype) for n in (40, 30))
-    bounds = _pruned.lower_bounds(P, Q, 3)
-    lower = bounds.queries.astype(float) @ bounds.points.T.astype(float) + bounds.squares[:, None]
-    D2 = cdist(Q.astype(float), P.astype(float), "sqeuclidean")
-    slack = 40 * np.finfo(dtype).eps * np.abs(D2).max()
-    assert np.all(lower <= D2 + slack)
-    leading = np.linalg.eigvalsh(np.cov(P.astype(float).T))[::-1]
-    assert np.mean(lower) > 0.5 * leading[:4].sum() / leading.sum() * np.mean(D2)
-
-
 def test_the_first_of_each_row_go_by_value_and_then_by_column():
     rows = np.array([0, 0, 0, 1, 1, 1])
     values = np.array([2.0, 1.0, 1.0, 5.0, 4.0, 4.0])
@@ -678,41 +640,12 @@ def test_a_loss_is_given_the_softmax_and_the_logarithms_of_its_sums(
     assert_allclose(np.asarray(product), W.sum(axis=1)[:, None] * X - W @ X, atol=1e-9)
 
 
-def test_the_shift_of_the_exponents_is_that_of_a_typical_nearest_neighbour():
-    E = 3.0 * np.arange(40.0)[:, None]
-    limits = _symmetric._RANGES[8]
-    assert _symmetric._Tiles(E, np.zeros(len(E)), limits).range == (
-        limits.lowest,
-        pytest.approx(9.0),
-    )
-    crowd = np.concatenate([E, E])  # of equal points the nearest is at zero
-    assert _symmetric._Tiles(crowd, np.zeros(len(E)), limits).range[1] == pytest.approx(
-        0.0, abs=1e-9
-    )
-    far = _symmetric._Tiles(100 * E, np.zeros(len(E)), limits).range[1]
-    assert far == limits.shift == 300.0
-    single = _symmetric._RANGES[4]
-    narrow = _symmetric._Tiles((100 * E).astype(np.float32), np.zeros(len(E)), single)
-    assert narrow.range[1] == single.shift == 60.0
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_ordinary_rows_share_a_shift_and_far_ones_have_their_own(dtype, monkeypatch):
-    alone = []
-    original = _softmax._by_rows
-
-    def spy(E, codes, rows):
-        alone.extend(rows.tolist())
-        return original(E, codes, rows)
-
-    monkeypatch.setattr(_softmax, "_by_rows", spy)
+def test_rows_far_from_all_others_pick_the_nearest_of_these(dtype):
     codes = np.repeat([0, 1], 20)
     X = np.random.RandomState(0).randn(40, 2).astype(dtype)
-    nca_loss(np.eye(2, dtype=dtype), X, codes)
-    assert alone == []
     X[[3, 25]] = [[300.0, 0.0], [0.0, -400.0]]
     value, _ = nca_loss(np.eye(2, dtype=dtype), X, codes)
-    assert alone == [3, 25]
     P, _ = softmax_of(np.delete(X.astype(float), [3, 25], axis=0))
     rest = np.delete(codes, [3, 25])
     D = cdist(X.astype(float), X.astype(float))
@@ -722,36 +655,10 @@ def test_ordinary_rows_share_a_shift_and_far_ones_have_their_own(dtype, monkeypa
     assert value == pytest.approx(-expected, rel=1e-4 if dtype == np.float32 else 1e-9)
 
 
-def shorten(monkeypatch, height):
-    """Tiles of so many rows."""
-    monkeypatch.setattr(_symmetric, "TILE_ROWS", height)
-
-
-@pytest.mark.parametrize(("sizes", "height"), [([9, 14, 7], 4), ([3] * 10, 8), ([1, 28, 1], 4)])
-def test_tiles_cover_what_is_above_the_diagonal_once(sizes, height, monkeypatch):
-    shorten(monkeypatch, height)
-    monkeypatch.setattr(_symmetric, "_TILE_COLUMNS", height + 1)
-    codes = np.repeat(np.arange(len(sizes)), sizes)
-    seen = np.zeros((30, 30), dtype=int)
-    for tile in _symmetric._cut(np.zeros((30, 1)), codes):
-        assert tile.shape[0] <= height
-        assert tile.shape[1] <= height + 1
-        block = seen[tile.rows, tile.columns]
-        assert tile.area == block.size
-        same = codes[tile.rows][:, None] == codes[tile.columns]
-        assert tile.kind == _symmetric._MIXED or np.all(same == (tile.kind == _symmetric._OWN))
-        block += 1
-        assert tile.beyond.stop == tile.columns.stop
-        assert tile.beyond.start == max(tile.columns.start, tile.rows.stop)
-    assert np.all(seen[np.triu_indices(30)] == 1)
-
-
 @pytest.mark.parametrize("budget", [1, 4_000, 10**9])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("sizes", [[9, 14, 7], [2] * 15, [1, 28, 1]])
-def test_the_loss_by_symmetry_is_its_definition(sizes, dtype, budget, monkeypatch):
-    shorten(monkeypatch, 8)
-    monkeypatch.setattr(_symmetric, "_TILE_COLUMNS", 9)
+def test_the_loss_by_rows_is_its_definition(sizes, dtype, budget):
     codes = np.repeat(np.arange(len(sizes)), sizes)
     rng = np.random.RandomState(0)
     X, L = rng.randn(30, 3) + 0.3 * codes[:, None], rng.randn(2, 3)
@@ -766,32 +673,6 @@ def test_the_loss_by_symmetry_is_its_definition(sizes, dtype, budget, monkeypatc
     rtol = 1e-4 if dtype == np.float32 else 1e-9
     assert value == pytest.approx(-p.sum(), rel=rtol)
     assert_allclose(gradient, expected, atol=rtol * np.abs(expected).max())
-
-
-@pytest.mark.parametrize("room_for", [0, 1, 2, 3])
-def test_tiles_are_kept_while_there_is_room(room_for):
-    cut = [_symmetric.Tile(slice(0, 2), slice(5 * t, 5 * t + 5), 1) for t in range(3)]
-    with memory_budget(max(1, 8 * 8 * 10 * room_for)):
-        held = _symmetric._Held(10, np.zeros((2, 1)))
-    scratch = held.scratch()
-    assert len(scratch) == 10
-    places = [held.place(tile, scratch) for tile in cut]
-    assert [np.shares_memory(place, scratch) for place in places] == [
-        t >= room_for for t in range(3)
-    ]
-    assert {place.shape for place in places} == {(2, 5)}
-    for one, other in combinations(places[:room_for], 2):
-        assert not np.shares_memory(one, other)
-    assert [held.pop(tile) is not None for tile in cut] == [t < room_for for t in range(3)]
-    assert all(held.pop(tile) is None for tile in cut)  # the second pass writes into them
-
-
-def test_small_classes_are_put_together_up_to_a_tile(monkeypatch):
-    shorten(monkeypatch, 10)
-    codes = np.repeat(np.arange(6), [6, 4, 1, 10, 3, 6])
-    cut = _symmetric._cut(np.zeros((30, 1)), codes)
-    rows = sorted({(tile.rows.start, tile.rows.stop) for tile in cut})
-    assert rows == [(0, 10), (10, 11), (11, 21), (21, 30)]
 
 
 def test_runs_of_equal_codes():
@@ -918,13 +799,9 @@ def test_the_nearest_impostors_are_listed_up_to_a_number(most):
 
 
 @pytest.mark.parametrize("most", [1, 3, 7, 40])
-@pytest.mark.parametrize("crowded", [1, 2, 10**6], ids=["cut", "some cut", "sorted"])
 @pytest.mark.parametrize("fewest", [1, 10**6], ids=["bounded by groups", "not bounded"])
-@pytest.mark.parametrize("columns", [1, 7, 2048])
-def test_lists_of_impostors_are_their_definition(columns, fewest, crowded, most, monkeypatch):
+def test_lists_of_impostors_are_their_definition(fewest, most, monkeypatch):
     monkeypatch.setattr(_selection, "_FEWEST_ROWS", fewest)
-    monkeypatch.setattr(_mining, "_CROWDED", crowded)
-    monkeypatch.setattr(_triplets, "_STRIP_COLUMNS", columns)
     rng = np.random.RandomState(most)
     codes = np.repeat([0, 1, 2], [20, 15, 5])
     E = np.round(2.0 * rng.randn(40, 2))  # many ties, which go to the earlier column
@@ -963,13 +840,9 @@ def test_one_block_in_so_many_counts_so_many_times():
     assert value == pytest.approx(pull + 2 * hinge, rel=1e-9)
 
 
-@pytest.mark.parametrize("columns", [1, 4, 2048])
 @pytest.mark.parametrize("weighs", [False, True], ids=["alike", "weighed"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_objectives_of_all_lengths_are_those_of_longer_and_shorter_points(
-    dtype, weighs, columns, monkeypatch
-):
-    monkeypatch.setattr(_triplets, "_STRIP_COLUMNS", columns)
+def test_the_objectives_of_all_lengths_are_those_of_longer_and_shorter_points(dtype, weighs):
     rng = np.random.RandomState(0)
     codes = np.repeat([0, 1, 2, 3], [11, 9, 3, 2])  # large classes, and two that share blocks
     E = (0.5 * rng.randn(25, 3)).astype(dtype)
@@ -977,7 +850,7 @@ def test_the_objectives_of_all_lengths_are_those_of_longer_and_shorter_points(
     targets[3] = -1  # a point without a target has no margin
     weighed = Triplets(rng.rand(25, 2), rng.rand(25)) if weighs else None
     squares = 4.0 ** np.arange(-3, 4)
-    with memory_budget(8 * min(columns, 25) * 8 * 4):  # several blocks
+    with memory_budget(8 * 25 * 8 * 4):  # several blocks
         values = lmnn_at_lengths(E, targets, codes, 0.7, squares, weighed=weighed)
     for square, value in zip(squares, values, strict=True):
         longer = E * dtype(np.sqrt(square))
@@ -990,13 +863,8 @@ def test_the_objectives_of_all_lengths_are_those_of_longer_and_shorter_points(
 
 def test_where_there_is_no_blas_there_is_one_thread(monkeypatch):
     monkeypatch.setattr(_threads, "_counts", lambda user_api: [])
-    assert available_threads() == 1
+    assert tiles_at_once() == 1
     assert _threads._Blas().take(object()) == 1
-
-
-def test_shares_cost_alike_and_the_dearest_comes_first():
-    assert _execute._equal_shares([1, 5, 2, 3, 4], float, 3) == [[5], [1, 4], [2, 3]]
-    assert _execute._equal_shares([0, 1], float, 3) == [[1], [0]]
 
 
 def test_threads_are_worth_their_cost_from_here_on():

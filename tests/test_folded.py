@@ -30,7 +30,7 @@ from kernelmetric import (
     memory_budget,
     save,
 )
-from kernelmetric.compute import _arrays, check_points
+from kernelmetric.inputs import _points, check_points
 from kernelmetric.kernelized._folded import can_fold
 from kernelmetric.shipping import SavedFileError
 
@@ -95,7 +95,7 @@ def test_sparse_points_are_mapped_by_one_product(space, labelled, fresh):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_strict_arrays_come_out_where_they_went_in(space, dtype, labelled, fresh):
+def test_strict_points_come_out_where_they_went_in(space, dtype, labelled, fresh):
     xs = pytest.importorskip("array_api_strict")
     X, y = labelled
     metric = Kernelized(DNE(2), KERNEL, space, random_state=0)
@@ -368,7 +368,7 @@ def test_what_defines_its_own_transform_is_asked(learner, space, labelled, fresh
 
 
 class Looks(list):
-    """Everything that was checked, by scikit-learn or without it."""
+    """Everything that was checked."""
 
     def at(self, X):
         return sum(np.array_equal(seen, X) for seen in self)
@@ -376,19 +376,13 @@ class Looks(list):
 
 @pytest.fixture
 def looks(monkeypatch):
-    looks, check, is_plain = Looks(), _arrays.validate_data, _arrays._is_plain
+    looks, check = Looks(), _points.validate_data
 
     def counted(estimator, X, *args, **options):
         looks.append(X)
         return check(estimator, X, *args, **options)
 
-    def counted_plain(estimator, X, *args):
-        plain = is_plain(estimator, X, *args)
-        looks.extend([X] if plain else [])
-        return plain
-
-    monkeypatch.setattr(_arrays, "validate_data", counted)
-    monkeypatch.setattr(_arrays, "_is_plain", counted_plain)
+    monkeypatch.setattr(_points, "validate_data", counted)
     X = np.ones((2, 7))
     check_points(Kernelized(DNE()), X, reset=True)
     assert looks.at(X) == 1  # else nothing is counted

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelmetric import NCA
-from kernelmetric.compute import _arrays, coded_labels
 from kernelmetric.graphs import _targets
+from kernelmetric.inputs import _labels, coded_labels
 from kernelmetric.learners import _nca_solvers
 from kernelmetric.solvers import _symmetric
 
@@ -24,7 +24,7 @@ LABELS = {
 @pytest.mark.parametrize("kind", LABELS)
 def test_labels_coded_by_pieces_are_those_of_numpy(monkeypatch, kind):
     wanted = np.unique(LABELS[kind], return_index=True, return_inverse=True)
-    monkeypatch.setattr(_arrays, "_LABELS_AT_ONCE", 64)
+    monkeypatch.setattr(_labels, "_LABELS_AT_ONCE", 64)
     for found, value in zip(coded_labels(LABELS[kind]), wanted, strict=True):
         assert_array_equal(found, value)
         assert found.dtype == value.dtype

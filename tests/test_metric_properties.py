@@ -25,7 +25,7 @@ from kernelmetric import (
     RandomFeatures,
     TransductiveDistance,
 )
-from kernelmetric.compute import squared_distances
+from kernelmetric.compute.reductions import squared_distances
 
 KERNELIZED = [
     Kernelized(DNE(2), RBF()),

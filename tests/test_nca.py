@@ -8,8 +8,8 @@ from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric import MLKR, NCA, Kernelized, memory_budget
-from kernelmetric.compute import Weights
-from kernelmetric.compute.reductions import _symmetric, mine_softmax, nca_loss
+from kernelmetric.compute.reductions import mine_softmax, nca_loss
+from kernelmetric.inputs import Weights
 from kernelmetric.learners._nca import shrinking, softmax_start
 from kernelmetric.learners._progress import Iterations
 
@@ -136,17 +136,6 @@ def test_classes_of_every_size_share_the_tiles_of_the_softmax(sizes, dtype, budg
     tol = 1e-11 if dtype == np.float64 else 2e-4
     assert value == pytest.approx(expected, rel=tol)
     np.testing.assert_allclose(gradient, slope, rtol=0, atol=tol * np.abs(slope).max())
-
-
-def test_a_thousand_small_classes_take_few_tiles():
-    codes = np.repeat(np.arange(1000), 2)
-    E = np.zeros((2000, 3))
-    cut = _symmetric._cut(E, codes)
-    assert len(cut) < 40  # not two for each class
-    covered = np.zeros((2000, 2000), dtype=int)
-    for tile in cut:
-        covered[tile.rows, tile.columns] += 1
-    assert np.array_equal(np.triu(covered), np.triu(np.ones_like(covered)))
 
 
 # --- points held out ----------------------------------------------------------------------------

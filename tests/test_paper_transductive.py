@@ -10,7 +10,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import minmax_scale
 
 from kernelmetric import RBF, TransductiveDistance, datasets
-from kernelmetric.compute import median_squared_distance
+from kernelmetric.compute.reductions import median_squared_distance
 from kernelmetric.graphs import gaussian_graph
 from kernelmetric.transductive import WarpedPenalty
 from reproduction.table import plan, run_table

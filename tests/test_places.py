@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelmetric import KPCA, LDA, LMNN, MLKR, RBF, Kernelized, KernelizedCV
-from kernelmetric.compute import Weights
+from kernelmetric.inputs import Weights
 from kernelmetric.kernelized._places import (
     NotBetterWarning,
     chosen_voters,

@@ -957,7 +957,7 @@ def test_copies_of_a_point_share_their_weighted_mean():
 
 
 def test_of_very_many_rows_a_sample_is_learned_from(problem, monkeypatch):
-    X, y, X_new, _ = problem
+    X, y, _, _ = problem
     thresholds(monkeypatch, ALL_ROWS=50, HELD_ROWS=50, ENOUGH_ROWS=100)
     space = space_of(n_landmarks=40)
     Z = space.fit_transform(X, y)

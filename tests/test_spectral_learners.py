@@ -248,7 +248,7 @@ def test_features_of_other_units_do_not_ruin_a_default(learner, seed):
         assert clone(learner).fit(same, y).shrinkage_ == pytest.approx(share)
 
 
-@pytest.mark.filterwarnings("ignore::kernelmetric.compute.FarCellWarning")
+@pytest.mark.filterwarnings("ignore::kernelmetric.inputs.FarCellWarning")
 @pytest.mark.parametrize("learner", [LDA(), RCA()], ids=repr)
 def test_one_cell_of_another_order_leaves_a_default_as_good_as_no_shrinkage(learner):
     X, y = in_other_units()

@@ -8,7 +8,7 @@ from scipy.ndimage import gaussian_filter, rotate, shift
 from sklearn.datasets import load_digits
 
 from kernelmetric import memory_budget
-from kernelmetric.compute import nearest_neighbors
+from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.transductive import TANGENTS, tangent_distance, tangent_neighbors, tangent_vectors
 
 SHAPE = (16, 16)

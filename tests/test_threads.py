@@ -17,16 +17,11 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from kernelmetric import LMNN, NCA, IdealizedKernel, Pairs
 from kernelmetric.compute import _threads as room
-from kernelmetric.compute import (
-    available_threads,
-    calm_around,
-    calm_blas,
-    nearest_neighbors,
-    one_thread,
-)
+from kernelmetric.compute import one_blas_thread, one_thread, sum_entries, tiles_at_once
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute._threads import _calm as calm
-from kernelmetric.solvers import minimize_lbfgs
+from kernelmetric.compute.reductions import nearest_neighbors
+from kernelmetric.solvers import _lbfgs, minimize_lbfgs
 from kernelmetric.solvers._pair_curvature import Hessian
 
 LARGE = 1e12  # operations, so many that all threads are used
@@ -145,7 +140,7 @@ def test_as_many_threads_beside_others_as_alone():
     assert threads_used() == 2
     with calm(), ThreadPoolExecutor(1) as pool:
         assert pool.submit(threads_used).result() == 2
-        assert pool.submit(available_threads).result() == 2
+        assert pool.submit(tiles_at_once).result() == 2
 
 
 def test_blas_has_one_thread_while_ours_run_and_all_of_them_before_and_after():
@@ -155,35 +150,11 @@ def test_blas_has_one_thread_while_ours_run_and_all_of_them_before_and_after():
     assert set(blas_threads()) == {2}
 
 
-def test_blas_is_calm_around_the_calls_of_a_function_and_not_inside():
-    seen = []
-
-    def look(error=None):
-        seen.append(set(blas_threads()))
-        if error is not None:
-            raise error
-
-    with calm_around(look, 1.0) as work:
-        look()
-        work()
-        look()
-        with pytest.raises(ValueError, match="inside"):
-            work(ValueError("inside"))
-        look()
-        work(error=None)
-    assert seen == [{1}, {2}, {1}, {2}, {1}, {2}]
-    with pytest.raises(KeyboardInterrupt), calm_around(look, 1.0) as work:
-        work(KeyboardInterrupt())
-    assert set(blas_threads()) == {2}
-    with calm_around(look, LARGE) as work:
-        assert set(blas_threads()) == {2}
-
-
 def test_blas_is_calm_among_our_threads_unless_a_call_is_worth_its_own():
-    with calm_blas(1e9):
+    with one_blas_thread(1e9):
         assert set(blas_threads()) == {1}
-        assert threads_used() == available_threads() == 2
-    with calm_blas(LARGE):
+        assert threads_used() == tiles_at_once() == 2
+    with one_blas_thread(LARGE):
         assert set(blas_threads()) == {2}
 
 
@@ -212,19 +183,25 @@ def test_newton_steps_leave_the_threads_to_a_large_inverse(monkeypatch):
         seen["move_to"].clear()
 
 
-def test_the_steps_of_an_optimiser_leave_the_threads_to_its_objective():
-    around, inside = set(), set()
+def test_the_steps_of_an_optimiser_leave_the_threads_to_its_objective(monkeypatch):
+    passes, inside = [], set()
 
     def objective(x):
         inside.update(blas_threads())
         return float(np.sum(x * x)), 2.0 * x
 
-    def report(x, value):
-        around.update(blas_threads())
-        return False
+    def counted(work, n_entries, operations):
+        def look(some):
+            passes.append((operations * n_entries > 1e4, set(blas_threads())))
+            return work(some)
 
-    minimize_lbfgs(objective, np.ones((3, 4)), max_iter=5, tol=0.0, report=report)
-    assert (around, inside) == ({1}, {2})
+        return sum_entries(look, n_entries, operations)
+
+    monkeypatch.setattr(_lbfgs, "sum_entries", counted)
+    minimize_lbfgs(objective, np.arange(2000.0), max_iter=5, tol=0.0)
+    assert inside == {2}
+    assert {large for large, _ in passes} == {True, False}
+    assert all(threads == ({1} if large else {2}) for large, threads in passes)
 
 
 def test_small_work_runs_on_the_thread_that_asks():
@@ -255,8 +232,8 @@ def test_an_error_in_any_share_comes_out_and_what_is_left_is_not_begun():
 def test_what_is_within_one_thread_has_one():
     with one_thread():
         assert {library.num_threads for library in ThreadpoolController().lib_controllers} == {1}
-        assert threads_used() == available_threads() == 1
-    assert available_threads() == 2
+        assert threads_used() == tiles_at_once() == 1
+    assert tiles_at_once() == 2
 
 
 def test_openmp_is_given_back_to_the_thread_that_gave_it():
@@ -356,7 +333,7 @@ def test_ctrl_c_at_any_moment_leaves_blas_as_it_was():
             timer.join()
             with calm():  # a traceback may have held a block open until now
                 pass
-            assert available_threads() == 2
+            assert tiles_at_once() == 2
             assert set(blas_threads()) == {2}
     finally:
         signal.signal(signal.SIGINT, previous)

@@ -5,8 +5,14 @@ import pytest
 from sklearn.base import clone
 
 from kernelmetric import DNE, KPCA, LMNN, NCA, RBF, Kernelized, KernelTrick, Nystroem, load, save
-from kernelmetric.compute import nearest_neighbors, squared_distances
-from kernelmetric.compute.reductions import class_neighbors, lmnn_hinge, mine_impostors, nca_loss
+from kernelmetric.compute.reductions import (
+    class_neighbors,
+    lmnn_hinge,
+    mine_impostors,
+    nca_loss,
+    nearest_neighbors,
+    squared_distances,
+)
 from kernelmetric.compute.reductions._listed import lmnn_hinge_on
 
 pytestmark = pytest.mark.torch

@@ -10,7 +10,7 @@ from sklearn.decomposition import KernelPCA
 from sklearn.manifold import Isomap, LocallyLinearEmbedding, SpectralEmbedding
 
 from kernelmetric import KPCA, NCA, RBF, Nystroem, Pairs, TransductiveDistance, datasets
-from kernelmetric.compute import nearest_neighbors
+from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.graphs import gaussian_graph, label_graphs, laplacian, union_graph
 from kernelmetric.transductive import (
     IsomapPenalty,

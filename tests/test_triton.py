@@ -11,7 +11,6 @@ if "triton" not in sys.modules and not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 pytest.importorskip("triton")
 
-from kernelmetric.compute import nearest_neighbors  # noqa: E402
 from kernelmetric.compute.backends import cuda  # noqa: E402
 from kernelmetric.compute.backends.cuda import _halves  # noqa: E402
 from kernelmetric.compute.backends.cuda._halves import halves, plan  # noqa: E402
@@ -23,6 +22,7 @@ from kernelmetric.compute.reductions import (  # noqa: E402
     class_neighbors,
     lmnn_hinge,
     nca_loss,
+    nearest_neighbors,
 )
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

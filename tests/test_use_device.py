@@ -22,11 +22,12 @@ from kernelmetric import (
     TransductiveDistance,
     use_device,
 )
-from kernelmetric.compute import memory_budget, there, to_host
+from kernelmetric.compute import memory_budget, to_device
 from kernelmetric.compute._budget import current_budget
 from kernelmetric.compute.backends import cuda
 from kernelmetric.compute.reductions import _centres
 from kernelmetric.graphs import laplacian, neighbor_graph
+from kernelmetric.inputs import to_host
 from kernelmetric.solvers import smallest_eigenvectors
 
 
@@ -38,7 +39,7 @@ def test_without_torch_a_sentence_says_what_to_install(monkeypatch):
 
 def test_outside_nothing_moves():
     X = np.eye(2)
-    assert there(X) is X
+    assert to_device(X) is X
     assert to_host(X) is X
 
 

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelmetric import ITML, LDA, LMNN, MLKR, RBF, RCA, Delta, Kernelized, KernelTrick, Laplacian
-from kernelmetric.compute import Weighed, Weights, unweighed
+from kernelmetric.inputs import WeightedLabels, Weights, labels_and_weights
 from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA, _ridge_kpca
 from kernelmetric.selection._relevance import relevance_loss
 from kernelmetric.solvers import left_out
@@ -213,8 +213,8 @@ def weights_of(w):
 
 def test_labels_come_back_without_their_weights():
     weights = weights_of(np.ones(2))
-    assert unweighed(Weighed([0, 1], weights)) == ([0, 1], weights)
-    assert unweighed([0, 1]) == ([0, 1], None)
+    assert labels_and_weights(WeightedLabels([0, 1], weights)) == ([0, 1], weights)
+    assert labels_and_weights([0, 1]) == ([0, 1], None)
 
 
 # --- metadata routing ---------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from kernelmetric import (
     map_at_r,
     recall_at_k,
 )
-from kernelmetric.compute import Weighed, Weights
 from kernelmetric.evaluation import class_scores
+from kernelmetric.inputs import WeightedLabels, Weights
 from kernelmetric.selection import AlignedScales
 from kernelmetric.selection._aligned_scales import u_alignment, u_centred
 
@@ -50,7 +50,7 @@ def counts(w):
 def test_alignment_of_counted_points_is_that_of_repeated_rows(kernel, iris):
     X, y, w = iris
     some = w > 0
-    a = kernel.bind(X[some], Weighed(y[some], counts(w[some])))
+    a = kernel.bind(X[some], WeightedLabels(y[some], counts(w[some])))
     b = kernel.bind(np.repeat(X, w, axis=0), np.repeat(y, w))
     np.testing.assert_allclose(a(X), b(X), rtol=1e-8)
     np.testing.assert_allclose(a.alignment_, b.alignment_, rtol=1e-8)
@@ -60,10 +60,10 @@ def test_weights_count_in_an_alignment_on_a_sample(iris):
     X, y, _ = iris
     w = np.random.RandomState(1).uniform(0.5, 3.0, size=50)
     how = {"centered": True, "max_samples": 40, "random_state": 0}
-    some = KernelAlignment(**how).bind(X, Weighed(y, Weights(w, w)))
-    whole = KernelAlignment(centered=True).bind(X, Weighed(y, Weights(w, w)))
+    some = KernelAlignment(**how).bind(X, WeightedLabels(y, Weights(w, w)))
+    whole = KernelAlignment(centered=True).bind(X, WeightedLabels(y, Weights(w, w)))
     assert abs(some.alignment_ - whole.alignment_) < 4 * some.alignment_error_ + 0.02
-    ones = KernelAlignment(**how).bind(X, Weighed(y, Weights(np.ones(50), np.ones(50))))
+    ones = KernelAlignment(**how).bind(X, WeightedLabels(y, Weights(np.ones(50), np.ones(50))))
     plain = KernelAlignment(**how).bind(X, y)
     np.testing.assert_allclose(ones(X), plain(X), rtol=1e-8)
     np.testing.assert_allclose(ones.alignment_error_, plain.alignment_error_, rtol=1e-8)
@@ -78,10 +78,14 @@ def test_scales_align_by_weights(iris):
     X[~half, 1] += 3.0 * y[~half]
     for heavy, first in ((half, True), (~half, False)):
         w = np.where(heavy, 1.0, 0.05)
-        scales = AlignedScales(kernel=RBF(gamma=1.0)).bind(X, Weighed(y, Weights(w, w))).scales
+        scales = (
+            AlignedScales(kernel=RBF(gamma=1.0)).bind(X, WeightedLabels(y, Weights(w, w))).scales
+        )
         assert (scales[0] > 1.5 * scales[1]) == first
         assert (scales[1] > 1.5 * scales[0]) != first
-    ones = AlignedScales(kernel=RBF(gamma=1.0)).bind(X, Weighed(y, Weights(*np.ones((2, 120)))))
+    ones = AlignedScales(kernel=RBF(gamma=1.0)).bind(
+        X, WeightedLabels(y, Weights(*np.ones((2, 120))))
+    )
     plain = AlignedScales(kernel=RBF(gamma=1.0)).bind(X, y)
     np.testing.assert_allclose(ones.scales, plain.scales, rtol=1e-4)
 

@@ -26,11 +26,11 @@ from kernelmetric import (
     Quadruplets,
     Triplets,
 )
-from kernelmetric.compute import Weights, weigh, weighted_quantiles
 from kernelmetric.compute.reductions import Triplets as CountedTriplets
-from kernelmetric.compute.reductions import lmnn_hinge, mine_impostors, nca_loss
+from kernelmetric.compute.reductions import lmnn_hinge, mine_impostors, nca_loss, weighted_quantiles
 from kernelmetric.compute.reductions._listed import lmnn_hinge_on
 from kernelmetric.graphs import neighbor_parts, target_neighbors
+from kernelmetric.inputs import Weights, rows_and_weights
 from kernelmetric.learners._mlkr import mlkr_loss
 from tested_learners import variants, weighable
 
@@ -379,14 +379,14 @@ def test_quantiles_are_continuous_in_the_weights_and_of_small_ones_only_ratios_m
 
 def test_weights_are_taken_as_they_are_and_only_ones_are_none():
     X = np.zeros((3, 1))
-    rows, weights = weigh([2, 0, 1], X)
+    rows, weights = rows_and_weights([2, 0, 1], X)
     assert rows.tolist() == [0, 2]
     assert weights.counts.tolist() == weights.shares.tolist() == [2.0, 1.0]
-    rows, weights = weigh([0.2, 0.1, 0.3], X)
+    rows, weights = rows_and_weights([0.2, 0.1, 0.3], X)
     assert rows is None
     assert weights.counts.tolist() == [0.2, 0.1, 0.3]
-    assert weigh(0.5, X)[1].counts.tolist() == [0.5] * 3
-    assert weigh([1, 1, 1], X) == (None, None)
-    rows, weights = weigh([1, 0, 1], X)
+    assert rows_and_weights(0.5, X)[1].counts.tolist() == [0.5] * 3
+    assert rows_and_weights([1, 1, 1], X) == (None, None)
+    rows, weights = rows_and_weights([1, 0, 1], X)
     assert rows.tolist() == [0, 2]
     assert weights is None

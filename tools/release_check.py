@@ -84,7 +84,9 @@ def install(wheel, folder):
 def try_out(python, environment, folder, *, compiled):
     """Run the README against what was installed."""
     script = folder / "readme.py"
-    check = "from kernelmetric.compute import native\nassert native() is not None\n"
+    check = (
+        "from kernelmetric.compute.backends._native import native\nassert native() is not None\n"
+    )
     where = f"import kernelmetric\nassert {str(folder)!r} in kernelmetric.__file__\n"
     script.write_text(where + (check if compiled else "") + "\n".join(SNIPPETS), encoding="utf-8")
     start = time.perf_counter()

@@ -19,16 +19,9 @@ What most tasks take is imported from here. What only specialists need lives in 
 """
 
 from kernelmetric import datasets
-from kernelmetric.compute import (
-    memory_budget,
-    use_device,
-)
-from kernelmetric.compute import moved as _moved
-from kernelmetric.compute.watch import (
-    TimeLimitWarning,
-    progress,
-    time_limit,
-)
+from kernelmetric._warnings import moved as _moved
+from kernelmetric.compute import memory_budget, use_device
+from kernelmetric.compute.watch import TimeLimitWarning, progress, time_limit
 from kernelmetric.evaluation import (
     PairVerifier,
     check_kernelizable,

@@ -16,17 +16,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import (
-    DeviceMixin,
-    like,
-    namespace,
-    pair_squares,
-    require_memory,
-    squared_distances,
-    take_rows,
-    to_numpy,
-)
+from kernelmetric.compute import like, namespace, require_memory, take_rows, to_numpy
+from kernelmetric.compute.reductions import pair_squares, squared_distances
 from kernelmetric.graphs import check_rows
+from kernelmetric.inputs import DeviceMixin
 
 
 class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin):

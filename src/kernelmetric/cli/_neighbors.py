@@ -12,7 +12,7 @@ from kernelmetric.cli._files import load_model, remarks_on, unused_columns
 from kernelmetric.cli._options import FILE, device_option, model_and_data, output_options
 from kernelmetric.cli._study import varying_columns
 from kernelmetric.cli._talk import Talk
-from kernelmetric.compute import nearest_neighbors
+from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.metric import places_of, refuse_signed
 from kernelmetric.report._text import short
 from kernelmetric.tables import Table, TableError, features_of, open_table, require_columns, typed

@@ -114,6 +114,16 @@ def _chosen_budget() -> int | None:
     return parse_bytes(from_environment) if from_environment else None
 
 
+def fits_budget(n_bytes: float, *, share: float = 1.0) -> bool:
+    """Whether an array that can be computed again fits a share of the memory budget."""
+    return n_bytes <= share * current_budget()
+
+
+def within_budget(n_bytes: float) -> float:
+    """The bytes of an array that is cut into blocks: the memory budget at most."""
+    return min(n_bytes, float(current_budget()))
+
+
 def row_blocks(n_rows: int, bytes_per_row: float, *, most: int | None = None) -> Iterator[slice]:
     """Cut ``range(n_rows)`` into slices within the memory budget, of ``most`` rows at most."""
     size = max(1, int(current_budget() // max(bytes_per_row, 1)))
@@ -126,12 +136,8 @@ def row_blocks(n_rows: int, bytes_per_row: float, *, most: int | None = None) ->
 
 def tile_rows(X: Any, n_columns: int, cache_bytes: int) -> int:
     """Rows (32 or more) of a block of ``n_columns`` columns: within the cache for NumPy arrays."""
-    return max(32, tile_bytes(X, cache_bytes) // (max(n_columns, 1) * itemsize_of(X)))
-
-
-def tile_bytes(X: Any, cache_bytes: int) -> int:
-    """Bytes of a block of rows that suits where X lives: a device has no cache to stay in."""
-    return backend_of(X).tile_bytes(cache_bytes, X)
+    n_bytes = backend_of(X).tile_bytes(cache_bytes, X)
+    return max(32, n_bytes // (max(n_columns, 1) * itemsize_of(X)))
 
 
 def itemsize_of(X: Any) -> int:

@@ -1,7 +1,7 @@
 """The device on which points of NumPy are computed with.
 
-Inside ``use_device``, points that were checked go to the device (:func:`there`); what the outermost
-method returns, or keeps in its estimator, comes back as NumPy (``_methods.py``).
+Inside ``use_device``, points that were checked go to the device (:func:`to_device`); what the
+outermost method returns, or keeps in its estimator, comes back as NumPy (``inputs/_methods.py``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_torch_array
 from scipy import sparse
 
 _DEVICE: ContextVar[Any] = ContextVar("kernelmetric_device", default=None)
@@ -61,22 +60,12 @@ def use_device(name: Any) -> Iterator[Any]:
         _DEVICE.reset(token)
 
 
-@contextmanager
-def device_like(X: Any) -> Iterator[None]:
-    """Do the work inside the ``with`` block where a tensor lies; as before for NumPy's arrays."""
-    token = _DEVICE.set(X.device if is_torch_array(X) and X.is_cuda else _DEVICE.get())
-    try:
-        yield
-    finally:
-        _DEVICE.reset(token)
-
-
 def device_in_use() -> Any:
     """The device on which work on NumPy's arrays is done now; None where it is the host."""
     return _DEVICE.get()
 
 
-def there(X: Any) -> Any:
+def to_device(X: Any) -> Any:
     """A dense NumPy array as a tensor on the device in use; anything else as it is."""
     device = _DEVICE.get()
     if device is None or not isinstance(X, np.ndarray) or X.dtype.kind not in "fiub":
@@ -85,15 +74,15 @@ def there(X: Any) -> Any:
     return torch.tensor(np.ascontiguousarray(X), device=device)
 
 
-def matrix_there(A: Any) -> Any:
+def matrix_to_device(A: Any) -> Any:
     """A matrix, sparse or dense, on the device in use; as it is where none is."""
     if _DEVICE.get() is None or not sparse.issparse(A):
-        return there(A)
+        return to_device(A)
     torch = import_module("torch")
-    parts = (there(part.astype(np.int32, copy=False)) for part in (A.indptr, A.indices))
+    parts = (to_device(part.astype(np.int32, copy=False)) for part in (A.indptr, A.indices))
     with warnings.catch_warnings():  # torch calls its sparse matrices a beta
         warnings.simplefilter("ignore", UserWarning)
-        return torch.sparse_csr_tensor(*parts, there(A.data), size=A.shape)
+        return torch.sparse_csr_tensor(*parts, to_device(A.data), size=A.shape)
 
 
 def _found(name: Any) -> Any:

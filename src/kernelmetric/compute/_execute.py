@@ -8,7 +8,7 @@ functions of a tile, which threads may share, or workers while a fit runs on a c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import reduce
 from itertools import pairwise
@@ -16,8 +16,14 @@ from operator import add
 from typing import Any, TypeVar
 
 from kernelmetric.compute._arrays import device_of, namespace
-from kernelmetric.compute._budget import current_budget, row_blocks
-from kernelmetric.compute._threads import alone, available_threads, in_threads, worth_threads
+from kernelmetric.compute._budget import fits_budget, row_blocks
+from kernelmetric.compute._threads import (
+    alone,
+    in_threads,
+    one_thread,
+    tiles_at_once,
+    worth_threads,
+)
 from kernelmetric.compute.watch import rows_done
 
 Item = TypeVar("Item")
@@ -26,6 +32,7 @@ Result = TypeVar("Result")
 _GROUPS = (16, 8, 4)  # in which tiles are summed: each has a sum of its own to begin and to add
 _FLOPS_PER_ENTRY = 1500  # of such a sum, that make it cheap
 _CACHED = 8192  # entries of some twenty vectors that stay in the cache
+_WAKING = 1e4  # operations for which BLAS wakes its threads, which then spin on cores of others
 # Who else runs tiles, while a fit is on a cluster.
 _ELSEWHERE: ContextVar[Any] = ContextVar("kernelmetric_elsewhere", default=None)
 _FLOPS_OF_ONE = 10.0  # what takes as long as an operation on a number that comes from memory
@@ -91,7 +98,7 @@ def sum_rows(
     if sums_elsewhere is not None:
         return sums_elsewhere[0]
     blocks = list(row_blocks(n_rows, bytes_per_row, most=most)) or [slice(0, 0)]
-    n_threads = available_threads(flops)
+    n_threads = tiles_at_once(flops)
     total: list[Any] = [None]
 
     def take(part: Any) -> None:
@@ -99,7 +106,7 @@ def sum_rows(
         done.step(by=blocks[0].stop)
 
     with rows_done(n_rows) as done:
-        if n_threads > 1 and worth_keeping(n_threads * blocks[0].stop * bytes_per_row):
+        if n_threads > 1 and fits_budget(n_threads * blocks[0].stop * bytes_per_row):
             in_threads(work, blocks, flops, take)
         else:
             for rows in blocks:
@@ -125,7 +132,6 @@ def sum_tiles(
     *,
     flops: float,
     entries: float,
-    cost: Callable[[Item], float] = lambda tile: 1.0,
     host: bool = True,
     once: Callable[[], Any] | None = None,
 ) -> tuple[Any, ...]:
@@ -147,7 +153,7 @@ def sum_tiles(
         for k, part in enumerate(parts):
             total[k] += part
 
-    groups = _equal_shares(tiles, cost, n_groups)
+    groups = [list(tiles[k::n_groups]) for k in range(min(n_groups, len(tiles)))]
     prepared = work if once is None else _Prepared(work, once)
     if host:
         _shared(prepared, groups, flops, take)
@@ -184,7 +190,8 @@ def sum_entries(
     """
     flops = _FLOPS_OF_ONE * operations * n_entries
     if n_entries <= _CACHED and not worth_threads(flops):
-        return work(slice(0, n_entries))
+        with one_thread() if operations * n_entries > _WAKING else nullcontext():
+            return work(slice(0, n_entries))
     n_parts = _GROUPS[0] if worth_threads(flops) else 1
     blocks = [slice(k, min(k + _CACHED, n_entries)) for k in range(0, n_entries, _CACHED)]
     bounds = [len(blocks) * part // n_parts for part in range(n_parts + 1)]
@@ -213,28 +220,3 @@ def added(a: Any, b: Any) -> Any:
     if a is None or b is None:
         return b if a is None else a
     return tuple(map(add, a, b)) if isinstance(a, tuple) else a + b
-
-
-def _equal_shares(
-    items: Sequence[Item], cost: Callable[[Item], float], n_shares: int
-) -> list[list[Item]]:
-    """Items in shares of about equal cost, the dearest share first, for threads to begin with."""
-    costs = [cost(item) for item in items]
-    shares: list[list[int]] = [[] for _ in range(min(n_shares, len(items)))]
-    totals = [0.0] * len(shares)
-    for i in sorted(range(len(items)), key=lambda i: -costs[i]):
-        least = totals.index(min(totals))
-        shares[least].append(i)
-        totals[least] += costs[i]
-    order = sorted(range(len(shares)), key=lambda share: -totals[share])
-    return [[items[i] for i in sorted(shares[share])] for share in order]
-
-
-def worth_keeping(n_bytes: float, *, share: float = 1.0) -> bool:
-    """Whether an array that can be computed again fits a share of the memory budget."""
-    return n_bytes <= share * current_budget()
-
-
-def within_budget(n_bytes: float) -> float:
-    """The bytes of an array that is cut into blocks: the memory budget at most."""
-    return min(n_bytes, float(current_budget()))

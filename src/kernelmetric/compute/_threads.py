@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -31,11 +31,17 @@ _WORTH_BLAS = 2e10  # of one call among many others: half a second, many times w
 _WORTH_THREADS = 2e8  # floating-point operations: some milliseconds, many times what threads cost
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Keep what is inside on one thread: BLAS, OpenMP, and ours."""
-    with _alone(openmp=True):
-        yield
+def one_thread(flops: float = -math.inf) -> AbstractContextManager[Any]:
+    """Keep what is inside on one thread, of BLAS, OpenMP and ours, if more would only wait.
+
+    They would where ``flops``, the operations inside, are few.
+    """
+    return nullcontext() if _ALONE.get() or worth_threads(flops) else _alone()
+
+
+def one_blas_thread(flops: float) -> AbstractContextManager[Any]:
+    """One thread for BLAS while ours may share tiles, unless its largest call is worth more."""
+    return nullcontext() if flops > _WORTH_BLAS else _calm()
 
 
 def alone() -> bool:
@@ -43,47 +49,14 @@ def alone() -> bool:
     return _ALONE.get()
 
 
-def available_threads(flops: float = math.inf) -> int:
-    """Threads that a reduction of so many operations would use, each with a tile of its own."""
+def tiles_at_once(flops: float = math.inf) -> int:
+    """Tiles that threads work on at once, in a reduction of so many operations."""
     return 1 if _ALONE.get() or not worth_threads(flops) else _BLAS.available()
 
 
 def worth_threads(flops: float) -> bool:
     """Whether so many floating-point operations are worth more than one thread."""
     return flops > _WORTH_THREADS
-
-
-def calm_if_small(flops: float) -> Any:
-    """One thread for BLAS in a ``with`` block of so few operations that more would only wait."""
-    return nullcontext() if _ALONE.get() or worth_threads(flops) else _alone()
-
-
-def calm_blas(flops: float) -> Any:
-    """One thread for BLAS while ours may share tiles, unless its largest call is worth more."""
-    return nullcontext() if flops > _WORTH_BLAS else _calm()
-
-
-@contextmanager
-def calm_around(work: Callable[..., Result], flops: float) -> Iterator[Callable[..., Result]]:
-    """Keep BLAS on one thread around calls of a function, with so many operations between them.
-
-    Yields what is to be called instead of ``work``, and leaves BLAS its threads inside.
-    """
-    if _ALONE.get() or worth_threads(flops):
-        yield work
-        return
-    calm = ExitStack()
-
-    def inside(*arguments: Any, **named: Any) -> Result:
-        calm.close()
-        try:
-            return work(*arguments, **named)
-        finally:
-            calm.enter_context(_calm())
-
-    with calm:
-        calm.enter_context(_calm())
-        yield inside
 
 
 def in_threads(
@@ -200,10 +173,10 @@ def _calm(*, openmp: bool = False) -> Iterator[int]:
 
 
 @contextmanager
-def _alone(*, openmp: bool = False) -> Iterator[None]:
-    """A calm BLAS, and no threads of ours."""
+def _alone() -> Iterator[None]:
+    """A calm BLAS, a calm OpenMP, and no threads of ours."""
     earlier = _ALONE.get()  # no token: a generator may be closed in another context
-    with _calm(openmp=openmp):
+    with _calm(openmp=True):
         try:
             _ALONE.set(True)
             yield
@@ -212,8 +185,8 @@ def _alone(*, openmp: bool = False) -> Iterator[None]:
 
 
 def _calm_thread() -> None:
-    """One thread for a BLAS that goes by the setting of OpenMP in the calling thread."""
-    for library, _ in _counts("openmp") if _blas_has_openmp() else []:
+    """One thread for OpenMP, whose setting belongs to the calling thread."""
+    for library, _ in _counts("openmp"):
         library.set_num_threads(1)
 
 

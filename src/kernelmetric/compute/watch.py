@@ -111,6 +111,10 @@ def time_left() -> float:
 class Stage:
     """A piece of work with a name, entered while it runs."""
 
+    above: Stage | None
+    _at_once: bool
+    _screen: _Screen
+
     def __init__(self, name: str, total: int | None = None, *, shown: Any = False, told=True):
         self.name, self.total, self.done, self.note = name, total, 0, ""
         self.told = told  # whether its end is worth a line

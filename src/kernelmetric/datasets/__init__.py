@@ -5,7 +5,7 @@ data with the checksums of the table ``sets.toml``. The generators return ``(X, 
 texts. A user's own table is read in ``kernelmetric.tables``.
 """
 
-from kernelmetric.compute import moved
+from kernelmetric._warnings import moved
 from kernelmetric.datasets._generators import (
     make_checkerboard,
     make_close_moons,

@@ -23,8 +23,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import has_fit_parameter
 
-from kernelmetric.compute import checked_weights, one_thread
+from kernelmetric.compute import one_thread
 from kernelmetric.evaluation._class_scores import ClassScores, class_scores
+from kernelmetric.inputs import check_weights
 
 NEIGHBORS = 3  # of the Euclidean and of the learned metric: the same for both
 NEIGHBORS_OF_NUMBERS = 5  # likewise, where their mean is the prediction
@@ -146,7 +147,7 @@ def run_trials(
     >>> [trial.accuracy > 0.9 for trial in run_trials(baselines(y), X, y, [holdout(y)])]
     [True, True, True]
     """
-    w = None if sample_weight is None else checked_weights(sample_weight, len(y))
+    w = None if sample_weight is None else check_weights(sample_weight, len(y))
     for number, (train, test) in enumerate(splits):
         for name, method in methods.items():
             fitted = clone(method)

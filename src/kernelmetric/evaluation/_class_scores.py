@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, log_loss, roc_auc_score
 
-from kernelmetric.compute import checked_weights, rows_of
+from kernelmetric.inputs import check_weights, rows_of
 
 _UNEVEN = 2.0  # the largest class has more than so many times the rows of the smallest
 
@@ -105,7 +105,7 @@ def class_scores(classifier: Any, X: Any, y: Any, sample_weight: Any = None) -> 
     y, known = np.asarray(y), np.asarray(classifier.classes_)
     w = None
     if sample_weight is not None:
-        w = checked_weights(sample_weight, len(y))
+        w = check_weights(sample_weight, len(y))
         if not w.all():
             X, y, w = rows_of(X, np.flatnonzero(w)), y[w > 0], w[w > 0]
     classes, codes = np.unique(y, return_inverse=True)

@@ -10,7 +10,9 @@ from scipy import linalg
 from sklearn.utils.validation import check_consistent_length
 
 from kernelmetric import compute
+from kernelmetric.compute.reductions import nearest_neighbors, squared_distances
 from kernelmetric.graphs import discriminant_graph, laplacian
+from kernelmetric.inputs import check_labels
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import DNE
 from kernelmetric.selection import automatic_kernel
@@ -177,11 +179,11 @@ def compare_tricks(
 def _nearest(metric: Kernelized, X: Any, X_new: Any) -> np.ndarray:
     """The nearest training point of every new one, or of every training point among the others."""
     queries = None if X_new is None else metric.transform(X_new)
-    return compute.nearest_neighbors(metric.transform(X), 1, queries=queries)[0][:, 0]
+    return nearest_neighbors(metric.transform(X), 1, queries=queries)[0][:, 0]
 
 
 def _distance_gap(A: Any, B: Any) -> float:
-    first, second = (np.sqrt(compute.squared_distances(compute.to_numpy(E))) for E in (A, B))
+    first, second = (np.sqrt(squared_distances(compute.to_numpy(E))) for E in (A, B))
     return float(np.abs(first - second).max() / (first.max() or 1.0))
 
 
@@ -196,5 +198,5 @@ def _problem_condition(kpca: Kernelized, trick: Kernelized, X: Any, y: Any) -> f
         return None
     K = trick.space_.gram_.matrix
     where = kpca.space_.transform(X) if kpca.neighbors == "feature" else np.asarray(X)
-    weights = discriminant_graph(where, compute.check_labels(y, K), kpca.learner_.n_neighbors)
+    weights = discriminant_graph(where, check_labels(y, K), kpca.learner_.n_neighbors)
     return _condition(linalg.eigvalsh(K @ (laplacian(weights) @ K)))

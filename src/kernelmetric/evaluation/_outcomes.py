@@ -12,7 +12,8 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import rand_score
 from sklearn.utils import get_tags
 
-from kernelmetric.compute import is_sparse, squared_distances
+from kernelmetric.compute import is_sparse
+from kernelmetric.compute.reductions import squared_distances
 
 
 class Answer(NamedTuple):

@@ -12,6 +12,8 @@ from sklearn.metrics import rand_score
 from sklearn.metrics.cluster import contingency_matrix
 
 from kernelmetric import compute
+from kernelmetric.compute.reductions import nearest_neighbors
+from kernelmetric.inputs import check_weights
 from kernelmetric.metric import places_of, refuse_signed
 
 
@@ -50,7 +52,7 @@ def recall_at_k(
         raise ValueError(f"Got k={k!r}, but expected an integer >= 1, or several.")
     Z, codes, sizes = _retrieval(metric, X, y)
     lengths = np.minimum(lengths, len(codes) - 1)  # a longer list has nothing more to show
-    neighbors = compute.nearest_neighbors(Z, int(lengths.max()))[0]
+    neighbors = nearest_neighbors(Z, int(lengths.max()))[0]
     hits = (codes[neighbors] == codes[:, None]) & (neighbors >= 0)
     found = np.logical_or.accumulate(hits, axis=1)
     found = np.average(found, axis=0, weights=_query_weights(sample_weight, sizes))[lengths - 1]
@@ -97,7 +99,7 @@ def map_at_r(metric: Any, X: Any, y: Any, *, sample_weight: Any = None) -> float
 
 def _query_weights(sample_weight: Any, sizes: np.ndarray) -> np.ndarray:
     """What the points count as queries; those that are alone in their class count nothing."""
-    weights = 1.0 if sample_weight is None else compute.checked_weights(sample_weight, len(sizes))
+    weights = 1.0 if sample_weight is None else check_weights(sample_weight, len(sizes))
     weights = np.where(sizes > 1, weights, 0.0)
     if not weights.any():
         raise ValueError("Got sample_weight of zero for all queries, but expected some weight.")
@@ -109,7 +111,7 @@ def _precisions(
 ) -> float:
     """Sum, over some members of a class, of the precisions at their R nearest points."""
     queries, R = members[rows], len(members) - 1
-    found = compute.nearest_neighbors(Z, R + 1, queries=compute.take_rows(Z, queries))[0]
+    found = nearest_neighbors(Z, R + 1, queries=compute.take_rows(Z, queries))[0]
     hits = codes[_without_self(found, queries)] == codes[members[0]]
     precision = np.cumsum(hits, axis=1) / np.arange(1, R + 1)
     return float(weights[queries] @ np.sum(precision * hits, axis=1)) / R

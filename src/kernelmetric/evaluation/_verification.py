@@ -15,8 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernelmetric.compute import checked_weights, to_numpy
+from kernelmetric.compute import to_numpy
 from kernelmetric.graphs import Pairs, check_length, check_rows, pair_distances
+from kernelmetric.inputs import check_weights
 from kernelmetric.learners._checks import check_choice, check_number
 
 _UNCALIBRATED = "Got no threshold yet: call calibrate with pairs that are known."
@@ -309,7 +310,7 @@ def known_distances(
         raise ValueError(f"Got {len(same)} answers for {len(distances)} pairs: expected one each.")
     w = np.ones(len(same))
     if sample_weight is not None:
-        w = checked_weights(sample_weight, len(same))
+        w = check_weights(sample_weight, len(same))
         distances, same, w = distances[w > 0], same[w > 0], w[w > 0]
     if same.all() or not same.any():
         raise ValueError(

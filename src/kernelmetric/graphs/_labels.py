@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelmetric.compute import Weights, label_column, nearest_neighbors, warn
-from kernelmetric.compute.reductions import class_neighbors
+from kernelmetric._warnings import warn
+from kernelmetric.compute.reductions import class_neighbors, nearest_neighbors
 from kernelmetric.graphs._neighbors import adjacency, union_graph
+from kernelmetric.inputs import Weights, label_column
 
 
 def target_neighbors(X: Any, codes: np.ndarray, k: int) -> np.ndarray:

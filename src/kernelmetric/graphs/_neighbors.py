@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelmetric.compute import as_points, nearest_neighbors, to_numpy
+from kernelmetric.compute import to_numpy
+from kernelmetric.compute.reductions import nearest_neighbors
+from kernelmetric.inputs import as_points
 
 _SYMMETRIZE = {
     "union": lambda A: A.maximum(A.T),

@@ -15,10 +15,11 @@ import numpy as np
 from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import column_or_1d
 
-from kernelmetric.compute import classes_of, refuse_masked, require_memory
+from kernelmetric.compute import require_memory
 from kernelmetric.compute.reductions import class_neighbors
 from kernelmetric.graphs._labels import warn_unlabelled
 from kernelmetric.graphs._row_tuples import components_of, unique_pairs
+from kernelmetric.inputs import classes_of, refuse_masked
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _WHOLE = re.compile(r"[-+]?[0-9]{1,18}")  # fits 64 bits

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import median_squared_distance
+from kernelmetric.compute.reductions import median_squared_distance
 from kernelmetric.graphs._pair_sources import (
     chunk_codes,
     class_codes,

@@ -10,7 +10,9 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from kernelmetric.compute import pair_squares, refuse_masked, to_numpy
+from kernelmetric.compute import to_numpy
+from kernelmetric.compute.reductions import pair_squares
+from kernelmetric.inputs import refuse_masked
 
 _SHOWN = 5  # offending rows that a message names
 

@@ -7,15 +7,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelmetric.compute import (
-    map_rows,
+from kernelmetric.compute import map_rows, require_memory, take_rows, to_numpy
+from kernelmetric.compute.reductions import (
+    class_neighbors,
     median_squared_distance,
-    require_memory,
     squared_distances,
-    take_rows,
-    to_numpy,
 )
-from kernelmetric.compute.reductions import class_neighbors
 from kernelmetric.graphs._pairs import Pairs
 
 _ASYMMETRY = 1e-8  # relative: beyond, it is no round-off

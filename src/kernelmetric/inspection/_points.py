@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import nearest_neighbors
+from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.inspection._columns import as_row, read
 from kernelmetric.inspection._maps import embed
 from kernelmetric.metric import refuse_signed

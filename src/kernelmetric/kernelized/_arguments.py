@@ -16,16 +16,16 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
-from kernelmetric.compute import (
+from kernelmetric.compute import take_rows
+from kernelmetric.graphs import coded_targets
+from kernelmetric.inputs import (
     Weights,
-    checked_weights,
+    check_weights,
     refuse_streams,
+    rows_and_weights,
     rows_of,
     silent_about_far_cells,
-    take_rows,
-    weigh,
 )
-from kernelmetric.graphs import coded_targets
 from kernelmetric.learners import Learner
 from kernelmetric.learners._checks import kept_rows, weights_of_classes
 from kernelmetric.selection._ridge_solution import LEAST_OF_CLASS
@@ -109,7 +109,7 @@ def weighed_fit(
             "that does, or all rows to count alike."
         )
     refuse_streams(X)
-    rows, weights = weigh(sample_weight, X)
+    rows, weights = rows_and_weights(sample_weight, X)
     if ours:
         weights = weights_of_classes(learner, X, y, rows, weights)
     if weights is None and (ours or rows is None):  # all rows that have weight have weight one
@@ -123,13 +123,13 @@ def weighed_fit(
         )
     kept = {**given, **kept_rows({**given, "X": X, "y": y}, X, y, rows)}
     if "sample_weight" in kept:
-        kept["sample_weight"] = checked_weights(sample_weight, _num_samples(X))[rows]
+        kept["sample_weight"] = check_weights(sample_weight, _num_samples(X))[rows]
     return kept.pop("X"), kept.pop("y"), weights, kept
 
 
 def refuse_zeros(sample_weight: Any, n: int) -> None:
     """Refuse weights of zero where every row must have an answer."""
-    if sample_weight is not None and not np.all(checked_weights(sample_weight, n) > 0):
+    if sample_weight is not None and not np.all(check_weights(sample_weight, n) > 0):
         raise ValueError(
             "Got sample_weight of zero, but expected some for every row, as each gets an answer: "
             "leave these rows out, or call fit."
@@ -163,7 +163,7 @@ def counted_rows(
             f"Got sample_weight, but {judge if passes_on else scorer!r} scores without: "
             "expected a score that takes sample_weight, such as scoring='accuracy'."
         )
-    rows = np.flatnonzero(checked_weights(sample_weight, _num_samples(X)) > 0)
+    rows = np.flatnonzero(check_weights(sample_weight, _num_samples(X)) > 0)
     if len(rows) == _num_samples(X):
         return None
     if get_tags(search).input_tags.pairwise or not (

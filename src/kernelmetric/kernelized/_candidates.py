@@ -19,7 +19,8 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from kernelmetric.compute import check_labels, check_points, refuse_text, refuse_unsaid, to_numpy
+from kernelmetric.compute import to_numpy
+from kernelmetric.inputs import check_labels, check_points, refuse_ambiguous, refuse_text
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._parts import (
     check_estimator,
@@ -149,7 +150,7 @@ def checked_data(search: Any, X: Any, y: Any, judge: Any) -> tuple[Any, Any]:
         check_labels(y, points)
         y = column_or_1d(y)
     elif is_regressor(judge):
-        refuse_unsaid(y, "y")
+        refuse_ambiguous(y, "y")
         refuse_text(y)
         y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
     return points, y

@@ -10,18 +10,9 @@ from sklearn import config_context
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernelmetric.compute import (
-    check_points,
-    like,
-    map_rows,
-    namespace,
-    on_clusters,
-    on_devices,
-    there,
-    to_host,
-    to_numpy,
-)
+from kernelmetric.compute import like, map_rows, namespace, to_device, to_numpy
 from kernelmetric.graphs import are_tuples, points_of_tuples
+from kernelmetric.inputs import check_points, on_clusters, on_devices, to_host
 from kernelmetric.kernelized._folded import coordinates
 from kernelmetric.kernelized._places import fingerprint
 from kernelmetric.kernelized._supervision import coordinates_of_tuples
@@ -205,7 +196,7 @@ class NewPoints(Predictions, Metric):
         """Other points, which must be like those of the fit."""
         schema = getattr(self, "schema_", None)
         if schema is not None:
-            return there(schema.transform(X if is_frame(X) else np.asarray(X)))
+            return to_device(schema.transform(X if is_frame(X) else np.asarray(X)))
         return check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
 
     def _coordinates(self, X: Any) -> Any:

@@ -21,20 +21,13 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
-from kernelmetric.compute import (
-    FarCellWarning,
-    Weighed,
-    block_budget,
-    silent_about_far_cells,
-    take_rows,
-    to_numpy,
-    warn,
-    within_budget,
-)
+from kernelmetric._warnings import warn
+from kernelmetric.compute import block_budget, take_rows, to_numpy, within_budget
 from kernelmetric.compute.watch import (
     TimeLimitWarning,
     time_left,
 )
+from kernelmetric.inputs import FarCellWarning, WeightedLabels, silent_about_far_cells
 from kernelmetric.kernelized._arguments import weighed_fit
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._places import among_candidates
@@ -102,7 +95,7 @@ class Trial:
         ranks = self.ranks
         X, y, X_new, y_new = fold.cut(X, y)
         weights = weighed_fit(self.learner, None, X, y, fold.fit_params)[2]
-        target = y if weights is None else Weighed(y, weights)
+        target = y if weights is None else WeightedLabels(y, weights)
         path = KernelPath(X, target, X_new, ranks)
         for kernel, space in fold.candidates:
             started = time.perf_counter()

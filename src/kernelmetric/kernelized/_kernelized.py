@@ -12,19 +12,13 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernelmetric.compute import (
-    checked_weights,
-    on_clusters,
-    require_memory,
-    streamed,
-    to_host,
-    unchanged_on_failure,
-    warn,
-)
+from kernelmetric._warnings import warn
+from kernelmetric.compute import is_streamed, require_memory
 from kernelmetric.compute.watch import (
     stage,
 )
 from kernelmetric.graphs import are_tuples
+from kernelmetric.inputs import check_weights, on_clusters, to_host, unchanged_on_failure
 from kernelmetric.kernelized._arguments import (
     boundary_part,
     learner_arguments,
@@ -253,7 +247,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, BaseEstimator):
             E = own(E)
         if Z.shape[0] == _num_samples(X):
             return E
-        weights = checked_weights(fit_params["sample_weight"], _num_samples(X))
+        weights = check_weights(fit_params["sample_weight"], _num_samples(X))
         return placed_among(self, X, np.flatnonzero(weights), E)
 
     def transform(self, X: Any) -> Any:
@@ -321,7 +315,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, BaseEstimator):
             supervision = supervision.for_learner(self.learner, X.shape[0])
             recipe = choose(self, X.shape[0], supervision)
             require_memory(
-                0 if streamed(X) else fit_bytes(recipe, *X.shape),
+                0 if is_streamed(X) else fit_bytes(recipe, *X.shape),
                 f"{name} on {X.shape[0]} points",
                 "try a space of lower rank, such as KPCA(50) or Nystroem(500, n_components=50).",
             )
@@ -357,7 +351,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, BaseEstimator):
         """Keep where training rows lie, in a space that places them as if they were left out."""
         self.embedding_ = self.n_neighbors_ = self._training_table = None
         knows = getattr(self.space_, "knows_labels", False) and isinstance(self.learner_, Metric)
-        if not knows or streamed(X):
+        if not knows or is_streamed(X):
             return
         with config_context(transform_output="default"):
             self.embedding_ = in_dtype_of(Z, self.learner_.transform(Z))

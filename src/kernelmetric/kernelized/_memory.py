@@ -6,7 +6,7 @@ import math
 from numbers import Integral
 from typing import Any
 
-from kernelmetric.compute import worth_keeping
+from kernelmetric.compute import fits_budget
 from kernelmetric.kernels import Kernel, Linear, Polynomial
 from kernelmetric.spaces import KernelTrick
 
@@ -54,6 +54,6 @@ def _bytes_of(part: Any, n_samples: int, n_features: int) -> int:
 def search_bytes(recipe: Any, n_samples: int, n_features: int, n_test: int) -> int:
     """Bytes that a candidate takes in a fold at its peak, besides the points."""
     block = 8 * n_samples * (n_samples + n_test)
-    distances = block if worth_keeping(2 * block + 16 * n_samples**2) else 0
+    distances = block if fits_budget(2 * block + 16 * n_samples**2) else 0
     scored = 16 * n_test * coordinates_rank(recipe.space, recipe.kernel, n_samples, n_features)
     return distances + scored + fit_bytes(recipe, n_samples, n_features)

@@ -10,16 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import (
-    Weights,
-    is_sparse,
-    nearest_neighbors,
-    over_rows,
-    streamed,
-    take_rows,
-    to_numpy,
-)
+from kernelmetric.compute import is_sparse, is_streamed, over_rows, take_rows, to_numpy
+from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.graphs import coded_targets
+from kernelmetric.inputs import Weights
 from kernelmetric.solvers import evenly
 
 VOTERS = (1, 3, 5, 9, 15, 25, 40, 70, 100)
@@ -49,7 +43,7 @@ def among_candidates() -> Iterator[None]:
 
 def fingerprint(X: Any) -> str | None:
     """What tells a table of checked points again; None of rows that stay on other machines."""
-    if streamed(X):
+    if is_streamed(X):
         return None
     parts = (X.indptr, X.indices, X.data) if is_sparse(X) else (X,)
     digest = hashlib.blake2b(repr((X.shape, str(X.dtype))).encode(), digest_size=16)

@@ -18,7 +18,8 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, _num_samples
 
-from kernelmetric.compute import require_memory, rows_of, to_numpy
+from kernelmetric.compute import require_memory, to_numpy
+from kernelmetric.inputs import rows_of
 from kernelmetric.kernelized._arguments import counted_rows, search_arguments
 from kernelmetric.kernelized._candidates import (
     check_search,

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute import Weighed, Weights, take_rows
+from kernelmetric.compute import take_rows
 from kernelmetric.graphs import Pairs, are_tuples, as_pairs, points_of_tuples
+from kernelmetric.inputs import WeightedLabels, Weights
 from kernelmetric.kernelized._arguments import weighed_fit
 
 _TUPLES = ("triplets", "quadruplets")
@@ -74,7 +75,9 @@ class Supervision(NamedTuple):
             return self.pairs
         labels = self.y if self.tuples is None else None  # of tuples, they are no point's labels
         weighs = getattr(space, "takes_weights", False)
-        return labels if self.weights is None or not weighs else Weighed(labels, self.weights)
+        return (
+            labels if self.weights is None or not weighs else WeightedLabels(labels, self.weights)
+        )
 
 
 def is_compared(X: Any, tuples: Any, given: dict[str, Any]) -> bool:

@@ -12,7 +12,7 @@ semi-definite for every legal parameter. Those that learn from labels what they 
 ``KernelAlignment`` does, are in ``selection``.
 """
 
-from kernelmetric.compute import moved
+from kernelmetric._warnings import moved
 from kernelmetric.kernels._base import Kernel, Product, Sum
 from kernelmetric.kernels._dot import polynomial_degrees
 from kernelmetric.kernels._function import FunctionKernel, PairwiseKernel, refuse_objects

@@ -10,7 +10,8 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn.base import clone
 
-from kernelmetric.compute import is_sparse, like, namespace, refuse_unsaid, to_numpy
+from kernelmetric.compute import is_sparse, like, namespace, to_numpy
+from kernelmetric.inputs import refuse_ambiguous
 from kernelmetric.tables import TableSchema, is_frame, is_table
 
 
@@ -37,13 +38,13 @@ def as_block(A: Any, kernel: Any) -> Any:
         )
     if A.dtype in (xp.float32, xp.float64):
         return A
-    refuse_unsaid(A if isinstance(A, np.ndarray) else to_numpy(A), "X")
+    refuse_ambiguous(A if isinstance(A, np.ndarray) else to_numpy(A), "X")
     return xp.astype(A, xp.float64)
 
 
 def _as_numbers(A: Any) -> np.ndarray:
     """An array of NumPy's, refused where it hides something, or has no numbers to give."""
-    refuse_unsaid(A, "X")
+    refuse_ambiguous(A, "X")
     try:
         A = np.asarray(A)
         A = A.astype(np.float64) if A.dtype.kind in "OUS" else A

@@ -8,20 +8,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import (
-    Weights,
-    all_finite,
+from kernelmetric.compute import all_finite, is_sparse, namespace, take_rows, to_numpy
+from kernelmetric.compute.reductions import (
     exp_of_negative,
-    is_sparse,
     l1_distances,
     median_squared_distance,
-    namespace,
     squared_distances,
-    take_rows,
-    to_numpy,
-    unweighed,
     weighted_quantiles,
 )
+from kernelmetric.inputs import Weights, labels_and_weights
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._points import check_gamma, check_number, ones
 
@@ -101,7 +96,7 @@ class RBF(RadialKernel):
         if self.sigma is not None:
             sigma = check_number("sigma", self.sigma, positive=True)
             return {"gamma": _inverse_square("sigma", sigma, 2.0 * X.shape[1]), "sigma": None}
-        weights = unweighed(y)[1]
+        weights = labels_and_weights(y)[1]
         words = {
             "median": lambda: _inverse(median_squared_distance(X, weights=weights)),
             "scale": lambda: _inverse(X.shape[1] * _variance(X, weights)),
@@ -149,7 +144,7 @@ class Delta(RadialKernel):
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         if self.width is None:
-            median = median_squared_distance(X, weights=unweighed(y)[1])
+            median = median_squared_distance(X, weights=labels_and_weights(y)[1])
             return {"width": _DELTA_FRACTION * _inverse(median) ** -0.5}
         return {"width": check_number("width", self.width, positive=True)}
 
@@ -188,7 +183,7 @@ class Laplacian(Kernel):
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         words = {
             "auto": lambda: 1.0 / X.shape[1],
-            "median": lambda: _inverse(_median_l1(X, unweighed(y)[1])),
+            "median": lambda: _inverse(_median_l1(X, labels_and_weights(y)[1])),
         }
         return {"gamma": check_gamma("auto" if self.gamma is None else self.gamma, words)}
 

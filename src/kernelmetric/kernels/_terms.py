@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from sklearn.utils.metaestimators import _BaseComposition
 
-from kernelmetric.compute import squared_distances
+from kernelmetric.compute.reductions import squared_distances
 
 
 class Terms(_BaseComposition):

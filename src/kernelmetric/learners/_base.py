@@ -11,18 +11,20 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import (
-    available_threads,
-    check_labels,
-    check_points,
+    is_streamed,
     like,
-    location_of,
-    map_points,
-    mention_far_cells,
     namespace,
     require_memory,
-    streamed,
+    tiles_at_once,
     to_numpy,
+)
+from kernelmetric.compute.reductions import map_points
+from kernelmetric.inputs import (
+    check_labels,
+    check_points,
+    location_of,
     unchanged_on_failure,
+    warn_of_far_cells,
 )
 from kernelmetric.learners._checks import COUNT_OR_NONE, check_parameters, check_spread, weighed
 from kernelmetric.metric import Metric
@@ -90,7 +92,7 @@ class Learner(Metric, BaseEstimator):
         r = getattr(self, "n_components", None) or n_features
         # copies of X and its images, L with twenty vectors of L-BFGS, blocks of rows × n
         arrays = 4 * n_samples * (n_features + r) + 25 * n_features * r
-        blocks = self._blocks * available_threads() * BLOCK_BYTES
+        blocks = self._blocks * tiles_at_once() * BLOCK_BYTES
         return 8 * arrays + min(blocks, self._bytes_of_pair * n_samples**2)
 
     def __sklearn_tags__(self) -> Any:
@@ -115,10 +117,10 @@ class Learner(Metric, BaseEstimator):
 
     def _check_points(self, X: Any) -> Any:
         X = check_points(self, X, reset=True, ensure_min_samples=2)
-        if streamed(X):
+        if is_streamed(X):
             return X
         check_spread(X)
-        mention_far_cells(X)
+        warn_of_far_cells(X)
         self._location = location_of(X)
         if hasattr(self, "n_components"):
             self._check_n_components(X.shape[1])

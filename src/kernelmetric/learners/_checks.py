@@ -11,19 +11,18 @@ import numpy as np
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples
 
-from kernelmetric.compute import (
+from kernelmetric.compute import namespace, to_numpy
+from kernelmetric.graphs import Quadruplets, Triplets, as_pairs, check_length, coded_targets
+from kernelmetric.inputs import (
     Weights,
     check_labels,
     farthest_column,
-    namespace,
     refuse_streams,
     refuse_tiny_columns,
+    rows_and_weights,
     rows_of,
-    to_numpy,
-    weigh,
-    with_classes,
+    with_class_weights,
 )
-from kernelmetric.graphs import Quadruplets, Triplets, as_pairs, check_length, coded_targets
 
 LARGEST = 1e100  # weights beyond leave the range of floating point once squares are summed
 _FLAGS = ("diagonal", "verbose", "warm_start")
@@ -129,7 +128,7 @@ def weighed(
             "Got sample_weight beside an array of tuples of points, but expected weights of rows: "
             "try row numbers of tuples (pairs=) beside X, and a weight for every row of X."
         )
-    rows, weights = weigh(sample_weight, X)
+    rows, weights = rows_and_weights(sample_weight, X)
     weights = weights_of_classes(learner, X, y, rows, weights)
     if rows is not None:
         given.update(kept_rows(given, X, y, rows))
@@ -151,7 +150,7 @@ def weights_of_classes(
             )
         return weights
     check_labels(y, X)
-    return with_classes(weights, class_weight, y, rows)
+    return with_class_weights(weights, class_weight, y, rows)
 
 
 def kept_rows(given: dict[str, Any], X: Any, y: Any, rows: np.ndarray) -> dict[str, Any]:

@@ -12,21 +12,21 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from kernelmetric._warnings import warn
 from kernelmetric.compute import (
-    Weights,
     backend_of,
-    calm_if_small,
+    in_float64,
     is_single,
     like,
     namespace,
+    one_thread,
     to_numpy,
-    warn,
-    widened,
 )
 from kernelmetric.compute.watch import (
     TimeLimitWarning,
     time_left,
 )
+from kernelmetric.inputs import Weights
 from kernelmetric.learners._base import FromLabels, Learner, as_gram
 from kernelmetric.learners._checks import COUNT, PRICE, Numbers, as_matrix, check_reach
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
@@ -142,7 +142,7 @@ class GradientLearner(IterativeLearner):
             return self._last_map(X, most if given is None else len(given))
         if given is not None:
             return given
-        Z = widened(X)
+        Z = in_float64(X)
         Z = Z if W is None else to_numpy(Z) @ W
         n_components = min(n_components, Z.shape[1])
         if init == "auto":
@@ -151,7 +151,7 @@ class GradientLearner(IterativeLearner):
         if init == "identity":
             L = np.eye(n_components, Z.shape[1])
         elif init in ("pca", "lda"):
-            with calm_if_small(_FLOPS_OF_START * Z.shape[0] * Z.shape[1] ** 2):
+            with one_thread(_FLOPS_OF_START * Z.shape[0] * Z.shape[1] ** 2):
                 if init == "pca":
                     L = _principal_directions(Z, n_components, weights)
                 else:

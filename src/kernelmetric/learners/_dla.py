@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelmetric.compute import Weights
 from kernelmetric.graphs import patch_graph
+from kernelmetric.inputs import Weights
 from kernelmetric.learners._checks import COUNT, PRICE
 from kernelmetric.learners._dne import SignedEmbedding
 

@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import Weights, to_numpy, warn
+from kernelmetric._warnings import warn
+from kernelmetric.compute import to_numpy
 from kernelmetric.graphs import discriminant_graph, laplacian
+from kernelmetric.inputs import Weights
 from kernelmetric.learners._checks import PRICE
 from kernelmetric.learners._spectral import LocalLearner
 from kernelmetric.spaces import Gram

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import squared_distances
+from kernelmetric.compute.reductions import squared_distances
 from kernelmetric.solvers import FARTHEST, RIDGES, Family, Grid, evenly, ridge_solution
 
 

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import like, warn
+from kernelmetric._warnings import warn
+from kernelmetric.compute import like
 from kernelmetric.graphs import IndexTuples, Pairs
 from kernelmetric.learners._checks import COUNT, LARGEST, Numbers
 from kernelmetric.learners._factors import factor, signed_factor

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import calm_if_small
+from kernelmetric.compute import one_thread
 from kernelmetric.graphs import IndexTuples, Pairs, rows_by_place
 from kernelmetric.solvers import PairDual, PairSolution, positive_part, solve_pairs
 
@@ -42,7 +42,7 @@ def choose_C(
     scores: list[list[float]] = []
     paths: list[_Path] = [[] for _ in folds]
     r = Z.shape[1]
-    with calm_if_small(most * max(min(r * (r + 1) // 2, most), r) ** 2):  # of a Newton step
+    with one_thread(most * max(min(r * (r + 1) // 2, most), r) ** 2):  # of a Newton step
         for C in GRID:
             scores.append([])
             margins = []

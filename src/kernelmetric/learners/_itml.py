@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import Weights, map_rows, sum_rows, weighted_quantiles
-from kernelmetric.compute.reductions import sampled_squared_distances
+from kernelmetric.compute import map_rows, sum_rows
+from kernelmetric.compute.reductions import sampled_squared_distances, weighted_quantiles
+from kernelmetric.inputs import Weights
 from kernelmetric.learners._checks import LARGEST, Numbers
 from kernelmetric.learners._log_det import Certified, LogDetDivergence, LogDetLearner, descend
 from kernelmetric.learners._progress import Iterations

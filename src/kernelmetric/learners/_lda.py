@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import Weights
+from kernelmetric.inputs import Weights
 from kernelmetric.learners._base import FromLabels
 from kernelmetric.learners._scatter import Scatter, scatter_of
 from kernelmetric.learners._spectral import SpectralLearner, about_centres, signed

@@ -9,17 +9,16 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import (
-    Weights,
+    backend_of,
     in_library_of,
     like,
     map_rows,
     namespace,
-    squared_distances,
     take_rows,
-    tile_bytes,
     to_numpy,
 )
-from kernelmetric.compute.reductions import class_neighbors
+from kernelmetric.compute.reductions import class_neighbors, squared_distances
+from kernelmetric.inputs import Weights
 from kernelmetric.learners._base import BLOCK_BYTES
 from kernelmetric.learners._spectral import (
     LocalLearner,
@@ -154,6 +153,6 @@ def _local_scatter(Z: Any, where: Any, scales: np.ndarray, share: Any = None) ->
             A = share[rows, :] * A * share.T
         return xp.sum(A, axis=1)[:, None] * Z[rows, :] - A @ Z
 
-    most = max(32, tile_bytes(Z, BLOCK_BYTES) // (8 * n))
+    most = max(32, backend_of(Z).tile_bytes(BLOCK_BYTES, Z) // (8 * n))
     S = to_numpy(Z.T @ map_rows(part, n, 4 * 8 * n, most=most))
     return 0.5 * (S + S.T)

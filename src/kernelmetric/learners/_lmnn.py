@@ -10,16 +10,9 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils.validation import _num_samples
 
-from kernelmetric.compute import (
-    available_threads,
-    namespace,
-    read_only,
-    take_rows,
-    to_numpy,
-    warn,
-    widened,
-)
-from kernelmetric.compute.reductions import Triplets
+from kernelmetric._warnings import warn
+from kernelmetric.compute import in_float64, namespace, take_rows, tiles_at_once, to_numpy
+from kernelmetric.compute.reductions import Triplets, read_only
 from kernelmetric.graphs import IndexTuples, neighbor_parts, target_neighbors
 from kernelmetric.learners._base import BLOCK_BYTES
 from kernelmetric.learners._checks import COUNT, PRICE, check_elsewhere
@@ -142,7 +135,7 @@ class LargeMargin(TakesTuples, GradientLearner):
             points = read_only(take_rows(basis.Z, order))
             exact = MarginProblem(points, targets, codes[order], self.c, reg, weighed)
         if self.solver == "projected":
-            problem = exact.on(widened(exact.points))
+            problem = exact.on(in_float64(exact.points))
         else:  # a map is judged in the precision of the data
             single = in_single(exact.points, self.tol)
             problem = exact.on(in_float32(exact.points) if single else exact.points)
@@ -167,7 +160,7 @@ class LargeMargin(TakesTuples, GradientLearner):
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         k = min(self.n_neighbors, n_samples)
         # of a block, which every thread has: distances, and margins and slopes for every target
-        threads = available_threads(2.0 * n_samples**2 * self._start_rank(n_features))
+        threads = tiles_at_once(2.0 * n_samples**2 * self._start_rank(n_features))
         # the pairs of few points are looked at all at once
         at_once = min(threads * BLOCK_BYTES if n_samples > FEW_POINTS else np.inf, 6 * n_samples**2)
         blocks = (1 + 3 * k) * at_once

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import Weights, to_numpy
+from kernelmetric.compute import to_numpy
 from kernelmetric.graphs import heat_graph, laplacian
+from kernelmetric.inputs import Weights
 from kernelmetric.learners._spectral import LocalLearner, shrinkage_of, shrunk, signed
 from kernelmetric.spaces import Gram, orthonormal
 

@@ -9,16 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import (
-    backend_of,
-    in_library_of,
-    like,
-    namespace,
-    product,
-    read_only,
-    take_rows,
-    to_numpy,
-)
+from kernelmetric.compute import backend_of, in_library_of, like, namespace, take_rows, to_numpy
 from kernelmetric.compute.reductions import (
     Triplets,
     class_neighbors,
@@ -26,6 +17,8 @@ from kernelmetric.compute.reductions import (
     lmnn_hinge,
     lmnn_step_on,
     mine_impostors,
+    product,
+    read_only,
 )
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._progress import Iterations

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import Weights, like, namespace, product, to_numpy
-from kernelmetric.compute.reductions import softmax_reduction
+from kernelmetric.compute import like, namespace, to_numpy
+from kernelmetric.compute.reductions import product, softmax_reduction
+from kernelmetric.inputs import Weights
 from kernelmetric.learners._descent import Descent, Found, GradientLearner, Training, descend_in
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._nca import softmax_start

@@ -8,16 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from kernelmetric.compute import (
-    Weights,
-    like,
-    namespace,
-    product,
-    refuse_text,
-    refuse_unsaid,
-    to_numpy,
-)
-from kernelmetric.compute.reductions import softmax_reduction
+from kernelmetric.compute import like, namespace, to_numpy
+from kernelmetric.compute.reductions import product, softmax_reduction
+from kernelmetric.inputs import Weights, refuse_ambiguous, refuse_text
 from kernelmetric.learners._base import frobenius
 from kernelmetric.learners._descent import (
     Descent,
@@ -166,7 +159,7 @@ def _standardized(y: Any, X: Any) -> np.ndarray:
             "MLKR requires y to be passed, but the target y is None: expected one number, or one "
             "row of numbers, per row of X."
         )
-    refuse_unsaid(y, "y")
+    refuse_ambiguous(y, "y")
     refuse_text(y)
     y = to_numpy(y) if hasattr(y, "shape") else y
     Y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")

@@ -8,20 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelmetric.compute import (
-    Weights,
-    check_labels,
-    check_points,
-    like,
-    namespace,
-    product,
-    squared_distances,
-    streamed,
-    take_rows,
-    to_numpy,
-    widened,
-)
-from kernelmetric.compute.reductions import softmax_bytes
+from kernelmetric.compute import in_float64, is_streamed, like, namespace, take_rows, to_numpy
+from kernelmetric.compute.reductions import product, squared_distances
+from kernelmetric.inputs import Weights, check_labels, check_points
 from kernelmetric.learners._checks import LARGEST, Numbers
 from kernelmetric.learners._descent import (
     Descent,
@@ -157,7 +146,6 @@ class NCA(GradientLearner):
     random_state: Any = None
     verbose: bool = False
 
-    _bytes_of_pair = 2  # blocks are of half of the pairs, in float32
     _enough_rows = 3_000  # of few coordinates that hold predictions
     _where_labels_are_known: ClassVar = {"reg": "shrink"}  # what 'auto' is there
     _allowed: ClassVar = {
@@ -173,16 +161,13 @@ class NCA(GradientLearner):
         return "at need" if minibatch else None
 
     def _fit(self, X: Any, y: Any, gram: Any, weights: Weights | None, **options: Any) -> Any:
-        if not streamed(X):
+        if not is_streamed(X):
             return super()._fit(X, y, gram, weights, **options)
         drawn = DrawnPoints(X, check_labels(y, X), self.random_state)
         points, labels = drawn()
         super()._fit(points, labels, gram, None, drawn=drawn)
         check_points(self, X, reset=True)  # for the names of its features
         return self
-
-    def _fit_bytes(self, n_samples: int, n_features: int) -> float:
-        return super()._fit_bytes(n_samples, n_features) + softmax_bytes(n_samples)
 
     def _resolved(self) -> dict[str, Any]:
         shrink = isinstance(self.reg, str) and self.reg == "shrink"
@@ -263,7 +248,7 @@ def shrinking(reg: Any, X: Any, weights: Weights | None) -> float:
     """The weight of the penalty for each point, of their variance, where reg is 'shrink'."""
     if not isinstance(reg, str) or reg != "shrink":
         return 0.0
-    X = np.ascontiguousarray(to_numpy(widened(X)))
+    X = np.ascontiguousarray(to_numpy(in_float64(X)))
     total = len(X) if weights is None else weights.total
     # Copies say nothing new: weights, and repeated rows, leave the pull as it is.
     n_distinct = len(np.unique(X.view(f"V{X.itemsize * X.shape[1]}")))
@@ -273,7 +258,7 @@ def shrinking(reg: Any, X: Any, weights: Weights | None) -> float:
 
 def softmax_start(L: np.ndarray, X: Any, weights: Weights | None = None) -> np.ndarray:
     """The multiple of L at which a descent on softmax neighbours should start."""
-    X = widened(X)
+    X = in_float64(X)
     xp, one = namespace(X), np.ones(X.shape[0])
     weights = Weights(one, one) if weights is None else weights
     share = like(weights.shares / weights.total, X)[:, None]

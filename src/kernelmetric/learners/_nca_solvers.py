@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import (
-    Weights,
-    in_library_of,
-    like,
+from kernelmetric.compute import in_library_of, like, take_rows, to_numpy
+from kernelmetric.compute.reductions import (
+    Listed,
+    mine_softmax,
+    nca_loss,
+    nca_loss_on,
     nearest_neighbors,
     product,
-    take_rows,
-    to_numpy,
 )
-from kernelmetric.compute.reductions import Listed, mine_softmax, nca_loss, nca_loss_on
+from kernelmetric.inputs import Weights
 from kernelmetric.learners._base import frobenius
 from kernelmetric.learners._descent import Found, descend_in, in_float32, in_single
 from kernelmetric.learners._progress import Iterations

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from kernelmetric.compute import check_labels
 from kernelmetric.graphs import as_pairs, warn_unlabelled
+from kernelmetric.inputs import check_labels
 from kernelmetric.learners._scatter import scatter_of
 from kernelmetric.learners._spectral import SpectralLearner, shrunk, signed
 

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelmetric.compute import Weights, check_labels, one_thread, take_rows, to_numpy
+from kernelmetric.compute import one_thread, take_rows, to_numpy
 from kernelmetric.graphs import Targets, coded_targets
+from kernelmetric.inputs import Weights, check_labels
 from kernelmetric.learners._base import FromLabels, Learner, as_gram
 from kernelmetric.learners._checks import COUNT, Numbers
 from kernelmetric.learners._feature_rounds import (

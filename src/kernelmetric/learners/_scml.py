@@ -12,10 +12,8 @@ from scipy import linalg
 from scipy.optimize import minimize
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import (
-    require_memory,
-    warn,
-)
+from kernelmetric._warnings import warn
+from kernelmetric.compute import require_memory
 from kernelmetric.compute.watch import (
     time_left,
 )

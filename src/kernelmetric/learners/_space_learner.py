@@ -8,8 +8,9 @@ import numpy as np
 from sklearn import config_context
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernelmetric.compute import Weights, check_points, like, to_numpy
+from kernelmetric.compute import like, to_numpy
 from kernelmetric.graphs import Pairs, as_pairs
+from kernelmetric.inputs import Weights, check_points
 from kernelmetric.kernels import as_kernel, form_alignment, gram_alignment
 from kernelmetric.learners._checks import as_matrix
 from kernelmetric.learners._progress import with_callbacks

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import check_labels
+from kernelmetric.inputs import check_labels
 from kernelmetric.learners._base import BLOCK_BYTES, Learner, as_gram
 from kernelmetric.learners._checks import COUNT, Numbers, check_elsewhere
 from kernelmetric.solvers import column_signs

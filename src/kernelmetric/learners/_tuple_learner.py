@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import Weights, check_labels, like, sum_rows, to_numpy, widened
+from kernelmetric.compute import in_float64, like, sum_rows, to_numpy
 from kernelmetric.graphs import (
     IndexTuples,
     Pairs,
@@ -24,6 +24,7 @@ from kernelmetric.graphs import (
     signed_pairs,
     warn_unlabelled,
 )
+from kernelmetric.inputs import Weights, check_labels
 from kernelmetric.learners._checks import COUNT, as_matrix
 from kernelmetric.learners._descent import IterativeLearner
 from kernelmetric.learners._progress import Iterations, with_callbacks
@@ -385,7 +386,7 @@ def random_triplets(found: Triplets, most: int, rng: np.random.RandomState) -> T
 def span(X: Any) -> tuple[np.ndarray, np.ndarray | None]:
     """Centred float64 coordinates of the points in as few dimensions as they span, and a basis."""
     wide = X.shape[1] >= X.shape[0]
-    found = orthonormal(widened(to_numpy(X)), span=wide, unit=False)
+    found = orthonormal(in_float64(to_numpy(X)), span=wide, unit=False)
     return found.Z, found.rotation
 
 

@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import map_rows, warn
+from kernelmetric._warnings import warn
+from kernelmetric.compute import map_rows
 from kernelmetric.graphs import Pairs
 from kernelmetric.linkage._candidates import candidate_pairs
 from kernelmetric.linkage._comparisons import RecordComparison, checked_pairs

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import nearest_neighbors, require_memory, to_numpy, warn
+from kernelmetric._warnings import warn
+from kernelmetric.compute import require_memory, to_numpy
+from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.learners._checks import check_number
 from kernelmetric.linkage._fields import Key, column_of, texts_of
 from kernelmetric.linkage._ngrams import TextWeights, most_alike

@@ -12,17 +12,17 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernelmetric.compute import (
-    CollectionsMixin,
-    Weights,
-    checked_weights,
-    map_rows,
-    rows_of,
-    unchanged_on_failure,
-    weigh,
-)
+from kernelmetric.compute import map_rows
 from kernelmetric.compute.watch import (
     stage,
+)
+from kernelmetric.inputs import (
+    CollectionsMixin,
+    Weights,
+    check_weights,
+    rows_and_weights,
+    rows_of,
+    unchanged_on_failure,
 )
 from kernelmetric.kernelized._delegation import attribute_of
 from kernelmetric.kernelized._parts import check_estimator, tags_of
@@ -207,11 +207,11 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         self, X: Any, sample_weight: Any
     ) -> tuple[np.ndarray | None, Weights | None, np.ndarray | None]:
         """The rows with weight, None for all; their weights; and the same as a metric gets them."""
-        rows, weights = weigh(sample_weight, X)
+        rows, weights = rows_and_weights(sample_weight, X)
         self._kept = rows
         if sample_weight is None:
             return rows, weights, None
-        w = checked_weights(sample_weight, _num_samples(X))
+        w = check_weights(sample_weight, _num_samples(X))
         return rows, weights, w if rows is None else w[rows]
 
     def _learn(

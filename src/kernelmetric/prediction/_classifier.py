@@ -12,7 +12,8 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
-from kernelmetric.compute import check_labels, to_numpy, with_classes
+from kernelmetric.compute import to_numpy
+from kernelmetric.inputs import check_labels, with_class_weights
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import NCA
 from kernelmetric.prediction._base import MetricPredictor
@@ -176,7 +177,7 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         codes = check_labels(labels, X)
         self.classes_ = np.unique(labels)
         rows, weights, w = self._weighed(X, sample_weight)
-        weights = with_classes(weights, self.class_weight, labels, rows)
+        weights = with_class_weights(weights, self.class_weight, labels, rows)
         self._codes = codes = codes if rows is None else codes[rows]
         self._mass = None if weights is None else weights.shares / weights.unit
         folds = self._learn(X, codes, classes=True, sample_weight=w)

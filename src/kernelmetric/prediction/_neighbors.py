@@ -12,7 +12,8 @@ import numpy as np
 from sklearn import config_context
 from sklearn.pipeline import Pipeline
 
-from kernelmetric.compute import map_rows, namespace, nearest_neighbors, take_rows, to_numpy
+from kernelmetric.compute import map_rows, namespace, take_rows, to_numpy
+from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernelized._places import other_neighbors
 from kernelmetric.metric import innermost

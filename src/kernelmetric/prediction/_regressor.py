@@ -12,7 +12,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from kernelmetric.compute import refuse_text, refuse_unsaid, to_numpy, weighted_quantiles
+from kernelmetric.compute import to_numpy
+from kernelmetric.compute.reductions import weighted_quantiles
+from kernelmetric.inputs import refuse_ambiguous, refuse_text
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import MLKR
 from kernelmetric.prediction._base import MetricPredictor
@@ -149,7 +151,7 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         return Kernelized(MLKR())
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        refuse_unsaid(y, "y")
+        refuse_ambiguous(y, "y")
         refuse_text(y)
         y = to_numpy(y) if is_array_api_obj(y) else y
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")

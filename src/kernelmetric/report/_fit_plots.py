@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelmetric.compute import nearest_neighbors, to_numpy
+from kernelmetric.compute import to_numpy
+from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.inspection import FeatureImportance, PairExplanation
 from kernelmetric.metric import places_of, refuse_signed
 from kernelmetric.report._plots import PALETTE, _axes, _colours, _finished, _in_a_plane, _pyplot

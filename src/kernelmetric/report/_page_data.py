@@ -10,7 +10,8 @@ import numpy as np
 from scipy.linalg import orthogonal_procrustes
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from kernelmetric.compute import nearest_neighbors, to_numpy
+from kernelmetric.compute import to_numpy
+from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.metric import places_of, refuse_signed
 
 MOST_POINTS = 2_000  # drawn: more hide each other, and the page grows by 200 bytes for each

@@ -7,18 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import (
-    Weighed,
-    Weights,
-    exp_of_negative,
-    map_rows,
-    over_rows,
-    squared_distances,
-    sum_rows,
-    take_rows,
-    to_numpy,
-    unweighed,
-)
+from kernelmetric.compute import map_rows, over_rows, sum_rows, take_rows, to_numpy
+from kernelmetric.compute.reductions import exp_of_negative, squared_distances
+from kernelmetric.inputs import WeightedLabels, Weights, labels_and_weights
 from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled, as_kernel
 from kernelmetric.selection._alignment import Block, ideal_kernel, sample_rows
 from kernelmetric.selection._far_columns import without_gaps
@@ -101,7 +92,7 @@ class AlignedScales(Kernel):
 
     def _bound(self, X: Any, y: Any) -> Kernel:
         X, _ = self._check_blocks(X, None)
-        labels, weights = unweighed(y)
+        labels, weights = labels_and_weights(y)
         rows = sample_rows(X.shape[0], self.max_samples, self.random_state)
         counts = None if weights is None else weights.shares
         ideal = ideal_kernel(labels, X, self.target, rows, counts)
@@ -117,7 +108,7 @@ def aligned_scales(
 ) -> np.ndarray:
     """Scales s > 0 of features for which exp(-‖s∘(x - y)‖²) aligns best with an ideal kernel."""
     n, d = X.shape
-    given = None if weights is None else Weighed(None, weights)
+    given = None if weights is None else WeightedLabels(None, weights)
     gamma = RBF(gamma="median").bind(X, given)._gamma()
     if n < _FEWEST or d < 2:
         return np.full(d, gamma**0.5)

@@ -13,20 +13,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from kernelmetric.compute import (
-    check_labels,
-    is_single,
-    label_column,
-    like,
-    streamed,
-    take_rows,
-    to_numpy,
-    unweighed,
-)
+from kernelmetric.compute import is_single, is_streamed, like, take_rows, to_numpy
 from kernelmetric.compute.reductions import GramProducts, gram_products, row_products
 from kernelmetric.compute.watch import (
     stage,
 )
+from kernelmetric.inputs import check_labels, label_column, labels_and_weights
 from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
 from kernelmetric.kernels._points import overflow_error
 from kernelmetric.learners._checks import check_flags
@@ -186,13 +178,13 @@ class KernelAlignment(Kernel):
 
     def _aligned(self, X: Any, y: Any) -> AlignedSum:
         X, _ = self._check_blocks(X, None)
-        labels, weights = unweighed(y)
+        labels, weights = labels_and_weights(y)
         N = X.shape[0]
         kernels = Sum(self._base_kernels()).bind(X, y).kernels
-        most = _DRAWN if self.max_samples is None and streamed(X) else self.max_samples
+        most = _DRAWN if self.max_samples is None and is_streamed(X) else self.max_samples
         rows = sample_rows(N, most, self.random_state)
         points = X if rows is None else take_rows(X, rows)
-        if streamed(points):
+        if is_streamed(points):
             points = take_rows(X, np.arange(N))
         shares = None if weights is None else weights.shares
         ideal = ideal_kernel(labels, X, self.target, rows, shares)

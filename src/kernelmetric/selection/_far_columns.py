@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import farthest_column, namespace, overflow_error, take_rows, to_numpy
+from kernelmetric.compute import namespace, take_rows, to_numpy
+from kernelmetric.compute.reductions import overflow_error
+from kernelmetric.inputs import farthest_column
 from kernelmetric.solvers import evenly
 
 _ROWS = 200  # tell the spread of a column

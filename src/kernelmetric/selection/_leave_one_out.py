@@ -7,25 +7,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute import (
-    Weighed,
-    is_sparse,
-    l1_distances,
-    like,
-    mention_far_cells,
-    one_thread,
-    refuse_tiny_columns,
-    squared_distances,
-    streamed,
-    take_rows,
-    to_numpy,
-    unweighed,
-)
+from kernelmetric.compute import is_sparse, is_streamed, like, one_thread, take_rows, to_numpy
+from kernelmetric.compute.reductions import l1_distances, squared_distances
 from kernelmetric.compute.watch import (
     stage,
     time_left,
 )
 from kernelmetric.graphs import coded_targets, spread_rows
+from kernelmetric.inputs import (
+    WeightedLabels,
+    labels_and_weights,
+    refuse_tiny_columns,
+    warn_of_far_cells,
+)
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Rescaled
 from kernelmetric.learners._checks import check_flags
 from kernelmetric.selection._far_columns import refuse_overflow, units_of, without_gaps
@@ -105,7 +99,7 @@ class LeaveOneOutRidge(Kernel):
     count by them, and the ridge is that of a row of mean weight.
 
     Cells that are 100 times as far from the median of their column as all others, such as 9999 for
-    a missing value, are named in a :class:`~kernelmetric.compute.FarCellWarning`; the choice does
+    a missing value, are named in a :class:`~kernelmetric.inputs.FarCellWarning`; the choice does
     not follow them. A column 10³⁰ times as wide or as narrow as others is rescaled to their width.
 
     What ``bind`` returns carries ``ridge_`` and what was tried: ``candidates_`` (the error of each
@@ -143,16 +137,16 @@ class LeaveOneOutRidge(Kernel):
     def _bound(self, X: Any, y: Any) -> Kernel:
         check_flags(self)
         X, _ = self._check_blocks(X, None)
-        if not (is_sparse(X) or streamed(X)):
+        if not (is_sparse(X) or is_streamed(X)):
             units = units_of(X)
             if units is not None:
                 return _in_units(self.bind(X * like(units, X), y), units)
             refuse_overflow(X)
             refuse_tiny_columns(X)
             if self.groups is None:  # a table speaks for itself
-                mention_far_cells(X)
-        labels, weights = unweighed(y)
-        some = None if weights is None else Weighed(None, weights)
+                warn_of_far_cells(X)
+        labels, weights = labels_and_weights(y)
+        some = None if weights is None else WeightedLabels(None, weights)
         median = RBF(gamma="median").bind(X, some)  # also refuses points whose distances overflow
         if labels is None:
             return median

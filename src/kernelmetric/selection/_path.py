@@ -11,15 +11,9 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import clone
 
-from kernelmetric.compute import (
-    Weighed,
-    all_finite,
-    namespace,
-    squared_distances,
-    unweighed,
-    widened,
-    worth_keeping,
-)
+from kernelmetric.compute import all_finite, fits_budget, in_float64, namespace
+from kernelmetric.compute.reductions import squared_distances
+from kernelmetric.inputs import WeightedLabels, labels_and_weights
 from kernelmetric.kernels import Precomputed
 from kernelmetric.selection._automatic import automatic_kernel
 from kernelmetric.spaces import KPCA, Space
@@ -37,8 +31,8 @@ class KernelPath:
     X : array of shape (n, d)
         Training points, from which kernels and bases are learned.
     y : array of shape (n,)
-        Their labels, for kernels that look at them; :class:`~kernelmetric.compute.Weighed` where
-        points have weights.
+        Their labels, for kernels that look at them; where points have weights,
+        :class:`~kernelmetric.inputs.WeightedLabels`.
     X_new : array of shape (m, d)
         Other points.
     ranks : sequence of int or None
@@ -88,11 +82,11 @@ class KernelPath:
             space.set_params(kernel=Precomputed())
             blocks = [bound.of_squared_distances(D2) for D2 in self.distances]
         with config_context(transform_output="default"):
-            weights = unweighed(self.y)[1]
+            weights = labels_and_weights(self.y)[1]
             if weights is None:
                 Z = space.fit_transform(blocks[0])
             else:
-                Z = space._fit_checked(space._checked(blocks[0]), Weighed(None, weights))
+                Z = space._fit_checked(space._checked(blocks[0]), WeightedLabels(None, weights))
             Z_new = space.transform(blocks[1])
         xp = namespace(Z)
         dtype = self.X.dtype
@@ -121,9 +115,9 @@ class KernelPath:
         """Squared distances of X and X_new to X, in float64; None where they cannot be held."""
         n, m = self.X.shape[0], self.X_new.shape[0]
         # besides the distances: K, its centred copy and the eigenvectors, and K of the new points
-        if not worth_keeping(8 * (4 * n * n + 2 * m * n)):
+        if not fits_budget(8 * (4 * n * n + 2 * m * n)):
             return None
-        X, X_new = widened(self.X), widened(self.X_new)
+        X, X_new = in_float64(self.X), in_float64(self.X_new)
         with np.errstate(all="ignore"):
             D2, D2_new = squared_distances(X, X), squared_distances(X_new, X)
         # Where they overflow, the kernel itself says best what is wrong.

@@ -11,22 +11,21 @@ from array_api_compat import is_array_api_obj
 from scipy import linalg
 
 from kernelmetric.compute import (
-    Weights,
     backend_of,
+    fits_budget,
+    in_float64,
     in_library_of,
     is_single,
     is_sparse,
     like,
     take_rows,
     to_numpy,
-    unweighed,
-    widened,
-    worth_keeping,
 )
 from kernelmetric.compute.watch import (
     stage,
 )
 from kernelmetric.graphs import Targets, coded_targets
+from kernelmetric.inputs import Weights, labels_and_weights
 from kernelmetric.kernels import Kernel
 from kernelmetric.learners._checks import COUNT, Numbers, check_choice
 from kernelmetric.selection._ridge_solution import (
@@ -211,7 +210,7 @@ class RidgeKPCA(Space):
         return Nystroem(int(self.n_landmarks), kernel=kernel, random_state=self.random_state)
 
     def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
-        y, weights = unweighed(y)
+        y, weights = labels_and_weights(y)
         if y is None:
             raise ValueError(
                 "RidgeKPCA requires y to be passed, but the target y is None: expected labels or "
@@ -288,7 +287,7 @@ class RidgeKPCA(Space):
     @staticmethod
     def _held(n: int) -> bool:
         """Whether K of more points is kept in float32, and ridge regression solved with it."""
-        return n <= HELD_ROWS and worth_keeping(_HELD_BYTES * n * n)
+        return n <= HELD_ROWS and fits_budget(_HELD_BYTES * n * n)
 
     def _learn_from(self, X: Any, Y: np.ndarray, weights: Weights | None) -> Callable[[], Any]:
         """Learn from rows, all as they are or by landmarks; return their coordinates."""
@@ -296,7 +295,7 @@ class RidgeKPCA(Space):
         rank, held = self._n_leading(n), self._held(n) or self.rows_ == "boundary"
         exact = n <= ALL_ROWS or held
         narrow = exact and held and n > DOUBLE_ROWS and not pairwise
-        if narrow and worth_keeping(_WIDE_BYTES * n * n):
+        if narrow and fits_budget(_WIDE_BYTES * n * n):
             wide = backend_of(X).wide_is_fast(X) or self.ridge_ < self._least_ridge(X, weights)
             narrow = not wide
         elif narrow and is_auto(self.ridge):
@@ -362,7 +361,7 @@ class RidgeKPCA(Space):
             return super()._affine(X, P, offset)
         # A model of version 0.1 has landmarks, then all training points with offsets of their own.
         smooth, _, delta = without_ridge(self.kernel_)
-        landmarks, known = self.anchors_[:m, :], widened(self.anchors_[m:, :])
+        landmarks, known = self.anchors_[:m, :], in_float64(self.anchors_[m:, :])
         own_offsets = to_numpy(P[m:, :])
 
         def embed(block: Any) -> Any:
@@ -370,7 +369,7 @@ class RidgeKPCA(Space):
             Z = Z - in_library_of(offset, Z)
             if delta is None:  # all points are new to it
                 return Z
-            near = to_numpy(delta(widened(block), in_library_of(known, block)))
+            near = to_numpy(delta(in_float64(block), in_library_of(known, block)))
             moved = (near.max(axis=1) >= _SAME_POINT)[:, None] * own_offsets[near.argmax(axis=1)]
             return Z + like(moved, Z)
 

@@ -18,21 +18,21 @@ from scipy import linalg
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
-    Weights,
     backend_of,
-    calm_if_small,
+    in_float64,
     is_single,
     is_sparse,
     map_rows,
     namespace,
+    one_thread,
     sum_rows,
     take_rows,
     to_numpy,
-    widened,
 )
 from kernelmetric.compute.watch import (
     stage,
 )
+from kernelmetric.inputs import Weights
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.solvers import (
     OnSubspace,
@@ -89,11 +89,11 @@ def solved_exactly(
 ) -> Solution:
     """Ridge regression and components of all points, which are the anchors."""
     single = is_single(X) and kernel.pairwise
-    X = widened(X)
+    X = in_float64(X)
     counts = np.ones(len(Y)) if weights is None else weights.counts
     norms = counts * to_numpy(kernel.diag(X))
     working = stage(f"ridge regression of {len(Y):,} rows")
-    with calm_if_small(_FEW_THREADS * len(Y) ** 3), working:
+    with one_thread(_FEW_THREADS * len(Y) ** 3), working:
         gram = CentredGram(
             kernel,
             X,
@@ -120,7 +120,7 @@ def solved_exactly(
 def _leading(gram: CentredGram, rank: int, random_state: Any) -> np.ndarray:
     """Orthonormal columns that span what the leading eigenvectors of HKH do, or nearly."""
     if gram.n <= _DENSE_ROWS:
-        with calm_if_small(10.0 * gram.n**3):
+        with one_thread(10.0 * gram.n**3):
             found, U = linalg.eigh(to_numpy(_centred(gram)), overwrite_a=True, check_finite=False)
         ends = float(found[0]), float(found[-1])
         refuse_indefinite(*ends, rounding=gram.round_off, single=gram.single)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import in_library_of, namespace, there, to_numpy
+from kernelmetric.compute import in_library_of, namespace, to_device, to_numpy
 from kernelmetric.compute.reductions import BlockProduct
 from kernelmetric.solvers._leading_eigenvectors import OnSubspace, ritz_interval
 
@@ -41,7 +41,7 @@ class Deflated:
 
     def here(self, values: np.ndarray) -> Any:
         """An array where the products are."""
-        return there(values) if self.far else values
+        return to_device(values) if self.far else values
 
     def project(self, V: Any) -> Any:
         Q = namespace(V).astype(self.null, V.dtype, copy=False)

@@ -17,14 +17,13 @@ from typing import Any, NoReturn
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import calm_around, sum_entries
+from kernelmetric.compute import sum_entries
 from kernelmetric.solvers._line_search import LineSearch
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 _FAR = 1e300
 _REACHED, _NO_STEP = "tolerance reached", "no step decreases the objective"
-_PER_ENTRY = 400.0  # operations that passes over ten corrections are worth: memory is slow
 _EVALUATIONS = 20  # of one line search, at most
 _FLAT = 1e-12  # the largest entry of a gradient that is as good as zero
 _EPS = float(np.finfo(np.float64).eps)
@@ -59,15 +58,12 @@ def minimize_lbfgs(
     into. It has not converged where the objective has no finite value beyond.
     """
     x = np.array(start, dtype=np.float64, order="C")
-    # Between calls of the objective BLAS makes some passes over a few vectors; threads that it
-    # woke would spin on the cores that the objective needs.
-    with calm_around(objective, _PER_ENTRY * x.size) as function:
-        value, gradient = finite_or_none(function, x)
-        if gradient is None:
-            refuse_start(value)
-        known = corrections or _Corrections(memory, x.size)
-        descent = _Descent(function, x, value, gradient.ravel(), known)
-        message = descent.run(max_iter, tol, report)
+    value, gradient = finite_or_none(objective, x)
+    if gradient is None:
+        refuse_start(value)
+    known = corrections or _Corrections(memory, x.size)
+    descent = _Descent(objective, x, value, gradient.ravel(), known)
+    message = descent.run(max_iter, tol, report)
     # No step decreases the objective any more: at this precision that is convergence too.
     converged = message in (_REACHED, _NO_STEP) and not descent.walled
     return Minimum(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from kernelmetric.compute import backend_of, is_single, like, namespace, to_numpy, widened
+from kernelmetric.compute import backend_of, in_float64, is_single, like, namespace, to_numpy
 
 _DEPTH = 6  # blocks of one Krylov cycle: one is then enough for most kernels of a medium width
 _MAX_CYCLES = 40
@@ -105,7 +105,7 @@ def ritz_interval(A: OnSubspace, start: Any) -> tuple[float, float]:
 def _ritz(basis: list[Any], images: list[Any]) -> tuple[np.ndarray, Any]:
     """Ritz values, ascending, and the coordinates of their vectors in a basis given in blocks."""
     xp = namespace(basis[0])
-    rows = [xp.concat([widened(Q.T @ AQ) for AQ in images], axis=1) for Q in basis]
+    rows = [xp.concat([in_float64(Q.T @ AQ) for AQ in images], axis=1) for Q in basis]
     T = xp.concat(rows, axis=0)
     T = (T + T.T) / 2
     return backend_of(T).symmetric_eigenpairs(T)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import calm_if_small, sum_rows
+from kernelmetric.compute import sum_rows
 from kernelmetric.solvers._pair_dual import PairDual
 
 MOST_DENSE = 4000  # pairs whose Hessian is formed
@@ -220,9 +220,8 @@ def _inverse(H: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         # cho_solve takes three times as long for a single vector.
         (factor,) = linalg.get_lapack_funcs(("potrf",), (moved,))
         (solve,) = linalg.get_blas_funcs(("trsv",), (moved,))
-        with calm_if_small(len(H) ** 3 / 3):
-            # The transpose is the same, and in the order of LAPACK.
-            L, failed = factor(moved.T, lower=1, clean=0)
+        # The transpose is the same, and in the order of LAPACK.
+        L, failed = factor(moved.T, lower=1, clean=0)
         if not failed:
             return lambda x: solve(L, solve(L, x, lower=1), lower=1, trans=1)
     raise linalg.LinAlgError("not positive definite")

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import map_rows, sum_rows, worth_keeping
+from kernelmetric.compute import fits_budget, map_rows, sum_rows
 from kernelmetric.solvers._symmetric import positive_part
 
 _BLOCK_ROWS = 8192  # differences of so many pairs stay in the cache while they are used twice
@@ -85,7 +85,7 @@ class PairDual:
         r = self.Z.shape[1]
         self._kept: np.ndarray | None = None
         n_bytes = 8.0 * r * len(self.first)
-        if n_bytes <= _CACHED_BYTES and worth_keeping(n_bytes, share=0.5):
+        if n_bytes <= _CACHED_BYTES and fits_budget(n_bytes, share=0.5):
             self._kept = self._of_pairs(self.differences)
         self._products = self._few_products()
         self.prior = np.eye(r) if prior is None else np.asarray(prior, dtype=np.float64)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import linalg
 from scipy.optimize import brentq, minimize_scalar
 
-from kernelmetric.compute import available_threads, calm_around
+from kernelmetric.compute import one_thread, tiles_at_once
 from kernelmetric.solvers._pair_curvature import MOST_DENSE, TILE_ROWS, Cone, Hessian
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
 
@@ -50,7 +50,7 @@ def pair_bytes(n_pairs: int, r: int) -> int:
     if _flops(n_pairs, r, psd=True) > MOST_FLOPS:
         return int(taken + 8 * min(N, 8192) * 2 * r)
     if products < N:  # features of a block of pairs for every thread, and the small matrix
-        rows = min(N, TILE_ROWS * available_threads(N * products**2 / 3))
+        rows = min(N, TILE_ROWS * tiles_at_once(N * products**2 / 3))
         return int(taken + 8 * (rows * products + 4 * products**2))
     return int(taken + 8 * N * (4 * N + min(products, 2048)))
 
@@ -222,16 +222,15 @@ class _Newton:
 
     def step(self, mu: float) -> float:
         """Go to the next point; returns the part of a whole Newton step."""
-        passes = len(self.problem) * self.problem.Z.shape[1] ** 2
-        # The inverse is worth the threads of BLAS, which would only wait for each other elsewhere.
-        with calm_around(self.hessian.move_to, passes) as move_to:
-            return self._step(mu, move_to)
-
-    def _step(self, mu: float, move_to: Any) -> float:
-        n, a, x, y, hessian = self.n, self.a, self.x, self.y, self.hessian
         cone = Cone(self.M, self.S) if self.problem.psd else None
-        ratio = y / x
-        move_to(cone, ratio[:n] + ratio[n : 2 * n])
+        ratio = self.y / self.x
+        # The inverse is worth the threads of BLAS, which would only wait for each other elsewhere.
+        self.hessian.move_to(cone, ratio[: self.n] + ratio[self.n : 2 * self.n])
+        with one_thread(len(self.problem) * self.problem.Z.shape[1] ** 2):
+            return self._step(mu, cone, ratio)
+
+    def _step(self, mu: float, cone: Any, ratio: np.ndarray) -> float:
+        n, a, x, y, hessian = self.n, self.a, self.x, self.y, self.hessian
         precision = _SOLVED * mu
         share, u = 0.0, a
         if self.tied:

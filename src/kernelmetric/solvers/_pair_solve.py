@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import calm_blas, calm_if_small
+from kernelmetric.compute import one_blas_thread, one_thread
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
 from kernelmetric.solvers._pair_interior import (
     MOST_FLOPS,
@@ -54,7 +54,7 @@ def solve_pairs(
         # Where the rank is low, our threads share the tiles, and BLAS is left an inverse.
         products = problem.Z.shape[1] * (problem.Z.shape[1] + 1) / 2
         inverse = products**3 / 3 if products < len(problem) else flops
-        with calm_if_small(flops), calm_blas(inverse):
+        with one_thread(flops), one_blas_thread(inverse):
             found = interior_point(problem, tol=goal, max_iter=most, report=report, metric=metric)
             if metric is not None and not found.certificate.gap <= tol and found.n_iter < most:
                 found = interior_point(problem, tol=goal, max_iter=most, report=report)

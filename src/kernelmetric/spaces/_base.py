@@ -11,20 +11,22 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import (
-    DeviceMixin,
-    Weighed,
     all_finite,
-    check_points,
+    backend_of,
     in_library_of,
     is_sparse,
+    is_streamed,
     map_rows,
     namespace,
     require_memory,
+)
+from kernelmetric.inputs import (
+    DeviceMixin,
+    WeightedLabels,
+    check_points,
+    rows_and_weights,
     rows_of,
-    streamed,
-    tile_bytes,
     unchanged_on_failure,
-    weigh,
 )
 from kernelmetric.kernels import Kernel, as_kernel, refuse_objects
 
@@ -105,7 +107,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
             if kept is X:
                 return Z
             placed = self._coordinates(X)  # rows without weight are new points
-            placed[weigh(sample_weight, X)[0]] = Z
+            placed[rows_and_weights(sample_weight, X)[0]] = Z
             return placed
 
     def transform(self, X: Any) -> Any:
@@ -180,14 +182,14 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
 
     def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
         """The rows that have weight, and their labels with the weights."""
-        rows, weights = weigh(sample_weight, X)
+        rows, weights = rows_and_weights(sample_weight, X)
         if rows is not None and as_kernel(self.kernel).pairwise:
             raise ValueError(
                 "Got sample_weight of zero with a precomputed kernel, but expected some for every "
                 "row: leave the rows and columns of these points out."
             )
         y = rows_of(y, rows)
-        return rows_of(X, rows), y if weights is None else Weighed(y, weights)
+        return rows_of(X, rows), y if weights is None else WeightedLabels(y, weights)
 
     def _fit_checked(self, X: Any, y: Any) -> Any:
         """``fit_transform`` of points that the caller has checked."""
@@ -241,16 +243,14 @@ def embedded(embed: Callable[[Any], Any], X: Any, n_inner: int) -> Any:
 
     def part(rows: slice) -> Any:
         with np.errstate(all="ignore"):  # what overflows is reported, in a sentence
-            Z = embed(X[rows, :])
-            Z = namespace(Z).astype(Z, X.dtype, copy=False)
-        return as_finite(Z, X.dtype) if streamed(X) else Z
+            return as_finite(embed(X[rows, :]), X.dtype)
 
-    return as_finite(map_rows(part, X.shape[0], **block_size(X, n_inner)), X.dtype)
+    return map_rows(part, X.shape[0], **block_size(X, n_inner))
 
 
 def as_finite(Z: Any, dtype: Any) -> Any:
     """Coordinates in a dtype, refused where they are NaN, infinite or beyond its range."""
-    if streamed(Z):  # their chunks are looked at where they are made
+    if is_streamed(Z):  # their chunks are looked at where they are made
         return Z
     with np.errstate(all="ignore"):
         Z = namespace(Z).astype(Z, dtype, copy=False)
@@ -265,7 +265,7 @@ def as_finite(Z: Any, dtype: Any) -> Any:
 
 def block_size(X: Any, n_inner: int) -> dict[str, int]:
     """What a row takes, three arrays of its inner columns at once, and how many fit the cache."""
-    most = max(256, tile_bytes(X, BLOCK_BYTES) // (8 * max(n_inner, 1)))
+    most = max(256, backend_of(X).tile_bytes(BLOCK_BYTES, X) // (8 * max(n_inner, 1)))
     return {"bytes_per_row": 8 * (3 * n_inner + X.shape[1]), "most": most}
 
 

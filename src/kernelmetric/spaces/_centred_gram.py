@@ -7,17 +7,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from array_api_compat import device as device_of
 
-from kernelmetric.compute import (
-    Weights,
-    backend_of,
-    device_of,
-    is_sparse,
-    like,
-    map_rows,
-    namespace,
-    to_numpy,
-)
+from kernelmetric.compute import backend_of, is_sparse, like, map_rows, namespace, to_numpy
+from kernelmetric.inputs import Weights
 from kernelmetric.kernels import Kernel
 from kernelmetric.spaces._base import refuse_rank_zero, round_off
 

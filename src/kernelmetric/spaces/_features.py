@@ -9,18 +9,16 @@ import numpy as np
 
 from kernelmetric.compute import (
     backend_of,
-    check_points,
+    in_float64,
     in_library_of,
     is_single,
     like,
     namespace,
     sum_rows,
     to_numpy,
-    unchanged_on_failure,
-    unweighed,
-    widened,
     within_budget,
 )
+from kernelmetric.inputs import check_points, labels_and_weights, unchanged_on_failure
 from kernelmetric.kernels import as_kernel
 from kernelmetric.solvers import column_signs, right_singular
 from kernelmetric.spaces._base import (
@@ -146,7 +144,7 @@ class FeatureMapSpace(Space):
 
     def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
         """Set ``projection_`` and ``offset_`` from the streamed moments of f on X."""
-        weights = unweighed(y)[1]
+        weights = labels_and_weights(y)[1]
         counts = None if weights is None else weights.counts
         W, m, cut_off = self._feature_map(X, y)
         axes = self._principal_axes(X, W, m, counts)
@@ -169,7 +167,7 @@ class FeatureMapSpace(Space):
         # ‖mean‖² in the span of f bounds that of the feature space from below, so this total is
         # an upper bound, and the fraction of variance kept a lower one.
         total = max(norms - n * float(mean @ mean), float(values.clip(0).sum()))
-        eps = float(np.finfo(np.float32 if is_single(X) else np.float64).eps)
+        eps = float(namespace(X).finfo(X.dtype).eps)
         # As in KPCA: what the round-off of centring leaves of identical points is no direction.
         floor = max(cut_off * values[0], rows * np.finfo(np.float64).eps * norms, 0.0)
         kept = n_kept(values, max(floor, eps * norms / rows), self.n_components, total)
@@ -212,7 +210,7 @@ class FeatureMapSpace(Space):
         def mapped(rows: slice) -> Any:
             F = self._features(X[rows, :])
             F = F if W is None else times(F, W)
-            return widened(F) if wide else F
+            return in_float64(F) if wide else F
 
         first = mapped(slice(0, min(_SHIFT_ROWS, X.shape[0])))
         shift = namespace(first).mean(first, axis=0, keepdims=True)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import like, namespace, to_numpy, widened
+from kernelmetric.compute import in_float64, like, namespace, to_numpy
 from kernelmetric.solvers import right_singular
 
 _RELATIVE_CUT = 1e-10
@@ -232,7 +232,7 @@ def orthonormal(
     Coordinates
         O(n d²) time.
     """
-    X = widened(to_numpy(X)) if span else X
+    X = in_float64(to_numpy(X)) if span else X
     xp = namespace(X)
     Z = X if gram is None else like(gram.whiten(X), X)
     Z = Z - xp.mean(Z, axis=0, keepdims=True)  # last: what whitening rounds would be a direction

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import is_single, to_numpy, widened
+from kernelmetric.compute import in_float64, is_single, to_numpy
 from kernelmetric.spaces._base import Space, embedded, own, refuse_indefinite, round_off
 from kernelmetric.spaces._gram import Gram
 
@@ -74,7 +74,7 @@ class KernelTrick(Space):
     def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
         self.__dict__.pop("eigenvalues_", None)
         single = is_single(X)
-        points = widened(X)
+        points = in_float64(X)
         self.anchors_ = own(self.kernel_.anchors(points))
         K = self.kernel_(points)
         # A symmetric copy: X itself may be K, and belongs to the caller.

@@ -10,17 +10,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import (
-    Weights,
-    is_single,
-    like,
-    to_numpy,
-    unweighed,
-    warn,
-    widened,
-    within_budget,
-    worth_keeping,
-)
+from kernelmetric._warnings import warn
+from kernelmetric.compute import fits_budget, in_float64, is_single, like, to_numpy, within_budget
+from kernelmetric.inputs import Weights, labels_and_weights
 from kernelmetric.solvers import (
     OnSubspace,
     column_signs,
@@ -158,7 +150,7 @@ class KPCA(Space):
 
     def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
         self.solver_ = self._chosen_solver(X.shape[0])
-        gram = self._gram(X, unweighed(y)[1])
+        gram = self._gram(X, labels_and_weights(y)[1])
         values, V = self._eigenpairs(gram, single=is_single(X))
         values, V = values[::-1], gram.xp.flip(V, axis=1)
         kept = n_kept(values, self._cut_off(gram, values), self.n_components, gram.centred_trace)
@@ -209,7 +201,7 @@ class KPCA(Space):
         n = X.shape[0]
         narrow = self.solver_ == "randomized" and is_single(X)
         single = is_single(X) and (narrow or self.kernel_.pairwise)
-        X = X if narrow else widened(X)
+        X = X if narrow else in_float64(X)
         norms = to_numpy(self.kernel_.diag(X))
         norms = norms if weights is None else weights.counts * norms
         trace = float(np.sum(norms, dtype=np.float64))
@@ -224,7 +216,7 @@ class KPCA(Space):
         return CentredGram(
             self.kernel_,
             X,
-            hold=self.solver_ == "dense" or worth_keeping(_ENTRY_BYTES * n * n),
+            hold=self.solver_ == "dense" or fits_budget(_ENTRY_BYTES * n * n),
             narrow=narrow,
             trace=trace,
             single=single,

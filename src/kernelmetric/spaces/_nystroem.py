@@ -12,17 +12,17 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
     backend_of,
+    in_float64,
     in_library_of,
     is_single,
     is_sparse,
+    is_streamed,
     like,
     namespace,
-    streamed,
     take_rows,
     to_numpy,
-    widened,
 )
-from kernelmetric.compute.reductions import centres_there
+from kernelmetric.compute.reductions import centres_on_device
 from kernelmetric.kernels import FunctionKernel, Kernel
 from kernelmetric.spaces._base import (
     check_tol,
@@ -172,7 +172,7 @@ class Nystroem(FeatureMapSpace):
             K = to_numpy(X)[np.ix_(self.anchors_, self.anchors_)].astype(np.float64)
             K = in_library_of(K, X)
         else:
-            K = self.kernel_(widened(self.anchors_))
+            K = self.kernel_(in_float64(self.anchors_))
         return (K + K.T) / 2
 
     def _chosen_landmarks(self, X: Any) -> Any:
@@ -230,7 +230,7 @@ def _kmeans_centres(X: Any, m: int, rng: np.random.RandomState) -> np.ndarray:
     pool = min(X.shape[0], max(_POOL_PER_LANDMARK * m, 2000), max(_POOL, 2 * m))
     rows = _uniform_rows(X.shape[0], pool, rng)
     sample = take_rows(X, rows)
-    there = centres_there(sample, m, rng, _ITERATIONS)
+    there = centres_on_device(sample, m, rng, _ITERATIONS)
     if there is not None and np.all(np.isfinite(there)):
         return np.unique(there, axis=0)
     sample = to_numpy(sample)
@@ -259,7 +259,7 @@ def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) 
        Applied Mathematics, 2025.
     """
     rows = _uniform_rows(X.shape[0], _pool(X.shape[0], m), rng)
-    sample = X if len(rows) == X.shape[0] and not streamed(X) else take_rows(X, rows)
+    sample = X if len(rows) == X.shape[0] and not is_streamed(X) else take_rows(X, rows)
     points, numbers = (X, rows) if kernel.pairwise else (sample, np.arange(len(rows)))
     diagonal = to_numpy(kernel.diag(X if kernel.pairwise else sample)).astype(np.float64)
     rest = diagonal[rows] if kernel.pairwise else diagonal.copy()

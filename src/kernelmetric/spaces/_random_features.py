@@ -8,14 +8,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
-from kernelmetric.compute import (
-    all_finite,
-    in_library_of,
-    is_sparse,
-    like,
-    location_of,
-    namespace,
-)
+from kernelmetric.compute import all_finite, in_library_of, is_sparse, like, namespace
+from kernelmetric.inputs import location_of
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Sum
 from kernelmetric.spaces._base import check_whole, times
 from kernelmetric.spaces._features import FeatureMapSpace

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute import refuse_twins, rounded_column
+from kernelmetric.inputs import refuse_twins, rounded_column
 from kernelmetric.tables._cells import is_gap
 
 # Kinds of columns. Those of QUANTITIES are numbers, NaN where nothing is known; NAMES are text.

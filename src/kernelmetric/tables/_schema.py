@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import FarCellWarning, far_cells, warn
+from kernelmetric._warnings import warn
+from kernelmetric.inputs import FarCellWarning, far_cells
 from kernelmetric.tables._columns import (
     MOST_NAMES,
     SHOWN,

@@ -16,7 +16,9 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelmetric.compute import nearest_neighbors, there, warn
+from kernelmetric._warnings import warn
+from kernelmetric.compute import to_device
+from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.graphs import gaussian_graph, union_graph
 from kernelmetric.solvers import Eigenpairs
 from kernelmetric.transductive._penalties import Geometry, coordinates_of
@@ -80,7 +82,7 @@ def candidate_graphs(
         yield Graph("neighbors" if of_neighbors else name, size, W)
         return
     # Preferred are the fewest neighbours with which most parts of the graph hold a label.
-    nearest = nearest_neighbors(there(points), min(max(NEIGHBORS), n - 1))[0]
+    nearest = nearest_neighbors(to_device(points), min(max(NEIGHBORS), n - 1))[0]
     sizes = sorted({min(k, n - 1) for k in NEIGHBORS})
     lost = [_parts_without_label(union_graph(nearest[:, :k]), codes) for k in sizes]
     first = int(np.argmin(lost))

@@ -10,8 +10,10 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from kernelmetric.compute import rows_of, take_rows, warn, weigh
+from kernelmetric._warnings import warn
+from kernelmetric.compute import take_rows
 from kernelmetric.graphs import as_pairs, check_graph, label_graphs, pair_graphs
+from kernelmetric.inputs import rows_and_weights, rows_of
 from kernelmetric.selection._ridge_kpca import is_auto
 from kernelmetric.tables._cells import is_gap
 
@@ -56,7 +58,7 @@ def counted_rows(
     X: Any, y: Any, given: dict[str, Any], cost_graph: Any, sample_weight: Any
 ) -> tuple[Any, Any, dict[str, Any], np.ndarray | None]:
     """Points, labels and pairs of the rows that count, and what each counts beside the others."""
-    rows, weights = weigh(sample_weight, X)
+    rows, weights = rows_and_weights(sample_weight, X)
     masses = None if weights is None else weights.masses
     if cost_graph is not None and (rows is not None or masses is not None):
         raise ValueError(

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg, sparse
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import warn
+from kernelmetric._warnings import warn
 from kernelmetric.selection._ridge_kpca import is_auto
 from kernelmetric.solvers import Eigenpairs, smallest_eigenvectors
 from kernelmetric.transductive._choice import (

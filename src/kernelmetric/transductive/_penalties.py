@@ -14,7 +14,8 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator
 from sklearn.manifold._locally_linear import barycenter_weights
 
-from kernelmetric.compute import nearest_neighbors, warn
+from kernelmetric._warnings import warn
+from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.learners._checks import LARGEST, check_number
 from kernelmetric.spaces import Space
 

@@ -8,7 +8,8 @@ import numpy as np
 from scipy import sparse
 from sklearn import config_context
 
-from kernelmetric.compute import is_single, map_rows, nearest_neighbors, there, to_numpy
+from kernelmetric.compute import is_single, map_rows, to_device, to_numpy
+from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.graphs import check_graph, gaussian_graph, union_graph
 from kernelmetric.transductive._penalties import warn_of_gaps
 
@@ -42,7 +43,7 @@ def as_graph(graph: Any, points: np.ndarray, n_neighbors: int) -> Any:
     W = graph(points.copy()) if callable(graph) else graph  # which may scale them in place
     if isinstance(W, str):
         if W == "neighbors":
-            W = union_graph(nearest_neighbors(there(points), min(n_neighbors, n - 1))[0])
+            W = union_graph(nearest_neighbors(to_device(points), min(n_neighbors, n - 1))[0])
         elif W == "gaussian":
             W = gaussian_graph(points)
         else:

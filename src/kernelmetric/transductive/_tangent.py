@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from kernelmetric.compute import device_like, nearest_neighbors, over_rows, there, to_numpy
-from kernelmetric.compute.reductions import subspace_distances
+from kernelmetric.compute import over_rows, to_device, to_numpy
+from kernelmetric.compute.reductions import nearest_neighbors, subspace_distances
+from kernelmetric.inputs import device_like
 
 TANGENTS = (
     "shift in x",
@@ -168,7 +169,7 @@ def tangent_neighbors(
                 "1 <= n_neighbors <= n_candidates: try n_candidates=150."
             )
         with device_like(images):
-            candidates, _ = nearest_neighbors(there(pictures.reshape(n, -1)), n_candidates)
+            candidates, _ = nearest_neighbors(to_device(pictures.reshape(n, -1)), n_candidates)
     first, second = _unordered_pairs(np.asarray(candidates), n)
     with device_like(images):
         squared = _squared_distances(pictures, first, second, sigma)

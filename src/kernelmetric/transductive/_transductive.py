@@ -11,16 +11,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernelmetric.compute import (
-    check_points,
-    device_like,
-    map_points,
-    mention_far_cells,
-    require_memory,
-    to_numpy,
-    unchanged_on_failure,
-    warn,
-)
+from kernelmetric._warnings import warn
+from kernelmetric.compute import require_memory, to_numpy
+from kernelmetric.compute.reductions import map_points
+from kernelmetric.inputs import check_points, device_like, unchanged_on_failure, warn_of_far_cells
 from kernelmetric.learners._checks import (
     COUNT,
     COUNT_OR_NONE,
@@ -221,7 +215,7 @@ class TransductiveDistance(Metric, BaseEstimator):
             points = prior_points(self.prior, X)
             with np.errstate(over="ignore"):  # infinity is refused in a sentence
                 check_spread(points)
-            mention_far_cells(X)
+            warn_of_far_cells(X)
             earlier: Any = getattr(self, "embedding_", ()) if self.warm_start else ()
             drawn = getattr(self, "graph_", None) != POINTS.kind  # else there are no eigenvectors
             start = earlier if drawn and len(earlier) == len(points) else None

@@ -5,9 +5,9 @@ tile function takes all that it looks at as arguments and writes into nothing th
 ``kernelmetric.compute._execute`` runs it, and puts results together in the order of the tiles::
 
     _distances.py   squared distances, each right by itself, and the median distance
-    _neighbors.py   exact k nearest neighbours: _table.py the search, _pruned.py in few coordinates
+    _neighbors.py   exact k nearest neighbours; the search is in _table.py
     _selection.py   the k smallest entries of rows
-    _softmax.py     softmax over other points: _symmetric.py half of it, _truncated.py near ones
+    _softmax.py     softmax over other points; _truncated.py over near ones
     _impostors.py   the LMNN hinge: _triplets.py its blocks, _listed.py and _mining.py by lists
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
     _products.py    points times a map, a sparse matrix times a block of vectors
@@ -15,17 +15,26 @@ tile function takes all that it looks at as arguments and writes into nothing th
     _centres.py     centres of clusters, on a device
 """
 
-from kernelmetric.compute.reductions._centres import centres_there
-from kernelmetric.compute.reductions._distances import sampled_squared_distances
+from kernelmetric.compute._arrays import read_only
+from kernelmetric.compute.reductions._centres import centres_on_device
+from kernelmetric.compute.reductions._distances import (
+    exp_of_negative,
+    l1_distances,
+    median_squared_distance,
+    overflow_error,
+    pair_squares,
+    sampled_squared_distances,
+    squared_distances,
+    weighted_quantiles,
+)
 from kernelmetric.compute.reductions._gram_products import GramProducts, gram_products, row_products
 from kernelmetric.compute.reductions._impostors import lmnn_hinge
 from kernelmetric.compute.reductions._listed import lmnn_step_on
 from kernelmetric.compute.reductions._mining import lmnn_at_lengths, mine_impostors
-from kernelmetric.compute.reductions._neighbors import class_neighbors
-from kernelmetric.compute.reductions._products import BlockProduct
+from kernelmetric.compute.reductions._neighbors import class_neighbors, nearest_neighbors
+from kernelmetric.compute.reductions._products import BlockProduct, map_points, product
 from kernelmetric.compute.reductions._softmax import nca_loss, softmax_reduction
 from kernelmetric.compute.reductions._subspaces import subspace_distances
-from kernelmetric.compute.reductions._symmetric import softmax_bytes
 from kernelmetric.compute.reductions._triplets import Triplets
 from kernelmetric.compute.reductions._truncated import Listed, mine_softmax, nca_loss_on
 
@@ -34,19 +43,29 @@ __all__ = [
     "GramProducts",
     "Listed",
     "Triplets",
-    "centres_there",
+    "centres_on_device",
     "class_neighbors",
+    "exp_of_negative",
     "gram_products",
+    "l1_distances",
     "lmnn_at_lengths",
     "lmnn_hinge",
     "lmnn_step_on",
+    "map_points",
+    "median_squared_distance",
     "mine_impostors",
     "mine_softmax",
     "nca_loss",
     "nca_loss_on",
+    "nearest_neighbors",
+    "overflow_error",
+    "pair_squares",
+    "product",
+    "read_only",
     "row_products",
     "sampled_squared_distances",
-    "softmax_bytes",
     "softmax_reduction",
+    "squared_distances",
     "subspace_distances",
+    "weighted_quantiles",
 ]

@@ -17,7 +17,9 @@ from kernelmetric.compute.reductions._distances import robust_center, squared_le
 _ROUNDS = 16  # in which most seeds are drawn
 
 
-def centres_there(X: Any, m: int, rng: np.random.RandomState, iterations: int) -> np.ndarray | None:
+def centres_on_device(
+    X: Any, m: int, rng: np.random.RandomState, iterations: int
+) -> np.ndarray | None:
     """Centres of m clusters of points on a device, by Lloyd's iterations; None for the host's."""
     if backend_of(X).lists_help(X):
         return None

@@ -15,9 +15,8 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from kernelmetric.compute._arrays import is_sparse, namespace, streamed, take_rows, to_numpy
+from kernelmetric.compute._arrays import is_sparse, is_streamed, namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of
-from kernelmetric.compute._weights import Weights, weighted_quantiles
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._products import product
 from kernelmetric.compute.reductions._selection import true_entries
@@ -30,7 +29,15 @@ _CENTER_ROWS = 64  # a median of so many does not follow outliers, and costs lit
 _CHUNK_BYTES = 2**19  # differences that stay in the cache,
 _LARGE_CHUNK_BYTES = 2**28  # and those of other libraries
 _SPARSE_CHUNK_BYTES = 2**24
+# exp below this is zero for every purpose, but makes denormal numbers, and a GEMM on denormals
+# runs an order of magnitude slower.
+_LEAST_EXPONENT = {4: -40.0, 8: -300.0}
+_NARROWEST = 1e-12  # of the sum of counts: values that a quantile is the mean of, at least
 GATHER_COST = 5  # a difference of listed rows takes so many times one of a whole row
+
+
+# What rows count, and their shares of an objective; see inputs.Weights.
+CountsAndShares = tuple[np.ndarray, np.ndarray]
 
 
 def squared_distances(A: Any, B: Any | None = None) -> Any:
@@ -59,8 +66,22 @@ def squared_distances(A: Any, B: Any | None = None) -> Any:
     return backend.set_entries(D2, np.arange(D2.shape[0]), 0.0) if same else D2
 
 
+def exp_of_negative(D: Any, gamma: float, *, overwrite: bool = False) -> Any:
+    """exp(-gamma D); may overwrite D where that is said."""
+    backend = backend_of(D)
+    gamma = min(gamma, float(namespace(D).finfo(D.dtype).max))  # inf times zero is not a number
+    with np.errstate(over="ignore"):
+        S = backend.multiplied(D, -gamma) if overwrite else D * -gamma
+    return backend.exponential(S, _LEAST_EXPONENT[itemsize_of(D)])
+
+
+def l1_distances(A: Any, B: Any = None) -> Any:
+    """L1 distances between the rows of A and of B (None: A); O(n m d) time, O(n m) memory."""
+    return backend_of(A).l1_distances(A, A if B is None else B)
+
+
 def median_squared_distance(
-    X: Any, *, n_pairs: int = 20_000, random_state: Any = 0, weights: Weights | None = None
+    X: Any, *, n_pairs: int = 20_000, random_state: Any = 0, weights: CountsAndShares | None = None
 ) -> float:
     """Median of the squared distances of different points, of random pairs; 1 if none differ."""
     values, counts = sampled_squared_distances(X, weights, n_pairs, random_state)
@@ -70,16 +91,37 @@ def median_squared_distance(
 
 
 def sampled_squared_distances(
-    X: Any, weights: Weights | None = None, n_pairs: int = 20_000, random_state: Any = 0
+    X: Any, weights: CountsAndShares | None = None, n_pairs: int = 20_000, random_state: Any = 0
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Squared distances of different points, all or random ones; counts, None without weights."""
     i, j = _sampled_pairs(X.shape[0], n_pairs, random_state)
-    counts = None if weights is None else weights.counts[i] * weights.counts[j]
-    if streamed(X):
+    counts = None if weights is None else weights[0][i] * weights[0][j]
+    if is_streamed(X):
         rows, both = np.unique(np.concatenate([i, j]), return_inverse=True)
         X, (i, j) = take_rows(X, rows), np.split(both, 2)
     values = pair_squares(X, X, i, j)
     return values[values > 0], None if counts is None else counts[values > 0]
+
+
+def weighted_quantiles(values: np.ndarray, counts: np.ndarray, shares: Any) -> np.ndarray:
+    """Quantiles of values that count more or less than once, continuous in the counts.
+
+    For whole counts they are those that :func:`numpy.quantile` gives of repeated values.
+    """
+    order = np.argsort(values, kind="stable")
+    values, counts = values[order], counts[order]
+    ends = np.cumsum(counts)
+    width = max(min(1.0, ends[-1] / len(values)), _NARROWEST * ends[-1])
+
+    def mean(share: float) -> float:
+        start = (ends[-1] - width) * share
+        inside = np.minimum(ends, start + width) - np.maximum(ends - counts, start)
+        inside = np.maximum(inside, 0.0)
+        if not inside.any():  # counts of which one is next to all
+            return float(values[min(np.searchsorted(ends, start), len(values) - 1)])
+        return float(np.average(values, weights=inside))
+
+    return np.vectorize(mean, otypes=[np.float64])(shares)
 
 
 def _sampled_pairs(n: int, n_pairs: int, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -214,14 +256,13 @@ def pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     if is_sparse(A) or is_sparse(B):
         squares = _sparse_pair_squares(sparse.csr_array(A), sparse.csr_array(B), i, j)
     else:
-        squares = dense_pair_squares(A, B, i, j, wide=True)
+        squares = _dense_pair_squares(A, B, i, j)
     if np.any(squares > float(namespace(A).finfo(A.dtype).max)):
         raise overflow_error(A.dtype)
     return squares
 
 
-def dense_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray, *, wide: bool) -> np.ndarray:
-    """The same of dense points, summed in float64 where ``wide``."""
+def _dense_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     out, backend = np.empty(len(i)), backend_of(A)
     most = _CHUNK_BYTES if backend.host else _LARGE_CHUNK_BYTES
     step = max(1, most // (itemsize_of(A) * max(A.shape[1], 1)))
@@ -229,7 +270,7 @@ def dense_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray, *, wide: bo
         for start in range(0, len(i), step):
             part = slice(start, start + step)
             a, b = take_rows(A, i[part]), take_rows(B, j[part])
-            out[part] = backend.squares_between(a, b, wide=wide)
+            out[part] = backend.squares_between(a, b, wide=True)
     return out
 
 

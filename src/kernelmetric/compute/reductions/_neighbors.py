@@ -12,7 +12,6 @@ from kernelmetric.compute._arrays import take_rows
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute.backends import backend_of
-from kernelmetric.compute.reductions._pruned import lower_bounds, pruned_search, worth_pruning
 from kernelmetric.compute.reductions._table import Found, Ranges, Table
 
 _GROUP_ROWS = 256  # rows of small classes that are searched together
@@ -45,10 +44,6 @@ def nearest_neighbors(
     are too few. Exact: as if computed in float64 from differences; ties go to the earlier row.
     """
     Q = X if queries is None else queries
-    if backend_of(X).host and backend_of(Q).host and 1 <= k < X.shape[0]:
-        bounds = lower_bounds(X, Q, k)
-        if bounds is not None and worth_pruning(X, Q, k, bounds, queries is None):
-            return pruned_search(X, Q, k, bounds, queries is None)
     rows = np.arange(Q.shape[0])
     apart = Ranges(rows, rows + 1) if queries is None else None
     return _search(X, Q, k, [Search(np.arange(X.shape[0]), rows, apart)])

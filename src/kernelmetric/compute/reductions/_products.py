@@ -10,9 +10,9 @@ from scipy import sparse
 
 from kernelmetric.compute._arrays import all_finite, is_sparse, namespace, to_numpy
 from kernelmetric.compute._budget import row_blocks
-from kernelmetric.compute._device import matrix_there
+from kernelmetric.compute._device import matrix_to_device
 from kernelmetric.compute._execute import over_tiles
-from kernelmetric.compute._threads import calm_if_small, worth_threads
+from kernelmetric.compute._threads import one_thread, worth_threads
 from kernelmetric.compute.backends import backend_of
 
 # SciPy's sparse product waits for memory: an operation takes as long as some ten of a GEMM, so
@@ -42,7 +42,7 @@ def product(A: Any, B: Any) -> Any:
         return A @ B
     flops = 2.0 * A.shape[0] * A.shape[1] * B.shape[1]
     if not worth_threads(flops):
-        with calm_if_small(flops):
+        with one_thread(flops):
             return A @ B
     rows = row_blocks(A.shape[0], 0, most=max(_LEAST_ROWS, -(-A.shape[0] // _PARTS)))
     return np.concatenate(over_tiles(partial(_times, B), [A[some] for some in rows], flops=flops))
@@ -61,7 +61,7 @@ class BlockProduct:
             A = _short_indices(sparse.csr_array(A, dtype=self.dtype))
         elif isinstance(A, np.ndarray):
             A = A.astype(self.dtype, copy=False)
-        self._A = matrix_there(A) if far else A
+        self._A = matrix_to_device(A) if far else A
 
     def __call__(self, V: Any) -> Any:
         """``A @ V`` for a block of vectors (n, p), in the chosen precision."""
@@ -77,7 +77,7 @@ class BlockProduct:
     @cached_property
     def _parts(self) -> list[Any]:
         n = self.shape[0]
-        return [_rows_of(self._A, rows) for rows in row_blocks(n, 0, most=-(-n // _PARTS))]
+        return [self._A[rows] for rows in row_blocks(n, 0, most=-(-n // _PARTS))]
 
 
 def _times(V: np.ndarray, part: Any) -> np.ndarray:
@@ -91,13 +91,3 @@ def _short_indices(A: sparse.csr_array) -> sparse.csr_array:
         return A
     indices, pointers = (part.astype(np.int32, copy=False) for part in (A.indices, A.indptr))
     return sparse.csr_array((A.data, indices, pointers), shape=A.shape)
-
-
-def _rows_of(A: sparse.csr_array, rows: slice) -> sparse.csr_array:
-    """Some rows of A, on its own arrays: nothing is copied but the row pointers."""
-    pointers = A.indptr[rows.start : rows.stop + 1]
-    entries = slice(pointers[0], pointers[-1])
-    shape = (rows.stop - rows.start, A.shape[1])
-    return sparse.csr_array(
-        (A.data[entries], A.indices[entries], pointers - pointers[0]), shape=shape, copy=False
-    )

@@ -1,8 +1,6 @@
-"""The softmax of NCA over all other points: loss and gradient, by rows or by symmetry.
+"""The softmax of NCA over all other points: loss and gradient, by rows.
 
-NumPy does half of the matrix (``_symmetric.py``), and rows too far from everything by themselves,
-each with its own shift of the exponents. Other libraries do all rows so, unless their backend has a
-way of its own.
+Each row has its own shift of the exponents. A backend may have a way of its own.
 """
 
 from __future__ import annotations
@@ -10,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,14 +16,12 @@ import numpy as np
 from kernelmetric.compute._arrays import in_library_of, like, namespace
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._execute import sum_tiles
-from kernelmetric.compute._threads import calm_if_small
-from kernelmetric.compute._weights import Weights
+from kernelmetric.compute._threads import one_thread
 from kernelmetric.compute.backends import backend_of
-from kernelmetric.compute.reductions._distances import robust_center
+from kernelmetric.compute.reductions._distances import CountsAndShares, robust_center
 from kernelmetric.compute.reductions._products import product
-from kernelmetric.compute.reductions._symmetric import by_symmetry, class_slices
 
-_ROW_BLOCK_BYTES = 2**22  # of rows that see every column
+_ROW_BLOCK_BYTES = 2**21  # of rows that see every column
 # exp(-40) is far below float32 resolution beside the largest term, 1; smaller exponents would
 # make denormals, which slow the product that follows down by an order of magnitude.
 _LOWEST_EXPONENT = -40.0
@@ -40,7 +37,9 @@ class Rows(NamedTuple):
     squares: Any
 
 
-def nca_loss(L: Any, X: Any, codes: Any, weights: Weights | None = None) -> tuple[float, Any]:
+def nca_loss(
+    L: Any, X: Any, codes: Any, weights: CountsAndShares | None = None
+) -> tuple[float, Any]:
     """NCA objective and its gradient (r, d), eq. (3) and (5) of [1]_; **rows sorted by class**.
 
     ``f(L) = -Σ_i Σ_{j: y_j = y_i} p_ij`` with ``p_ij ∝ exp(-|L x_i - L x_j|²)``, ``p_ii = 0``:
@@ -51,23 +50,24 @@ def nca_loss(L: Any, X: Any, codes: Any, weights: Weights | None = None) -> tupl
     .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
        learning algorithms", Neurocomputing 73 (2010).
     """
-    if weights is not None:
-        E = product(X, L.T)
-        total, sums = softmax_reduction(E, E, partial(_own_class, codes, weights), weights)
-        return total, 2.0 * product(sums.T, X)
-    flops = 6.0 * X.shape[0] ** 2 * L.shape[0]
-    with calm_if_small(flops) if backend_of(X).host else nullcontext():
+    host = backend_of(X).host
+    with one_thread(6.0 * X.shape[0] ** 2 * L.shape[0]) if host else nullcontext():
         E = product(X, L.T)
         # Moving the embedding changes no distance but keeps its squares small in float32.
         E = E - robust_center(E)
-        total, sums = _softmax(E, codes)
+        fused = backend_of(E).fused("softmax_sums", E) if weights is None else None
+        if fused is not None:
+            total, sums = fused(E, in_library_of(codes, E))
+            value = -total
+        else:
+            value, sums = _over_rows(E, E, partial(_own_class, codes, weights), weights)
         gradient_E = 2.0 * (sums[:, -1:] * E - sums[:, :-1])
         gradient = product(gradient_E.T, X)  # on a device it is on its way before the value is read
-        return -float(total), gradient
+        return float(value), gradient
 
 
 def softmax_reduction(
-    E: Any, F: Any, weigh: Weigh, weights: Weights | None = None
+    E: Any, F: Any, weigh: Weigh, weights: CountsAndShares | None = None
 ) -> tuple[float, Any]:
     """Loss of softmax neighbours and its derivative, for any loss that looks at them row by row.
 
@@ -77,48 +77,24 @@ def softmax_reduction(
     ``E = X Lᵀ``, ``∂f/∂L = 2 productᵀ X`` with F = E, and ``∂f/∂M = Xᵀ product`` with F = X.
     """
     E = E - robust_center(E)
-    value, sums = _over_rows(E, F, weigh, slice(0, E.shape[0]), weights)
+    value, sums = _over_rows(E, F, weigh, weights)
     return float(value), sums[:, -1:] * F - sums[:, :-1]
 
 
-def _softmax(E: Any, codes: Any) -> tuple[Any, Any]:
-    """``Σ_i p_i`` and ``(W + Wᵀ) [E, 1]``."""
-    backend = backend_of(E)
-    if not backend.host:
-        codes = in_library_of(codes, E)
-        fused = backend.fused("softmax_sums", E)
-        return fused(E, codes) if fused else _by_rows(E, codes, slice(0, E.shape[0]))
-    total, sums, near = by_symmetry(E, codes)
-    if near.all():
-        return total, sums
-    of_rows, sums_of_rows = _by_rows(E, codes, np.flatnonzero(~near))
-    return total + of_rows, sums + sums_of_rows
-
-
-def _by_rows(E: Any, codes: Any, rows: Any) -> tuple[Any, Any]:
-    """What some rows of W give to ``Σ_i p_i`` and to ``(W + Wᵀ) [E, 1]``."""
-    loss, sums = _over_rows(E, E, partial(_own_class, codes, None), rows)
-    return -loss, sums
-
-
-def _over_rows(
-    E: Any, F: Any, weigh: Weigh, rows: Any, weights: Weights | None = None
-) -> tuple[Any, Any]:
-    """What some rows of W, a slice or their numbers, give to a loss and to ``(W + Wᵀ) [F, 1]``."""
+def _over_rows(E: Any, F: Any, weigh: Weigh, weights: CountsAndShares | None) -> tuple[Any, Any]:
+    """The loss, and ``(W + Wᵀ) [F, 1]``."""
     n = E.shape[0]
-    count = rows.stop if isinstance(rows, slice) else len(rows)
     most = tile_rows(E, 4 * n, 4 * _ROW_BLOCK_BYTES)
-    blocks = list(row_blocks(count, 6 * itemsize_of(E) * n, most=most))
     return sum_tiles(
         partial(_weighed, _rows(E, weights), _with_ones(F), weigh),
-        blocks if isinstance(rows, slice) else [rows[block] for block in blocks],
-        flops=2.0 * n * count * (E.shape[1] + 2 * F.shape[1]),
+        list(row_blocks(n, 6 * itemsize_of(E) * n, most=most)),
+        flops=2.0 * n * n * (E.shape[1] + 2 * F.shape[1]),
         entries=n * F.shape[1],
         host=backend_of(E).host,
     )
 
 
-def _weighed(rows_of: Rows, augmented: Any, weigh: Weigh, blocks: list[Any]) -> tuple[Any, Any]:
+def _weighed(rows_of: Rows, augmented: Any, weigh: Weigh, blocks: list[slice]) -> tuple[Any, Any]:
     """The tile: some blocks of rows of W; values are not looked at before the end."""
     xp = namespace(augmented)
     total, product = 0.0, xp.zeros_like(augmented)
@@ -134,11 +110,11 @@ def _weighed(rows_of: Rows, augmented: Any, weigh: Weigh, blocks: list[Any]) -> 
 
 
 def _own_class(
-    codes: Any, weights: Weights | None, P: Any, rows: Any, logs: Any
+    codes: Any, weights: CountsAndShares | None, P: Any, rows: Any, logs: Any
 ) -> tuple[Any, Any]:
     """NCA's loss of some rows, and its derivatives, for :func:`softmax_reduction`."""
     xp = namespace(P)
-    share = xp.ones_like(P[:, :1]) if weights is None else like(weights.shares[rows], P)[:, None]
+    share = xp.ones_like(P[:, :1]) if weights is None else like(weights[1][rows], P)[:, None]
     if backend_of(P).host:  # classes are slices: no mask of all pairs
         return _own_slices(codes, share, P, codes[rows]), P
     codes = in_library_of(codes, P)
@@ -163,25 +139,33 @@ def _own_slices(codes: np.ndarray, share: Any, P: Any, codes_of_rows: np.ndarray
     return value
 
 
+def class_slices(codes: np.ndarray) -> list[tuple[int, int]]:
+    """Start and stop of every run of equal codes."""
+    if np.any(codes[1:] < codes[:-1]):
+        raise ValueError("Got unsorted codes, but expected rows sorted by class.")
+    borders = np.flatnonzero(np.diff(codes)) + 1
+    return list(pairwise([0, *borders.tolist(), len(codes)]))
+
+
 def _with_ones(F: Any) -> Any:
     xp = namespace(F)
     return xp.concat([F, xp.ones_like(F[:, :1])], axis=1)
 
 
-def _rows(E: Any, weights: Weights | None = None) -> Rows:
+def _rows(E: Any, weights: CountsAndShares | None) -> Rows:
     """The rows; a neighbour that counts w times has log w more in its exponents."""
     xp = namespace(E)
     squares = xp.sum(E * E, axis=1)
     last = -squares
     if weights is not None:
-        last = last + like(np.log(weights.counts), E)
+        last = last + like(np.log(weights[0]), E)
     return Rows(_with_ones(E), xp.concat([2.0 * E, last[:, None]], axis=1).T, squares)
 
 
-def _exponentials(rows_of: Rows, rows: slice | np.ndarray) -> tuple[Any, Any]:
+def _exponentials(rows_of: Rows, rows: slice) -> tuple[Any, Any]:
     """Unnormalised softmax of some rows, its own point left out, and the shift of each row."""
     S = rows_of.left[rows, :] @ rows_of.columns
-    own = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+    own = np.arange(rows.start, rows.stop)
     backend, xp = backend_of(S), namespace(S)
     S = backend.set_entries(S, own, -np.inf)
     shift = xp.max(S, axis=1, keepdims=True)

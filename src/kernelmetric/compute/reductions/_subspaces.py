@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelmetric.compute._arrays import namespace, to_numpy
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
-from kernelmetric.compute._device import there
+from kernelmetric.compute._device import to_device
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute.backends import backend_of
 
@@ -29,8 +29,8 @@ def subspace_distances(
     """
     if len(first) == 0:
         return np.empty(0, dtype=S.dtype)
-    same, S, first, second = T is S, there(S), there(first), there(second)
-    T, host = S if same else there(T), backend_of(S).host
+    same, S, first, second = T is S, to_device(S), to_device(first), to_device(second)
+    T, host = S if same else to_device(T), backend_of(S).host
     most = _PAIRS if host else tile_rows(S, 3 * S.shape[1] * S.shape[2], 0)
     per_pair = 4 * S.shape[1] ** 2 * itemsize_of(S)
     tiles = over_tiles(

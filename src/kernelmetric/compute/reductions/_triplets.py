@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,9 +15,7 @@ from kernelmetric.compute.backends._native import pair_squares
 from kernelmetric.compute.reductions._distances import robust_center, squared_lengths
 from kernelmetric.compute.reductions._softmax import class_slices
 
-_TILE_BYTES = 8 * 2**20  # of a block of rows and all columns,
-_STRIP_BYTES = 2 * 2**20  # and of one that is looked at a strip of columns at a time,
-_STRIP_COLUMNS = 2048  # so many: a product of few rows and all columns reads all points for them
+_TILE_BYTES = 8 * 2**20  # of a block of rows and all columns
 _LARGE = 8  # a class with this part of all points is worth a table of the others
 _SHARED_ROWS = 128  # of small classes in one block
 _PAIR_CHUNK_BYTES = 2**20
@@ -62,9 +59,9 @@ class Triplets(NamedTuple):
     parts: np.ndarray  # (n, k): of target pairs, the weight of the point included
     counts: np.ndarray  # (n,): of impostors
 
-    def of(self, rows: slice, others: np.ndarray | slice) -> Triplets:
-        """Those of some points, and of some impostors."""
-        return Triplets(self.parts[rows], self.counts[others])
+    def of_pairs(self, i: np.ndarray, impostor: np.ndarray) -> np.ndarray:
+        """What the triplets of pairs (point, impostor) count, a row for each target."""
+        return self.parts.T.take(i, axis=1) * self.counts[impostor]
 
 
 class Margins(NamedTuple):
@@ -118,24 +115,21 @@ def huber_hinge(margin: Any, smoothing: float, xp: Any) -> tuple[Any, Any]:
     return slope * (positive - 0.5 * smoothing * slope), slope
 
 
-def impostor_blocks(
-    codes: np.ndarray, E: Any, *, strips: bool = False, most: int | None = None
-) -> list[Block]:
-    """Blocks of rows, large classes by themselves; with ``strips`` more rows, for `strips_of`."""
+def impostor_blocks(codes: np.ndarray, E: Any, *, most: int | None = None) -> list[Block]:
+    """Blocks of rows, large classes by themselves."""
     n = len(codes)
-    width = _strip_columns(E) if strips else n
-    fitting = tile_rows(E, width, _STRIP_BYTES if strips else _TILE_BYTES)
+    fitting = tile_rows(E, n, _TILE_BYTES)
     most = min(fitting, most or fitting)
 
     def cut(first: int, last: int, unseen: slice, most: int) -> list[Block]:
-        parts = row_blocks(last - first, 8 * width * itemsize_of(E), most=most)
+        parts = row_blocks(last - first, 8 * n * itemsize_of(E), most=most)
         return [Block(slice(first + part.start, first + part.stop), unseen) for part in parts]
 
     blocks: list[Block] = []
     covered = 0
     for start, stop in [*class_slices(codes), (n, n)]:
         if stop - start >= n / _LARGE or start == n:
-            blocks += cut(covered, start, slice(0, 0), most if strips else min(most, _SHARED_ROWS))
+            blocks += cut(covered, start, slice(0, 0), min(most, _SHARED_ROWS))
             blocks += cut(start, stop, slice(start, stop), most)
             covered = stop
     return blocks
@@ -152,36 +146,15 @@ def points_of(E: Any, codes: np.ndarray) -> Points:
 
 def distances(points: Points, block: Block) -> Any:
     """Squared distances of a block to all that it looks at; infinite within a class."""
-    seen = [others for _, others in block.spans(len(points.codes))]
-    return _distances_to(points, block, points.facing(block.rows), seen)
-
-
-def strips_of(points: Points, block: Block) -> Iterator[tuple[Any, slice]]:
-    """The same, some columns at a time, and which of all rows these are."""
-    width, left = _strip_columns(points.augmented), points.facing(block.rows)
-    for _, seen in block.spans(len(points.codes)):
-        for start in range(seen.start, seen.stop, width):
-            strip = slice(start, min(start + width, seen.stop))
-            yield _distances_to(points, block, left, [strip]), strip
-
-
-def _strip_columns(E: Any) -> int:
-    """Columns of a strip: a device has no cache to stay in, and looks at all at once."""
-    n = E.shape[0]
-    return min(n, _STRIP_COLUMNS) if backend_of(E).host else n
-
-
-def _distances_to(points: Points, block: Block, left: Any, seen: list[slice]) -> Any:
-    """Squared distances of a block to runs of rows, side by side; infinite within a class."""
     augmented, codes = points
     rows, unseen = block
+    seen = [others for _, others in block.spans(len(codes))] or [slice(0, 0)]
+    left = points.facing(rows)
     D2 = left @ namespace(left).concat([augmented[run, :] for run in seen], axis=0).T
-    if unseen.start == unseen.stop and seen:
-        (run,) = seen  # one that looks at all rows looks at them in one run
+    if unseen.start == unseen.stop:
         for start, stop in class_slices(codes[rows]):
             code = codes[rows.start + start]
             own, last = (int(np.searchsorted(codes, code, side)) for side in ("left", "right"))
-            own, last = (min(max(end, run.start), run.stop) - run.start for end in (own, last))
             D2[start:stop, own:last] = np.inf
     return D2
 

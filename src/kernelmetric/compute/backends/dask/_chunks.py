@@ -14,10 +14,10 @@ import numpy as np
 from distributed import get_worker
 from scipy import sparse
 
+from kernelmetric.compute._arrays import refuse_masked
 from kernelmetric.compute._budget import block_budget
 from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute._machine import total_memory
-from kernelmetric.compute._refusals import refuse_masked
 from kernelmetric.compute._threads import in_threads
 
 _logger = logging.getLogger("kernelmetric")

@@ -16,10 +16,10 @@ from dask.utils import format_bytes
 from distributed import Future, KilledWorker, default_client, get_worker, wait, worker_client
 from distributed.comm import CommClosedError
 
+from kernelmetric._warnings import warn
 from kernelmetric.compute._arrays import is_collection
 from kernelmetric.compute._device import device_in_use
 from kernelmetric.compute._execute import run_elsewhere
-from kernelmetric.compute._warnings import warn
 from kernelmetric.compute.backends.dask._chunks import (
     NUMBERS,
     Pieces,

@@ -15,11 +15,10 @@ from array_api_compat import is_array_api_obj
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from kernelmetric.compute._arrays import is_sparse, streamed, take_rows, to_numpy
-from kernelmetric.compute._refusals import refuse_unsaid
+from kernelmetric.compute import is_sparse, is_streamed, take_rows, to_numpy
+from kernelmetric.inputs._refusals import refuse_ambiguous
 
 _ROUNDING = 1e-9  # of the sum of weights: what round-off may leave of none
-_NARROWEST = 1e-12  # of the sum of weights: values that a quantile is the mean of, at least
 _MOST = 1e100  # sums of products of weights stay in range
 
 
@@ -58,24 +57,24 @@ class Weights(NamedTuple):
         return self.shares @ X / self.total
 
 
-class Weighed(NamedTuple):
+class WeightedLabels(NamedTuple):
     """Labels, or none, of rows that have weights: what ``bind`` and ``_learn`` get as y."""
 
     labels: Any
     weights: Weights
 
 
-def unweighed(y: Any) -> tuple[Any, Weights | None]:
+def labels_and_weights(y: Any) -> tuple[Any, Weights | None]:
     """Labels and weights; the latter None where there are none."""
-    return (y.labels, y.weights) if isinstance(y, Weighed) else (y, None)
+    return (y.labels, y.weights) if isinstance(y, WeightedLabels) else (y, None)
 
 
-def weigh(sample_weight: Any, X: Any) -> tuple[np.ndarray | None, Weights | None]:
+def rows_and_weights(sample_weight: Any, X: Any) -> tuple[np.ndarray | None, Weights | None]:
     """Rows with a weight (None: all) and their weights (None: all count one), checked."""
     if sample_weight is None:
         return None, None
     refuse_streams(X)
-    w = checked_weights(sample_weight, _num_samples(X))
+    w = check_weights(sample_weight, _num_samples(X))
     rows = np.flatnonzero(w > 0)
     kept = w[rows]
     some = rows if len(rows) < len(w) else None
@@ -84,14 +83,14 @@ def weigh(sample_weight: Any, X: Any) -> tuple[np.ndarray | None, Weights | None
 
 def refuse_streams(X: Any) -> None:
     """Refuse rows that stay where they are: weights of them are not looked at there."""
-    if streamed(X):
+    if is_streamed(X):
         raise ValueError(
             "Got weights with rows that stay on their workers, but expected rows that fit into "
             "memory: take some of them, or leave the weights out."
         )
 
 
-def with_classes(
+def with_class_weights(
     weights: Weights | None, class_weight: Any, y: Any, rows: np.ndarray | None = None
 ) -> Weights | None:
     """Weights of rows times those of their classes; refused where a class is left without any."""
@@ -124,27 +123,6 @@ def rows_of(X: Any, rows: np.ndarray | None) -> Any:
     if is_array_api_obj(X) or is_sparse(X):
         return take_rows(X.tocsr() if is_sparse(X) else X, rows)
     return _safe_indexing(X, rows)
-
-
-def weighted_quantiles(values: np.ndarray, counts: np.ndarray, shares: Any) -> np.ndarray:
-    """Quantiles of values that count more or less than once, continuous in the counts.
-
-    For whole counts they are those that :func:`numpy.quantile` gives of repeated values.
-    """
-    order = np.argsort(values, kind="stable")
-    values, counts = values[order], counts[order]
-    ends = np.cumsum(counts)
-    width = max(min(1.0, ends[-1] / len(values)), _NARROWEST * ends[-1])
-
-    def mean(share: float) -> float:
-        start = (ends[-1] - width) * share
-        inside = np.minimum(ends, start + width) - np.maximum(ends - counts, start)
-        inside = np.maximum(inside, 0.0)
-        if not inside.any():  # counts of which one is next to all
-            return float(values[min(np.searchsorted(ends, start), len(values) - 1)])
-        return float(np.average(values, weights=inside))
-
-    return np.vectorize(mean, otypes=[np.float64])(shares)
 
 
 def check_class_weight(class_weight: Any) -> None:
@@ -182,9 +160,9 @@ def _of_classes(class_weight: Any, classes: np.ndarray, sizes: np.ndarray) -> np
     return np.array([float(class_weight.get(name, 1.0)) for name in known])
 
 
-def checked_weights(sample_weight: Any, n: int) -> np.ndarray:
+def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     """Weights of n rows as a new array of float64, refused where they cannot be weights."""
-    refuse_unsaid(sample_weight, "sample_weight")
+    refuse_ambiguous(sample_weight, "sample_weight")
     given = to_numpy(sample_weight) if is_array_api_obj(sample_weight) else sample_weight
     try:
         w = np.array(given, dtype=np.float64)

@@ -9,24 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from kernelmetric.compute._arrays import refuse_masked
+
 # How the types of dates and durations begin, in NumPy, pandas, polars and Arrow.
 _TIMES = ("date", "time", "duration", "period")
 _LONG = ("int64", "uint64", "int128", "uint128", "object")  # with more digits than floats
 _ROUNDED = 1e-6  # of the spread of a column: rounding beyond this is a loss
 
 
-def refuse_masked(*values: Any) -> None:
-    """Refuse masked arrays that hide something: NumPy would go on with what lies below the mask."""
-    for value in values:
-        if isinstance(value, np.ma.MaskedArray) and (hidden := int(np.ma.count_masked(value))):
-            raise ValueError(
-                f"Got a masked array with {hidden} masked entries of {value.size}, but expected "
-                "values everywhere: leave these rows out, or fill the gaps, such as by "
-                "SimpleImputer of scikit-learn after array.filled(numpy.nan)."
-            )
-
-
-def refuse_unsaid(values: Any, name: str) -> None:
+def refuse_ambiguous(values: Any, name: str) -> None:
     """Refuse what a mask hides, dates or durations without a unit, and numbers that floats lose."""
     refuse_masked(values)
     if (column := rounded_column(values)) is not None:

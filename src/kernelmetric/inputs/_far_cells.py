@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute._arrays import namespace
-from kernelmetric.compute._warnings import warn
+from kernelmetric._warnings import warn
+from kernelmetric.compute import namespace
 
 _GAP = 100.0  # times as far from the median as the others: a Cauchy column has it once in a hundred
 _SHARE = 0.1  # of the cells, at most; more are no exception
@@ -57,7 +57,7 @@ def far_columns(X: Any) -> list[tuple[int, float]]:
     return found
 
 
-def mention_far_cells(X: Any) -> None:
+def warn_of_far_cells(X: Any) -> None:
     """Warn of cells that lie far from all others of their column, with the column and the value."""
     if _SILENT.get():
         return

@@ -7,7 +7,7 @@ the device in use back as NumPy arrays, also those that an estimator keeps.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import wraps
 from inspect import isfunction
@@ -15,10 +15,9 @@ from typing import Any
 
 from array_api_compat import is_torch_array
 
-from kernelmetric.compute._arrays import is_collection, to_numpy
+from kernelmetric.compute._arrays import is_collection, refuse_masked, to_numpy
 from kernelmetric.compute._budget import working_on
-from kernelmetric.compute._device import device_in_use
-from kernelmetric.compute._refusals import refuse_masked
+from kernelmetric.compute._device import device_in_use, use_device
 
 _INSIDE: ContextVar[bool] = ContextVar("kernelmetric_inside", default=False)
 _ON_CLUSTERS = (
@@ -66,6 +65,11 @@ def on_clusters(method: Callable[..., Any]) -> Callable[..., Any]:
         return method(self, *args, **options)
 
     return call
+
+
+def device_like(X: Any) -> AbstractContextManager[Any]:
+    """Do the work inside the ``with`` block where a tensor lies; as before for NumPy's arrays."""
+    return use_device(X.device) if is_torch_array(X) and X.is_cuda else nullcontext()
 
 
 def to_host(X: Any) -> Any:

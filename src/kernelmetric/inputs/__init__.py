@@ -1,0 +1,86 @@
+"""The door: what users hand over is checked once, here, and trusted everywhere else.
+
+What comes in as a guess is refused: dates, gaps, numbers that floats lose. What comes in on many
+machines, or should be computed with on a device, is brought there, and results are brought back::
+
+    _points.py      points of any library: two-dimensional, finite, float32 or float64
+    _labels.py      labels, and their codes
+    _weights.py     weights of rows, checked, and what they mean
+    _refusals.py    what would become numbers only by a guess
+    _far_cells.py   cells far from all others of their column
+    _methods.py     what happens around a public method: clusters, devices, failures
+"""
+
+from kernelmetric.inputs._far_cells import (
+    FarCellWarning,
+    far_cells,
+    far_columns,
+    farthest_column,
+    refuse_tiny_columns,
+    silent_about_far_cells,
+    warn_of_far_cells,
+)
+from kernelmetric.inputs._labels import check_labels, classes_of, coded_labels, label_column
+from kernelmetric.inputs._methods import (
+    CollectionsMixin,
+    DeviceMixin,
+    device_like,
+    on_clusters,
+    on_devices,
+    to_host,
+    unchanged_on_failure,
+)
+from kernelmetric.inputs._points import as_points, check_points, location_of, refuse_twins
+from kernelmetric.inputs._refusals import (
+    refuse_ambiguous,
+    refuse_masked,
+    refuse_text,
+    rounded_column,
+)
+from kernelmetric.inputs._weights import (
+    WeightedLabels,
+    Weights,
+    check_weights,
+    labels_and_weights,
+    refuse_streams,
+    rows_and_weights,
+    rows_of,
+    with_class_weights,
+)
+
+__all__ = [
+    "CollectionsMixin",
+    "DeviceMixin",
+    "FarCellWarning",
+    "WeightedLabels",
+    "Weights",
+    "as_points",
+    "check_labels",
+    "check_points",
+    "check_weights",
+    "classes_of",
+    "coded_labels",
+    "device_like",
+    "far_cells",
+    "far_columns",
+    "farthest_column",
+    "label_column",
+    "labels_and_weights",
+    "location_of",
+    "on_clusters",
+    "on_devices",
+    "refuse_ambiguous",
+    "refuse_masked",
+    "refuse_streams",
+    "refuse_text",
+    "refuse_tiny_columns",
+    "refuse_twins",
+    "rounded_column",
+    "rows_and_weights",
+    "rows_of",
+    "silent_about_far_cells",
+    "to_host",
+    "unchanged_on_failure",
+    "warn_of_far_cells",
+    "with_class_weights",
+]

@@ -1,0 +1,83 @@
+"""Labels as they come in, and the codes 0, 1, ... that stand for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from kernelmetric.compute import to_numpy
+
+_LABELS_AT_ONCE = 2**20  # that are sorted together
+
+
+def check_labels(y: Any, X: Any, *, needs: str = "at least two classes") -> np.ndarray:
+    """Codes 0, 1, ... of y in the order of the sorted labels; refused where they cannot teach."""
+    if y is None:
+        raise ValueError(
+            "This learner requires y to be passed, but the target y is None: expected one class "
+            "label per row of X."
+        )
+    y = label_column(y)
+    check_consistent_length(X, y)
+    classes, codes = classes_of(y)
+    if not len(classes):
+        raise ValueError(f"Got no labels, but expected {needs}.")
+    if len(classes) < 2:
+        raise ValueError(
+            f"Got 1 class ({classes[0]!r} for all {len(y)} samples), but expected {needs}: "
+            "a metric is learned from what tells classes apart."
+        )
+    return codes
+
+
+def label_column(y: Any) -> np.ndarray:
+    """Labels as an array of one dimension, from whatever scikit-learn takes for that."""
+    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iub":
+        return y  # as scikit-learn would leave it, after a search for data frames
+    y = column_or_1d(to_numpy(y) if is_array_api_obj(y) else y, warn=True)
+    _refuse_unsorted(y)
+    return y
+
+
+def _refuse_unsorted(y: np.ndarray) -> None:
+    """Refuse objects as labels of which one is neither before nor after another."""
+    try:
+        sorted(set(y.tolist() if y.dtype.kind == "O" else ()))
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in y.tolist()})
+        raise ValueError(
+            f"Got labels of type {' and '.join(kinds)} in y, but expected labels that can be "
+            "sorted: try y.astype(str)."
+        ) from None
+
+
+def classes_of(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sorted labels, each once, and the code of every row; refused if they are no classes."""
+    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+        raise ValueError("Input y contains NaN or infinity, but expected a label for every row.")
+    classes, _, codes = coded_labels(y)
+    # Whole numbers are classes, however many; scikit-learn warns of many.
+    if y.dtype.kind not in "iub" or 2 * len(classes) > len(y):
+        check_classification_targets(y)
+    return classes, codes
+
+
+def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The sorted labels, each once, the row where each is met first, and the code of every row."""
+    # np.unique of all takes forty bytes a label; piece by piece it takes eight.
+    _refuse_unsorted(y)
+    starts = range(0, len(y), _LABELS_AT_ONCE)
+    if len(starts) < 2:
+        return np.unique(y, return_index=True, return_inverse=True)
+    found = [np.unique(y[i : i + _LABELS_AT_ONCE], return_index=True) for i in starts]
+    classes = np.unique(np.concatenate([some for some, _ in found]))
+    first, codes = np.empty(len(classes), dtype=np.intp), np.empty(len(y), dtype=np.intp)
+    for start, (some, rows) in zip(reversed(starts), reversed(found), strict=True):
+        piece = slice(start, start + _LABELS_AT_ONCE)
+        first[np.searchsorted(classes, some)] = start + rows
+        codes[piece] = np.searchsorted(classes, y[piece])
+    return classes, first, codes

@@ -1,0 +1,121 @@
+"""Points as they come in: two-dimensional, finite, float32 or float64, of any library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from kernelmetric.compute import is_sparse, is_streamed, namespace, to_device, to_numpy
+from kernelmetric.inputs._refusals import refuse_ambiguous
+
+_FAR = 100.0  # deviations from zero, which leave five of the digits of float32
+
+
+def check_points(
+    estimator: Any, X: Any, *, reset: bool, accept_sparse: bool = False, **options
+) -> Any:
+    """Validate X as points in rows: two-dimensional, finite, float32 or float64.
+
+    ``reset`` is True in ``fit``; ``options`` go to scikit-learn's ``validate_data``. What is
+    NumPy's goes to the device in use, and arrays of other libraries stay where they are.
+    """
+    if is_streamed(X):
+        return _check_streamed(estimator, X, reset=reset)
+    if is_array_api_obj(X) and not is_numpy_array(X) and not is_sparse(X):
+        return _check_foreign(estimator, X, reset=reset, **options)
+    # those of pyarrow's columns are data
+    refuse_twins(getattr(X, "column_names", None) or getattr(X, "columns", ()))
+    refuse_ambiguous(X, "X")
+    with np.errstate(all="ignore"):  # its test for finite numbers adds up huge ones of both signs
+        return to_device(
+            validate_data(
+                estimator,
+                X,
+                reset=reset,
+                accept_sparse="csr" if accept_sparse else False,
+                dtype=[np.float64, np.float32],
+                **options,
+            )
+        )
+
+
+def _check_foreign(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: int = 1, **_) -> Any:
+    name = type(estimator).__name__
+    xp = array_namespace(X)
+    if X.ndim != 2:
+        raise ValueError(
+            f"Got an array of shape {tuple(X.shape)}, but {name} expected a 2D array: "
+            "points in rows, features in columns."
+        )
+    if X.shape[0] < ensure_min_samples or X.shape[1] < 1:
+        raise ValueError(
+            f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s), while a minimum "
+            f"of {ensure_min_samples} sample(s) and 1 feature is required by {name}."
+        )
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError(
+            f"Complex data not supported: got X of {X.dtype}, but {name} expected real numbers. "
+            "Try the real and the imaginary parts side by side."
+        )
+    if not xp.isdtype(X.dtype, "real floating"):
+        refuse_ambiguous(to_numpy(X), "X")
+        X = xp.astype(X, xp.float64)
+    elif X.dtype not in (xp.float32, xp.float64):
+        X = xp.astype(X, xp.float32)
+    if not bool(xp.all(xp.isfinite(X))):
+        raise ValueError(f"Input X contains NaN or infinity, which {name} cannot use.")
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+    elif X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {name} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    return X
+
+
+def _check_streamed(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Rows on many machines, whose chunks are checked where they lie."""
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+        vars(estimator).pop("feature_names_in_", None)
+        if X.names is not None:
+            estimator.feature_names_in_ = X.names
+    return X
+
+
+def as_points(X: Any) -> Any:
+    """Points of no estimator, checked as scikit-learn does; those of other libraries stay."""
+    if is_array_api_obj(X) and not is_numpy_array(X):
+        return X
+    refuse_ambiguous(X, "X")
+    with np.errstate(over="ignore", invalid="ignore"):  # of the sum that looks for NaN
+        return check_array(X, dtype=[np.float64, np.float32], input_name="X")
+
+
+def refuse_twins(names: Any) -> None:
+    """Refuse names of columns of which two are the same."""
+    names = [str(name) for name in names]
+    if len(set(names)) < len(names):
+        twin = next(name for name in names if names.count(name) > 1)
+        raise ValueError(
+            f"Got a table with {names.count(twin)} columns named {twin!r}, but expected different "
+            "names: rename one, or leave it out."
+        )
+
+
+def location_of(X: Any) -> np.ndarray | None:
+    """Means and deviations of the features, two rows; None where float32 has digits enough."""
+    if is_sparse(X) or is_streamed(X):
+        return None
+    xp = namespace(X)
+    with np.errstate(all="ignore"):  # what overflows is refused by others
+        moments = (xp.mean(X, axis=0), xp.std(X, axis=0))
+        mean, deviation = np.stack([to_numpy(m).astype(np.float64) for m in moments])
+        far = bool(np.any(np.abs(mean) > _FAR * deviation))
+    good = far and np.isfinite(mean).all() and np.isfinite(deviation).all()
+    return np.stack([mean, deviation]) if good else None
