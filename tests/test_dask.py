@@ -115,12 +115,13 @@ def quietly(fit, *args):
 def settings():
     """What lets tiles of few points be shared, as those of many are."""
     from kernelmetric.compute import _threads
-    from kernelmetric.compute.reductions import _impostors, _neighbors
+    from kernelmetric.compute.reductions import _impostors, _neighbors, _softmax
 
     return [
         (_threads, "_WORTH_THREADS", 1e6),
         (_impostors, "_WHOLE_ROWS", 0),
         (_neighbors, "_TILE_BYTES", 2**18),
+        (_softmax, "_ROW_BLOCK_BYTES", 2**16),
     ]
 
 

@@ -35,7 +35,8 @@ def documented(module):
         if inspect.isfunction(getattr(thing, key))
     }
     for name, thing in {**things, **methods}.items():
-        if not callable(thing) or not getattr(thing, "__doc__", None):
+        warning = inspect.isclass(thing) and issubclass(thing, Warning)
+        if not callable(thing) or warning or not getattr(thing, "__doc__", None):
             continue
         said = dict(re.findall(r"^ {4,8}(\w+) : .*?default=(.+)$", thing.__doc__, re.MULTILINE))
         for parameter in inspect.signature(thing).parameters.values():

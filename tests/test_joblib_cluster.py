@@ -186,4 +186,4 @@ def test_a_scheduler_that_is_not_there_stops_the_tables_in_a_sentence(tmp_path, 
             "tcp://127.0.0.1:9",
         )
     assert result.exit_code == 1
-    assert "no scheduler answers there" in result.stderr
+    assert "expected an address where a scheduler answers" in result.stderr
