@@ -30,7 +30,14 @@ _taker: list[Any] = [None]  # who shows lines in place of standard error
 
 
 class TimeLimitWarning(UserWarning):
-    """A time limit ended work early; what was best until then is what there is."""
+    """A time limit ended work early; what was best until then is what there is.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from kernelmetric import TimeLimitWarning
+    >>> warnings.simplefilter("ignore", TimeLimitWarning)  # a program that expects it
+    """
 
 
 class progress:  # noqa: N801  (it is called as a function)
@@ -79,6 +86,11 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     ----------
     seconds : float or None
         Seconds from now on; None is no limit.
+
+    Yields
+    ------
+    None
+        Nothing; the block runs under the limit.
 
     Examples
     --------
