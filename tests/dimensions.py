@@ -95,7 +95,7 @@ DIMENSIONS: dict[str, list[str]] = {
     "told": ["labels", "names", "numbers", "pairs", "row numbers", "triplets"],
     "weights": ["none", "ones", "whole", "fractions", "some zero", "classes"],
     "rows": ["plain", "copies", "constant", "offset", "rare class"],
-    "size": ["exact", "single", "landmarks", "boundary"],
+    "size": ["exact", "single", "landmarks", "boundary", "sample"],
     "input": [
         *("float64", "float32", "sparse", "frame", "table", "columns first", "list"),
         *(name for name in PACKAGES if importlib.util.find_spec(name)),
@@ -455,6 +455,8 @@ def shrunk(monkeypatch: Any, size: str) -> None:
     monkeypatch.setattr(_ridge_kpca, "HELD_ROWS", 20)
     monkeypatch.setattr(_automatic, "LOW_RANK_ROWS", 20)
     monkeypatch.setattr(_automatic, "LANDMARKS", 16)
+    if size == "sample":
+        monkeypatch.setattr(_ridge_kpca, "ENOUGH_ROWS", 30)
     if size == "boundary":
         monkeypatch.setattr(_ridge_kpca, "EASY_ROWS", (18, 10))
         for module in (_ridge_kpca, _ridge_solution, _arguments):
