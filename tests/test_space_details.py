@@ -83,6 +83,23 @@ def test_a_held_gram_matrix_is_not_computed_again(X):
     np.testing.assert_allclose(gram.times(np.eye(60)), X @ X.T, atol=1e-12)
 
 
+@pytest.mark.parametrize("width", [2, 5, 6, 30])
+def test_a_sketch_has_the_columns_asked_for(width, X):
+    start = gram_of("rbf", X, hold=False).sketch(width, np.random.RandomState(0))
+    assert start.shape == (60, width)
+    assert np.linalg.matrix_rank(start) == width
+
+
+def test_a_sketch_spans_what_the_leading_eigenvectors_do():
+    rng = np.random.RandomState(0)
+    X = rng.randn(400, 6) * [30.0, 20.0, 10.0, 0.1, 0.1, 0.1]
+    start = gram_of("linear", X, hold=False).sketch(3, rng)
+    start = np.linalg.qr(start - start.mean(axis=0))[0]
+    leading = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[0][:, :3]
+    cosines = np.linalg.svd(start.T @ leading)[1]
+    assert cosines.min() > 0.99
+
+
 @pytest.mark.parametrize("hold", [True, False])
 def test_a_gram_matrix_of_another_library_is_multiplied_too(hold, X):
     xp = pytest.importorskip("array_api_strict")

@@ -128,7 +128,7 @@ def _leading(gram: CentredGram, rank: int, random_state: Any) -> np.ndarray:
     rng = check_random_state(random_state)
     A = OnSubspace(gram.centred_times, gram.centre, gram.n - 1)
     pairs = krylov_eigenpairs(
-        A, rank, lambda width: gram.start(width, rng), tol=_LEADING_TOL, floor=gram.round_off
+        A, rank, lambda width: gram.sketch(width, rng), tol=_LEADING_TOL, floor=gram.round_off
     )
     return to_numpy(pairs.vectors)
 

@@ -9,10 +9,21 @@ from typing import Any
 import numpy as np
 from array_api_compat import device as device_of
 
-from kernelmetric.compute import backend_of, is_sparse, like, map_rows, namespace, to_numpy
+from kernelmetric.compute import (
+    backend_of,
+    in_float64,
+    is_sparse,
+    like,
+    map_rows,
+    namespace,
+    take_rows,
+    to_numpy,
+)
 from kernelmetric.inputs import Weights
 from kernelmetric.kernels import Kernel
-from kernelmetric.spaces._base import refuse_rank_zero, round_off
+from kernelmetric.spaces._base import refuse_rank_zero, round_off, times
+
+_SKETCH = 4  # points per column of a sketch
 
 
 class CentredGram:
@@ -66,9 +77,22 @@ class CentredGram:
         """Return K M."""
         return self.K @ M if self.K is not None else self._rows(lambda K: K @ M)
 
-    def start(self, width: int, rng: np.random.RandomState) -> Any:
-        """Random columns, from which an iteration starts."""
-        return self.array(rng.standard_normal((self.n, width)))
+    def sketch(self, width: int, rng: np.random.RandomState) -> Any:
+        """Columns that span nearly what the leading eigenvectors do, from some points alone."""
+        m = min(_SKETCH * width, self.n // 10)
+        if m < width or self.roots is not None:
+            return self.array(rng.standard_normal((self.n, width)))
+        chosen = np.sort(rng.permutation(self.n)[:m])
+        some = take_rows(self.anchors, chosen)
+        K_mm = in_float64(self.kernel(take_rows(self.X, chosen), some))
+        V = backend_of(K_mm).symmetric_eigenpairs(K_mm)[1][:, -width:]
+        V = self.xp.astype(V, self.dtype, copy=False)
+
+        def part(rows: slice) -> Any:
+            product = times(self.kernel(self.X[rows, :], some), V)
+            return self.xp.astype(product, self.dtype, copy=False)
+
+        return map_rows(part, self.n, 8 * (3 * m + self.X.shape[1]))
 
     def array(self, values: np.ndarray) -> Any:
         """Numbers in the library and dtype of K, and on its device."""

@@ -252,7 +252,7 @@ class KPCA(Space):
         else:
             tol, floor = _RESIDUAL[4 if gram.narrow else 8], gram.round_off
             found = krylov_eigenpairs(
-                A, rank, lambda width: gram.start(width, rng), tol=tol, floor=floor
+                A, rank, lambda width: gram.sketch(width, rng), tol=tol, floor=floor
             )
             values, V, smallest, residual, n_cycles = found
             if residual > max(tol * values[-1], floor):
