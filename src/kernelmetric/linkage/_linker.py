@@ -142,8 +142,8 @@ class RecordLinker(BaseEstimator):
             cause = "the tables may have no record in common"
             if len(found.comparison.fields_) == 1:
                 cause = (
-                    f"the column {found.comparison.fields_[0]!r} alone cannot tell copies from values "
-                    "that different records share"
+                    f"the column {found.comparison.fields_[0]!r} alone cannot tell copies from "
+                    "values that different records share"
                 )
             warn(
                 f"Of {len(found.candidates)} candidates none is a match with a probability of 0.5: "
@@ -185,11 +185,9 @@ class RecordLinker(BaseEstimator):
         ----------
         left, right : DataFrame or list of dict, default=None
             New tables, whose candidates the same rules find; None means those of :meth:`fit`.
-        threshold : float, default=0.5
-            The least probability of a link.
-        one_to_one : bool, default=False
-            For two tables: whether a record has at most one partner. Then the links are those of
-            the largest probability together.
+        threshold, one_to_one : float, default=0.5, and bool, default=False
+            The least probability of a link; and, for two tables, whether a record has at most one
+            partner: then the links are those of the largest probability together.
 
         Returns
         -------
