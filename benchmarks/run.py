@@ -64,10 +64,7 @@ READING = """
 The floor of an NCA step is what the softmax needs by symmetry: a product of n × n/2 × r for the
 distances, n²/2 exponentials and one product of n × n × r for the gradient, in float32 at the rates
 measured in the same process. What is left goes to the passes over each tile between them, to what
-is done before and after on one thread, and to the narrow products. The exponentials, their clipping
-and their sums are one compiled pass (`compute/backends/_native.c`): 1.8 ns an entry on this
-processor, where NumPy has no vector code for exp and takes 5. Without a compiler
-(`KERNELMETRIC_PURE=1`) the step takes 23 ms instead of 18.
+is done before and after on one thread, and to the narrow products.
 
 NCA fits are timed after one of 200 points and a pause of 0.2 s, by both contenders alike, so that
 imports, and threads of BLAS that still spin after judging the last split, are not in them. That

@@ -274,10 +274,8 @@ def fresh_library():
 def test_without_a_compiled_library_there_is_none(fresh_library, monkeypatch):
     monkeypatch.setattr(_native, "_LIBRARY", "no such file")
     assert _native.native() is None
-    K = np.zeros((2, 3), dtype=np.float32)
-    rows, columns = _native.exponentials(K, -1.0, 1.0, without_diagonal=False)
-    assert_array_equal(rows, [3.0, 3.0])
-    assert_array_equal(columns, [2.0, 2.0, 2.0])
+    E = np.array([[0.0, 0.0], [3.0, 4.0]], dtype=np.float32)
+    assert_array_equal(_native.pair_squares(E, np.array([0, 1]), np.array([1, 1])), [25.0, 0.0])
 
 
 @pytest.mark.parametrize(("value", "used"), [("", True), ("0", True), ("1", False), ("yes", False)])
@@ -285,10 +283,9 @@ def test_the_environment_decides_whether_the_library_is_asked_for(
     value, used, fresh_library, monkeypatch
 ):
     class Library:
-        kernelmetric_exponentials = kernelmetric_weigh = type("Function", (), {})
-        kernelmetric_pair_squares_float = kernelmetric_pair_squares_double = kernelmetric_weigh
-        kernelmetric_listed_hinge_float = kernelmetric_listed_hinge_double = kernelmetric_weigh
-        kernelmetric_pulled_float = kernelmetric_pulled_double = kernelmetric_weigh
+        kernelmetric_pair_squares_float = kernelmetric_pair_squares_double = type("F", (), {})
+        kernelmetric_listed_hinge_float = kernelmetric_listed_hinge_double = type("F", (), {})
+        kernelmetric_pulled_float = kernelmetric_pulled_double = type("F", (), {})
 
         @staticmethod
         def kernelmetric_version():
@@ -297,18 +294,6 @@ def test_the_environment_decides_whether_the_library_is_asked_for(
     monkeypatch.setattr(_native.ctypes, "CDLL", lambda path: Library())
     monkeypatch.setenv("KERNELMETRIC_PURE", value)
     assert (_native.native() is not None) == used
-
-
-def test_single_precision_in_rows_is_what_was_compiled(monkeypatch):
-    library = object()
-    monkeypatch.setattr(_native, "native", lambda: library)
-    rows = np.zeros((4, 6), dtype=np.float32)
-    assert _native._suited(rows) is library
-    assert _native._suited(rows, rows[0]) is library
-    assert _native._suited(rows.T) is None
-    assert _native._suited(rows, rows[:, 0]) is None
-    assert _native._suited(rows.astype(np.float64)) is None
-    assert _native._suited(rows, rows.astype(np.float64)) is None
 
 
 # --- distances ----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The compiled passes over a tile, and NumPy's where there is no compiler."""
+"""The compiled passes over pairs, and NumPy's where there is no compiler."""
 
 import pickle
 
@@ -8,10 +8,8 @@ import pytest
 from kernelmetric.compute import _threads
 from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute.backends import _native
-from kernelmetric.compute.reductions import Triplets, _listed, lmnn_step_on, nca_loss
+from kernelmetric.compute.reductions import Triplets, _listed, lmnn_step_on
 from kernelmetric.compute.reductions._listed import lmnn_hinge_on
-
-LOW, HIGH = -70.0, 60.0
 
 
 @pytest.fixture(params=["compiled", "pure"])
@@ -25,36 +23,6 @@ def passes(request, monkeypatch):
         pytest.skip("This installation has no compiled library.")
     yield _native
     _native.native.cache_clear()
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (3, 15), (7, 16), (5, 37), (40, 300)])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_exponentials_and_their_sums(passes, shape, dtype):
-    K = np.random.RandomState(0).uniform(-90, 70, shape).astype(dtype)
-    expected = np.exp(np.clip(K.astype(np.float64), LOW, HIGH))
-    rows, columns = passes.exponentials(K, LOW, HIGH, without_diagonal=False)
-    tolerance = 4 * np.finfo(np.float32).eps
-    np.testing.assert_allclose(K, expected, rtol=tolerance)
-    np.testing.assert_allclose(rows, expected.sum(axis=1), rtol=4 * tolerance)
-    np.testing.assert_allclose(columns, expected.sum(axis=0), rtol=4 * tolerance)
-
-
-def test_the_exponential_is_right_to_two_units_in_the_last_place(passes):
-    x = np.linspace(LOW, HIGH, 200_001, dtype=np.float32)[None, :]
-    expected = np.exp(x.astype(np.float64))
-    K = x.copy()
-    passes.exponentials(K, LOW, HIGH, without_diagonal=False)
-    assert np.max(np.abs(K / expected - 1)) < 4 * 2.0**-24
-
-
-@pytest.mark.parametrize("shape", [(4, 4), (4, 9), (9, 4)])
-def test_a_point_is_not_its_own_neighbour(passes, shape):
-    K = np.zeros(shape, dtype=np.float32)
-    rows, columns = passes.exponentials(K, LOW, HIGH, without_diagonal=True)
-    expected = 1.0 - np.eye(*shape)
-    np.testing.assert_array_equal(K, expected)
-    np.testing.assert_array_equal(rows, expected.sum(axis=1))
-    np.testing.assert_array_equal(columns, expected.sum(axis=0))
 
 
 @pytest.mark.parametrize("r", [0, 1, 15, 16, 17, 50, 300])
@@ -214,41 +182,6 @@ def test_a_list_of_rows_that_are_not_there_is_refused(passes):
             lmnn_step_on(np.array([bad], dtype=np.int32), L, X, targets, 0.7)
     with pytest.raises(IndexError):
         lmnn_step_on(pairs, L, X, np.where(targets == 7, 60, targets), 0.7)
-
-
-def test_nan_stays_nan(passes):
-    K = np.full((2, 20), np.nan, dtype=np.float32)
-    rows, _ = passes.exponentials(K, LOW, HIGH, without_diagonal=False)
-    assert np.isnan(K).all() and np.isnan(rows).all()
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_weights_of_rows_and_columns(passes, dtype):
-    rng = np.random.RandomState(0)
-    K, a, b = (rng.randn(*shape).astype(dtype) for shape in [(5, 33), (5,), (33,)])
-    expected = K * (a[:, None] + b)
-    passes.weigh(K, a, b)
-    np.testing.assert_allclose(K, expected, rtol=1e-6, atol=1e-6)
-
-
-def test_arrays_that_are_not_in_rows_are_left_to_numpy(passes):
-    K = np.zeros((4, 6), dtype=np.float32, order="F")
-    rows, _ = passes.exponentials(K, LOW, HIGH, without_diagonal=False)
-    np.testing.assert_array_equal(rows, np.full(4, 6.0))
-
-
-def test_the_loss_is_the_same_either_way(monkeypatch):
-    rng = np.random.RandomState(0)
-    X, L = rng.randn(700, 9).astype(np.float32), rng.randn(5, 9).astype(np.float32)
-    codes = np.sort(rng.randint(0, 4, 700))
-    _native.native.cache_clear()
-    value, gradient = nca_loss(L, X, codes)
-    monkeypatch.setenv("KERNELMETRIC_PURE", "1")
-    _native.native.cache_clear()
-    pure_value, pure_gradient = nca_loss(L, X, codes)
-    _native.native.cache_clear()
-    assert value == pytest.approx(pure_value, rel=1e-5)
-    np.testing.assert_allclose(gradient, pure_gradient, rtol=1e-4, atol=1e-4)
 
 
 def test_a_library_of_another_version_is_not_used(monkeypatch):

@@ -16,9 +16,8 @@ def make_fig2_circles(
 ) -> Labelled:
     r"""Two concentric circles, one per class.
 
-    Class ``c`` lies on :math:`r_c (\cos\theta, \sin\theta)`, with :math:`\theta` uniform on
-    :math:`[0, 2\pi)`. No linear map separates the classes, while the kernel
-    :math:`(x \cdot y)^2` does.
+    Class ``c`` lies on :math:`r_c (\cos\theta, \sin\theta)`, with :math:`\theta` uniform. No
+    linear map separates the classes, while the kernel :math:`(x \cdot y)^2` does.
 
     Parameters
     ----------
@@ -41,11 +40,10 @@ def make_fig2_circles(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from kernelmetric.datasets import make_fig2_circles
     >>> X, y = make_fig2_circles(6, random_state=0)
-    >>> np.linalg.norm(X, axis=1).round(12).tolist()
-    [1.0, 1.25, 1.0, 1.25, 1.0, 1.25]
+    >>> (X[:, 0] ** 2 + X[:, 1] ** 2).round(12).tolist()
+    [1.0, 1.5625, 1.0, 1.5625, 1.0, 1.5625]
     """
     y = _alternate(n_samples)
     theta = check_random_state(random_state).uniform(0.0, 2.0 * np.pi, n_samples)
@@ -153,21 +151,15 @@ def make_checkerboard(
 ) -> Labelled:
     r"""Points on a checkerboard, the colour their class, with irrelevant features beside.
 
-    With :math:`m` cells a side,
-
-    .. math:: y = (\lfloor m x_1 \rfloor + \lfloor m x_2 \rfloor) \bmod 2 .
-
-    Each point falls uniformly into a cell of its class, drawn uniformly too; features 3 and up
-    are uniform on [0, 1) and say nothing of the class.
+    With :math:`m` cells a side, :math:`y = (\lfloor m x_1 \rfloor + \lfloor m x_2 \rfloor)
+    \bmod 2`. Features 3 and up are uniform on [0, 1) and say nothing of the class.
 
     Parameters
     ----------
     n_samples : int, default=200
         Number of points; class 0 gets the odd one.
-    n_noise : int, default=0
-        Number of irrelevant features.
-    n_cells : int, default=4
-        Cells a side, at least 2.
+    n_noise, n_cells : int, default=0 and 4
+        Number of irrelevant features, and of cells a side, at least 2.
     random_state : int, RandomState instance or None, default=None
         Source of the points.
 
@@ -215,12 +207,9 @@ def make_close_moons(
     ----------
     n_samples : int, default=200
         Number of points; class 0 gets the odd one.
-    radius : float, default=2.0
-        Radius of the moons.
-    lift : float, default=0.15
-        How far the lower moon is pushed up, in units of the radius.
-    noise : float, default=0.02
-        Standard deviation of the noise.
+    radius, lift, noise : float, default=2.0, 0.15 and 0.02
+        Radius of the moons, how far the lower one is pushed up, in units of the radius, and the
+        standard deviation of the noise.
     random_state : int, RandomState instance or None, default=None
         Source of the noise.
 

@@ -39,10 +39,8 @@ def make_records(
 
     Parameters
     ----------
-    n_people : int, default=200
-        Number of people.
-    n_copies : int, default=3
-        Records of each.
+    n_people, n_copies : int, default=200 and 3
+        Number of people, and of records of each.
     n_typos : float, default=1.0
         Mean number of typing errors in a record, besides the other changes.
     random_state : int, RandomState instance or None, default=None

@@ -65,12 +65,10 @@ def baselines(y: Any, *, random_state: Any = 0, regression: bool = False) -> dic
 
     Parameters
     ----------
-    y : array-like of shape (n_samples,)
-        Labels; they say how large the grids and the inner folds may be.
+    y, regression : array-like of shape (n_samples,), and bool, default=False
+        Labels, and whether they are numbers to predict.
     random_state : int, RandomState or None, default=0
         For the inner folds.
-    regression : bool, default=False
-        Whether y are numbers to predict rather than labels.
 
     Returns
     -------
@@ -94,16 +92,15 @@ def baselines(y: Any, *, random_state: Any = 0, regression: bool = False) -> dic
         "n_neighbors": [k for k in (1, 3, 5, 9, 15, 25) if k <= most],
         "weights": ["uniform", "distance"],
     }
-    nearest: Any
+    nearest: Any = KNeighborsRegressor if regression else KNeighborsClassifier
+    usual = NEIGHBORS_OF_NUMBERS if regression else NEIGHBORS
     machine: Any
     if regression:
-        nearest, usual = KNeighborsRegressor, NEIGHBORS_OF_NUMBERS
         svm = {"C": [0.3, 3, 30], "gamma": ["scale", 0.003, 0.03, 0.1]}
         # The width of its tube, and C, are in units of the target.
         search = GridSearchCV(SVR(), svm, cv=inner)
         machine = TransformedTargetRegressor(search, transformer=StandardScaler())
     else:
-        nearest, usual = KNeighborsClassifier, NEIGHBORS
         svm = {"C": [0.5, 3, 20, 100], "gamma": ["scale", 0.003, 0.01, 0.03, 0.1]}
         machine = GridSearchCV(SVC(), svm, cv=inner)
     return {
@@ -197,14 +194,10 @@ def holdout(
 
     Parameters
     ----------
-    y : array-like of shape (n_samples,)
-        Labels.
-    test_size : float, default=0.25
-        Share of the test part.
-    random_state : int, RandomState or None, default=0
-        For the draw.
-    regression : bool, default=False
-        Whether y are numbers: both parts are then spread over them alike.
+    y, regression : array-like of shape (n_samples,), and bool, default=False
+        Labels, and whether they are numbers: both parts are then spread over them alike.
+    test_size, random_state : float, default=0.25, and int, RandomState or None, default=0
+        Share of the test part, and for the draw.
 
     Returns
     -------
@@ -252,14 +245,10 @@ def with_metric(encoder: Any, metric: Any, y: Any, *, regression: bool = False) 
 
     Parameters
     ----------
-    encoder : transformer
-        From what the user has to scaled features; "passthrough" where they are that already.
-    metric : metric
-        The metric to learn; "passthrough" for the Euclidean one.
-    y : array-like of shape (n_samples,)
-        Labels, which say how many neighbours there can be.
-    regression : bool, default=False
-        Whether y are numbers.
+    encoder, metric : transformer and metric, or "passthrough"
+        From what the user has to scaled features, and the metric to learn.
+    y, regression : array-like of shape (n_samples,), and bool, default=False
+        Labels, and whether they are numbers.
 
     Returns
     -------
@@ -285,14 +274,10 @@ class Measured(NamedTuple):
 
     Parameters
     ----------
-    value : object
-        What the function returned.
-    seconds : float
-        Processor time.
-    megabytes : float
-        The most memory of the process meanwhile; 0 where the system is not Linux.
-    note : str
-        Warnings, each once.
+    value, seconds : object, float
+        What the function returned, and processor time.
+    megabytes, note : float, str
+        The most memory of the process meanwhile, 0 where the system is not Linux; warnings.
     """
 
     value: Any
@@ -306,10 +291,8 @@ def measured(function: Callable[..., Any], *arguments: Any) -> Measured:
 
     Parameters
     ----------
-    function : callable
-        What to call.
-    *arguments : object
-        Its arguments.
+    function, *arguments : callable, object
+        What to call, and its arguments.
 
     Returns
     -------

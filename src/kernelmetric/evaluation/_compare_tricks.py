@@ -74,11 +74,6 @@ class TrickComparison:
         return "The tricks end in different optima: look at the condition numbers, or other starts."
 
     def __repr__(self) -> str:
-        lines = [f"  {what:<44}{text}" for what, text in self._rows()]
-        return "\n".join([self.verdict, "", *lines])
-
-    def _rows(self) -> list[tuple[str, str]]:
-        """What was found, each with its numbers as a text."""
         rows = [
             ("objective, KPCA trick and kernel trick", "{:.6g}, {:.6g}", self.objectives),
             ("largest difference of distances, relative", "{:.1e}", self.distance_gap),
@@ -88,11 +83,12 @@ class TrickComparison:
             ("nearest neighbours that agree", "{:.1%}", self.agreement),
             ("accuracy of the nearest neighbour", "{:.1%}, {:.1%}", self.accuracies),
         ]
-        return [
-            (what, text.format(*np.atleast_1d(found)).replace("%", " %"))
+        lines = [
+            f"  {what:<44}{text.format(*np.atleast_1d(found)).replace('%', ' %')}"
             for what, text, found in rows
             if found is not None
         ]
+        return "\n".join([self.verdict, "", *lines])
 
 
 def compare_tricks(
@@ -157,17 +153,16 @@ def compare_tricks(
         Kernelized(learner, bound, space, neighbors=neighbors).fit(X, y)
         for space in (KPCA(), KernelTrick(singular=singular))
     )
-    pair = (kpca, trick)
-    has_loss = all(hasattr(metric.learner_, "loss_") for metric in pair)
+    has_loss = hasattr(kpca.learner_, "loss_")
     labels = np.asarray(y)
-    found = [labels[_nearest(metric, X, X_new)] for metric in pair]
+    found = [labels[_nearest(metric, X, X_new)] for metric in (kpca, trick)]
     truth = labels if X_new is None else y_new
     hits = [float(np.mean(f == np.asarray(truth))) for f in found]
     return TrickComparison(
         kpca,
         trick,
         (float(kpca.learner_.loss_), float(trick.learner_.loss_)) if has_loss else None,
-        _distance_gap(*(metric.transform(X) for metric in pair)),
+        _distance_gap(kpca.transform(X), trick.transform(X)),
         _condition(trick.space_.gram_.eigenvalues),
         _condition(kpca.space_.eigenvalues_),
         _problem_condition(kpca, trick, X, y),

@@ -206,8 +206,11 @@ def check_kernelizable(
     for name, (before, after) in _experiments(cloud, rng).items():
         known = original if before is cloud else None
         change, error = _change(ask, before, after, known)
-        blamed = tried if change <= tol else _culprit(tried, before, after, tol, ask)
-        conditions.append(_judged(name, blamed, change, tol, error))
+        holds = change <= tol
+        blamed = tried if holds else _culprit(tried, before, after, tol, ask)
+        sentence = (_HOLDS if holds else _FAILS)[name].format(name=type(blamed).__name__)
+        sentence += f" It raised {error}" if error else ""
+        conditions.append(Condition(name, holds, change, sentence))
     return KernelizableReport(estimator, tuple(conditions), tol, floor, constant(original))
 
 
@@ -216,12 +219,8 @@ def assert_kernelizable(estimator: Any, X: Any = None, y: Any = None, **options)
 
     Parameters
     ----------
-    estimator : estimator
-        Any scikit-learn-style estimator.
-    X, y : array-like, default=None
-        Data to try it on, as in :func:`check_kernelizable`.
-    **options : dict
-        Further arguments of :func:`check_kernelizable`.
+    estimator, X, y, **options : estimator, array-like, array-like, dict
+        As in :func:`check_kernelizable`.
 
     Raises
     ------
@@ -230,8 +229,6 @@ def assert_kernelizable(estimator: Any, X: Any = None, y: Any = None, **options)
 
     Examples
     --------
-    In a test of your own learner:
-
     >>> from sklearn.neighbors import NearestCentroid
     >>> from kernelmetric.evaluation import assert_kernelizable
     >>> assert_kernelizable(NearestCentroid())
@@ -239,13 +236,6 @@ def assert_kernelizable(estimator: Any, X: Any = None, y: Any = None, **options)
     report = check_kernelizable(estimator, X, y, **options)
     if not report.kernelizable:
         raise AssertionError(str(report))
-
-
-def _judged(name: str, blamed: Any, change: float, tol: float, error: str) -> Condition:
-    """The condition from the change measured, with the estimator to be named."""
-    holds = change <= tol
-    sentence = (_HOLDS if holds else _FAILS)[name].format(name=type(blamed).__name__)
-    return Condition(name, holds, change, f"{sentence} It raised {error}" if error else sentence)
 
 
 def _experiments(cloud: Cloud, rng: np.random.RandomState) -> dict[str, tuple[Cloud, Cloud]]:

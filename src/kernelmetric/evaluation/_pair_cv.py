@@ -70,12 +70,8 @@ def cross_validate_pairs(
     n_jobs : int, default=None
         Processes that share the folds. Inside
         ``joblib.parallel_config(backend="dask", scatter=[X, pairs])`` they are those of a cluster.
-    params : dict, default=None
-        What else the estimator's ``fit`` takes, unsliced.
-    return_train_score, return_estimator, return_indices : bool, default=False
-        As in ``cross_validate``.
-    error_score : 'raise' or float, default=nan
-        Score of folds that fail, with a warning; 'raise' stops at the first.
+    params, return_train_score, return_estimator, return_indices, error_score : object
+        As in ``cross_validate``; ``params`` for the estimator's ``fit`` are not sliced.
     random_state : int, RandomState or None, default=None
         For the shuffling.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any
 
@@ -24,6 +25,7 @@ _UNCALIBRATED = "Got no threshold yet: call calibrate with pairs that are known.
 CRITERIA = ("accuracy", "f_beta", "max_tpr", "max_tnr")
 
 
+@dataclass(eq=False, repr=False)
 class PairVerifier(BaseEstimator):
     """Says of two points whether they are the same, by a threshold on a learned distance.
 
@@ -70,14 +72,12 @@ class PairVerifier(BaseEstimator):
     array([ True, False])
     """
 
-    def __init__(
-        self, metric, criterion="accuracy", *, beta=1.0, min_rate=0.95, calibration="logistic"
-    ):
-        self.metric = metric
-        self.criterion = criterion
-        self.beta = beta
-        self.min_rate = min_rate
-        self.calibration = calibration
+    metric: Any
+    criterion: str = "accuracy"
+    _: KW_ONLY
+    beta: float = 1.0
+    min_rate: float = 0.95
+    calibration: str = "logistic"
 
     def calibrate(
         self, pairs: Any, X: Any = None, y: Any = None, *, sample_weight: Any = None
@@ -100,7 +100,10 @@ class PairVerifier(BaseEstimator):
         PairVerifier
             Itself, ready to predict.
         """
-        self._check_parameters()
+        check_choice(self, "criterion", CRITERIA)
+        check_choice(self, "calibration", ("logistic", "isotonic"))
+        check_number(self, "beta", Real, low=1e-100, high=1e100)
+        check_number(self, "min_rate", Real, low=0, high=1)
         distances, same, w = known_distances(self.metric, pairs, X, y, sample_weight)
         how: Any = {"beta": float(self.beta), "min_rate": self.min_rate, "weights": w}
         threshold, value = best_threshold(distances, same, self.criterion, **how)
@@ -118,10 +121,8 @@ class PairVerifier(BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_pairs, 2, n_features)
-            The two points of every pair.
-        y, sample_weight : array-like of shape (n_pairs,)
-            As in :meth:`calibrate`.
+        X, y, sample_weight : array-like of shape (n_pairs, 2, n_features), and of (n_pairs,)
+            The two points of every pair, and as in :meth:`calibrate`.
 
         Returns
         -------
@@ -135,10 +136,8 @@ class PairVerifier(BaseEstimator):
 
         Parameters
         ----------
-        pairs : Pairs, or array-like of shape (n_pairs, 2) or (n_pairs, 2, n_features)
+        pairs, X : Pairs or array-like, and array-like
             As in :meth:`calibrate`; of Pairs the similar ones come first.
-        X : array-like of shape (n_samples, n_features), default=None
-            The points that the pairs number.
 
         Returns
         -------
@@ -208,12 +207,6 @@ class PairVerifier(BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.target_tags.required = True
         return tags
-
-    def _check_parameters(self) -> None:
-        check_choice(self, "criterion", CRITERIA)
-        check_choice(self, "calibration", ("logistic", "isotonic"))
-        check_number(self, "beta", Real, low=1e-100, high=1e100)
-        check_number(self, "min_rate", Real, low=0, high=1)
 
 
 def best_threshold(

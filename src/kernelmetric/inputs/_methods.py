@@ -21,12 +21,12 @@ from kernelmetric.compute._device import device_in_use, use_device
 
 _INSIDE: ContextVar[bool] = ContextVar("kernelmetric_inside", default=False)
 _ON_CLUSTERS = (
-    "fit", "transform", "fit_transform", "inverse_transform", "predict", "fit_predict",
-    "predict_proba", "predict_log_proba", "predict_interval", "score_samples", "kneighbors",
+    "fit", "transform", "fit_transform", "predict", "fit_predict", "predict_proba",
+    "predict_log_proba", "predict_interval", "score_samples", "kneighbors",
     "pair_distance", "pair_score", "pairwise_distances", "pairwise_kernels", "score",
 )  # fmt: skip
 _ON_DEVICES = (
-    "fit", "partial_fit", "transform", "fit_transform", "inverse_transform", "predict",
+    "fit", "partial_fit", "transform", "fit_transform", "predict",
     "fit_predict", "pair_distance", "pair_score", "pairwise_distances", "pairwise_kernels",
     "get_mahalanobis_matrix",
 )  # fmt: skip

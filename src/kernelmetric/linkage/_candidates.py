@@ -78,10 +78,8 @@ def score_candidates(
 
     Parameters
     ----------
-    pairs : array-like of shape (n_pairs, 2)
-        Candidates, each once.
-    truth : array-like of shape (n_matches, 2)
-        The pairs that match.
+    pairs, truth : array-like of shape (n_pairs, 2) and (n_matches, 2)
+        Candidates, each once, and the pairs that match.
     n_left, n_right : int
         Number of records of the tables; without ``n_right`` pairs are inside one.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,7 @@ _FEWEST_OF_A_KIND = 5  # labelled pairs that are worth a cross-validation
 _FOLDS = 5
 
 
+@dataclass(eq=False, repr=False)
 class RecordLinker(BaseEstimator):
     r"""Finds the records of two tables, or of one, that mean the same.
 
@@ -82,16 +84,10 @@ class RecordLinker(BaseEstimator):
     >>> linker.links(threshold=0.9).to_frame().head()  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        comparison: RecordComparison | None = None,
-        rules: Sequence[Any] | None = None,
-        *,
-        match_share: float | None = None,
-    ):
-        self.comparison = comparison
-        self.rules = rules
-        self.match_share = match_share
+    comparison: RecordComparison | None = None
+    rules: Sequence[Any] | None = None
+    _: KW_ONLY
+    match_share: float | None = None
 
     def fit(
         self,
@@ -109,7 +105,7 @@ class RecordLinker(BaseEstimator):
         left, right : DataFrame or list of dict
             Records of two tables; without ``right``, copies inside ``left`` are looked for.
         pairs : array-like of shape (n_labelled, 2) or Pairs, default=None
-            Pairs that are known; they need not be candidates. None learns without labels.
+            Pairs that are known, candidates or not. None learns without labels.
         same : array-like of shape (n_labelled,), default=None
             For arrays: 1 or True where the pair is a match, 0, -1 or False where it is not.
         by_kind : bool, default=True
@@ -129,10 +125,9 @@ class RecordLinker(BaseEstimator):
         left, right = as_tables(left, right)
         known, same = _labelled(pairs, same, left, right)
         found = found_candidates(left, right, self.comparison, self.rules)
-        comparison, candidates = found.comparison, found.candidates
-        S_known = comparison.similarities(left, right, known)
-        model = found.learn(S_known, same, self.match_share, by_kind=by_kind)
-        self.comparison_, self.candidates_, self.model_ = comparison, candidates, model
+        self.comparison_, self.candidates_ = found.comparison, found.candidates
+        S_known = found.comparison.similarities(left, right, known)
+        model = self.model_ = found.learn(S_known, same, self.match_share, by_kind=by_kind)
         self.match_share_ = model.match_share
         self.labelled_pairs_, self.labelled_same_ = known, same
         fewer = found._replace(S=found.S[:: -(-len(found.S) // _MOST_IN_FOLDS)])
@@ -142,16 +137,16 @@ class RecordLinker(BaseEstimator):
         if found.step == 1:
             self.probability_ = model.probability(found.S)
         else:
-            self.probability_ = self._probability(left, right, candidates)
+            self.probability_ = self._probability(left, right, found.candidates)
         if not np.any(self.probability_ >= 0.5):
             cause = "the tables may have no record in common"
-            if len(comparison.fields_) == 1:
+            if len(found.comparison.fields_) == 1:
                 cause = (
-                    f"the column {comparison.fields_[0]!r} alone cannot tell copies from values "
-                    "that different records share"
+                    f"the column {found.comparison.fields_[0]!r} alone cannot tell copies from "
+                    "values that different records share"
                 )
             warn(
-                f"Of {len(candidates)} candidates none is a match with a probability of 0.5: "
+                f"Of {len(found.candidates)} candidates none is a match with a probability of 0.5: "
                 f"{cause}. Try more columns, or label pairs."
             )
         return self
@@ -190,11 +185,9 @@ class RecordLinker(BaseEstimator):
         ----------
         left, right : DataFrame or list of dict, default=None
             New tables, whose candidates the same rules find; None means those of :meth:`fit`.
-        threshold : float, default=0.5
-            The least probability of a link.
-        one_to_one : bool, default=False
-            For two tables: whether a record has at most one partner. Then the links are those of
-            the largest probability together.
+        threshold, one_to_one : float, default=0.5, and bool, default=False
+            The least probability of a link; and, for two tables, whether a record has at most one
+            partner: then the links are those of the largest probability together.
 
         Returns
         -------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any
 
@@ -114,6 +115,7 @@ class EqualKeys(Rule):
         return pairs[pairs[:, 0] < pairs[:, 1]] if right is None else pairs
 
 
+@dataclass(eq=False, repr=False)
 class SortedNeighborhood(Rule):
     """Records near each other in an order: what was mistyped at the end is still near.
 
@@ -132,9 +134,10 @@ class SortedNeighborhood(Rule):
     [[0, 2], [1, 2]]
     """
 
-    def __init__(self, key: Key, window: int = 5):
-        self.key = key
-        self.window = window
+    key: Key
+    window: int = 5
+
+    def __post_init__(self) -> None:
         check_number(self, "window", Integral, low=1)
 
     def _pairs(self, left: Any, right: Any) -> np.ndarray:
@@ -163,6 +166,7 @@ class SortedNeighborhood(Rule):
         return np.concatenate([np.empty((0, 2), dtype=np.intp), *steps])
 
 
+@dataclass(eq=False, repr=False)
 class NearestText(NearestRule):
     """For every record those whose letters are most alike, by n-grams weighted by rarity.
 
@@ -190,18 +194,13 @@ class NearestText(NearestRule):
     [[0, 1], [1, 0]]
     """
 
-    def __init__(
-        self,
-        columns: Sequence[str] | None = None,
-        n_neighbors: int = 10,
-        *,
-        ngram: int = 3,
-        most: int = 1000,
-    ):
-        self.columns = columns
-        self.n_neighbors = n_neighbors
-        self.ngram = ngram
-        self.most = most
+    columns: Sequence[str] | None = None
+    n_neighbors: int = 10
+    _: KW_ONLY
+    ngram: int = 3
+    most: int = 1000
+
+    def __post_init__(self) -> None:
         for name in ("n_neighbors", "ngram", "most"):
             check_number(self, name, Integral, low=1)
 
@@ -233,6 +232,7 @@ class NearestText(NearestRule):
         return most_alike(A, B, self.n_neighbors, one=one)
 
 
+@dataclass(eq=False, repr=False)
 class NearestPoints(NearestRule):
     """For every record those nearest under a fitted metric.
 
@@ -255,10 +255,12 @@ class NearestPoints(NearestRule):
     [[0, 1], [1, 0]]
     """
 
-    def __init__(self, metric: Any, n_neighbors: int = 10, *, columns: Sequence[str] | None = None):
-        self.metric = metric
-        self.n_neighbors = n_neighbors
-        self.columns = columns
+    metric: Any
+    n_neighbors: int = 10
+    _: KW_ONLY
+    columns: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
         check_number(self, "n_neighbors", Integral, low=1)
 
     def _points(self, left: Any, right: Any) -> tuple[Any, Any]:

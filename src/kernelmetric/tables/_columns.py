@@ -102,10 +102,8 @@ def require_columns(frame: pd.DataFrame, names: Iterable[str]) -> None:
 
     Parameters
     ----------
-    frame : DataFrame
-        The table.
-    names : iterable of str
-        Names that must be columns of it, or a TableError is raised.
+    frame, names : DataFrame, iterable of str
+        The table, and names that must be columns of it, or a TableError is raised.
 
     Examples
     --------

@@ -7,6 +7,7 @@ these decisions, never by its own looks, and what does not fit them is refused o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ _MISSING = "(missing)"
 _MOST = 1e150
 
 
+@dataclass(eq=False, repr=False)
 class TableEncoder(TableTransformer):
     """Numbers are filled and standardized, names become zeros and ones.
 
@@ -58,20 +60,12 @@ class TableEncoder(TableTransformer):
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
 
-    def __init__(
-        self,
-        numbers: Sequence[str] = (),
-        categories: Sequence[str] = (),
-        *,
-        commas: Sequence[str] = (),
-        missing: dict[str, Sequence[str]] | None = None,
-        unused: Sequence[str] | None = None,
-    ):
-        self.numbers = numbers
-        self.categories = categories
-        self.commas = commas
-        self.missing = missing
-        self.unused = unused
+    numbers: Sequence[str] = ()
+    categories: Sequence[str] = ()
+    _: KW_ONLY
+    commas: Sequence[str] = ()
+    missing: dict[str, Sequence[str]] | None = None
+    unused: Sequence[str] | None = None
 
     @classmethod
     def of_columns(cls, columns: ColumnTransformer) -> TableEncoder:
@@ -85,7 +79,7 @@ class TableEncoder(TableTransformer):
         Returns
         -------
         TableEncoder
-            Fitted; it knows of no words for missing numbers, and no columns besides.
+            Fitted.
         """
         names = {part: tuple(chosen) for part, _, chosen in columns.transformers}
         if not set(names) <= {"numbers", "categories"}:

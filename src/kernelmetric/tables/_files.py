@@ -176,8 +176,7 @@ def typed(frame: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns in which all that is there are whole numbers, or numbers with a decimal point, and
-        none has a leading zero, are numbers; the others are the same.
+        Columns of nothing but numbers, none with a leading zero, are numbers.
 
     Examples
     --------
@@ -195,10 +194,8 @@ def table_bytes(frame: pd.DataFrame, path: str | os.PathLike) -> bytes:
 
     Parameters
     ----------
-    frame : DataFrame
-        The table.
-    path : path-like
-        Where the bytes will be written: ``.csv``, ``.tsv``, ``.parquet`` or ``.npz``.
+    frame, path : DataFrame, path-like
+        The table, and where the bytes will be written: ``.csv``, ``.tsv``, ``.parquet``, ``.npz``.
 
     Returns
     -------

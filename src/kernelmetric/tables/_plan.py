@@ -43,20 +43,14 @@ class ColumnPlan:
 
     Parameters
     ----------
-    numbers : tuple of str
-        Columns of numbers: missing ones become the median, then each is standardized.
-    categories : tuple of str
-        Columns of names: a feature of zeros and ones for each; a missing name is one of them.
-    left_out : tuple of str
-        Columns that are not used.
+    numbers, categories, left_out : tuple of str
+        Columns of numbers, columns of names, and columns that are not used.
     notes : tuple of str
         A sentence for every decision that the user should know of.
     label : str or None
         The column of labels.
-    commas : tuple of str
-        Columns of numbers whose decimals follow a comma.
-    missing : dict of str to tuple of str
-        Words that stand for a missing number, by column.
+    commas, missing : tuple of str, dict of str to tuple of str
+        As in :class:`TableEncoder`.
 
     Examples
     --------
@@ -109,10 +103,8 @@ def plan_columns(
         The table.
     label : str, default=None
         The column of labels, no feature.
-    use : iterable of str, default=()
-        Columns to use even though they look like identifiers.
-    ignore : iterable of str, default=()
-        Columns not to use.
+    use, ignore : iterable of str, default=()
+        Columns to use even though they look like identifiers, and columns not to use.
 
     Returns
     -------

@@ -24,10 +24,8 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
 
     Parameters
     ----------
-    frame : DataFrame
-        The table.
-    label : str
-        The column of labels: names, or whole numbers.
+    frame, label : DataFrame, str
+        The table, and its column of labels: names, or whole numbers.
 
     Returns
     -------
@@ -81,10 +79,8 @@ def weights_of(frame: pd.DataFrame, column: str) -> np.ndarray:
 
     Parameters
     ----------
-    frame : DataFrame
-        The table.
-    column : str
-        The column of weights.
+    frame, column : DataFrame, str
+        The table, and its column of weights.
 
     Returns
     -------
@@ -118,10 +114,8 @@ def targets_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray,
 
     Parameters
     ----------
-    frame : DataFrame
-        The table.
-    label : str
-        The column of numbers.
+    frame, label : DataFrame, str
+        The table, and its column of numbers.
 
     Returns
     -------

@@ -6,7 +6,7 @@ class like :class:`ArrayAPI`, and one line here::
     _array_api.py   any library that follows the array API standard
     _torch.py       torch, on the CPU or on a device (cuda/)
     _numpy.py       NumPy, whose tiles our own threads share
-    _native.py      passes over a tile, compiled from _native.c or in NumPy
+    _native.py      passes over pairs, compiled from _native.c or in NumPy
     dask/           arrays and data frames of Dask: fits on a cluster
 """
 

@@ -1,14 +1,8 @@
-/* Passes over memory that NumPy would make one by one: over a tile of the NCA softmax, and over
-   listed pairs of points.
+/* Passes over listed pairs of points that NumPy would make one by one. Plain loops that any C
+   compiler turns into vector code; of the flags that let it take sums in another order none is
+   needed, the lanes are written out. */
 
-   exp is e^x = 2^k e^f with k the integer nearest to x / ln 2: e^f = 1 + f + f^2 q(f), with q of
-   degree four fitted to |f| <= ln 2 / 2, is right to two units in the last place of a float32, and
-   2^k is put together from its bits. Plain loops that any C compiler turns into vector code; of
-   the flags that let it take sums in another order none is needed, the lanes are written out. */
-
-#include <math.h>
 #include <stdint.h>
-#include <string.h>
 
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
 #define VECTOR __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
@@ -20,68 +14,6 @@
 
 /* Changes whenever a function below changes its arguments or its meaning. */
 int kernelmetric_version(void) { return 4; }
-
-static inline float exponential(float x, float low, float high)
-{
-    x = x < low ? low : x;
-    x = x > high ? high : x;
-    float k = rintf(x * 1.44269504f);
-    float f = x - k * 0.693359375f; /* ln 2 in two parts: the first has few bits, k times it is exact */
-    f = f + k * 2.12194440e-4f;
-    float q = 1.38146129e-3f;
-    q = q * f + 8.36870986e-3f;
-    q = q * f + 4.16683874e-2f;
-    q = q * f + 1.66665207e-1f;
-    q = q * f + 4.99999935e-1f;
-    int32_t bits = ((int32_t)k + 127) << 23;
-    float power;
-    memcpy(&power, &bits, sizeof power);
-    return (q * f * f + f + 1.0f) * power;
-}
-
-/* K becomes exp(K) with K clipped to [low, high], 0 on the diagonal where asked; sums of its rows
-   and of its columns are added to rows and columns. */
-VECTOR void kernelmetric_exponentials(float *restrict K, int64_t height, int64_t width, float low,
-                                      float high, int without_diagonal, float *restrict rows,
-                                      float *restrict columns)
-{
-    for (int64_t i = 0; i < height; i++) {
-        float *row = K + i * width;
-        int64_t j = 0;
-        for (; j + LANES <= width; j += LANES) /* several vectors at a time hide the latency */
-            for (int l = 0; l < LANES; l++)
-                row[j + l] = exponential(row[j + l], low, high);
-        for (; j < width; j++)
-            row[j] = exponential(row[j], low, high);
-        if (without_diagonal && i < width)
-            row[i] = 0.0f;
-        float lanes[LANES] = {0.0f};
-        for (j = 0; j + LANES <= width; j += LANES)
-            for (int l = 0; l < LANES; l++) {
-                lanes[l] += row[j + l];
-                columns[j + l] += row[j + l];
-            }
-        for (; j < width; j++) {
-            lanes[0] += row[j];
-            columns[j] += row[j];
-        }
-        float sum = 0.0f;
-        for (int l = 0; l < LANES; l++)
-            sum += lanes[l];
-        rows[i] += sum;
-    }
-}
-
-/* K_ij becomes K_ij (a_i + b_j). */
-VECTOR void kernelmetric_weigh(float *restrict K, int64_t height, int64_t width,
-                               const float *restrict a, const float *restrict b)
-{
-    for (int64_t i = 0; i < height; i++) {
-        float *row = K + i * width;
-        for (int64_t j = 0; j < width; j++)
-            row[j] *= a[i] + b[j];
-    }
-}
 
 #define AHEAD 8 /* pairs whose points are on their way to the cache */
 

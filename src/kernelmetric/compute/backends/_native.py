@@ -31,45 +31,15 @@ def native() -> Any | None:
             return None
     except (OSError, AttributeError):
         return None
-    size, number, floats = ctypes.c_int64, ctypes.c_float, ctypes.c_void_p
-    square = [floats, size, size, floats, floats]
+    size, floats = ctypes.c_int64, ctypes.c_void_p
+    square = [floats, size, size, floats, floats, size, floats]
     hinge = [floats, size, size, floats, size, floats, size, floats, floats, ctypes.c_double]
-    takes = {
-        "exponentials": [floats, size, size, number, number, ctypes.c_int, floats, floats],
-        "weigh": square,
-    }
+    takes = {"pair_squares": square, "pulled": square, "listed_hinge": [*hinge, *[floats] * 3]}
     for suffix in _SUFFIXES.values():
-        takes[f"pair_squares_{suffix}"] = takes[f"pulled_{suffix}"] = [*square, size, floats]
-        takes[f"listed_hinge_{suffix}"] = [*hinge, floats, floats, floats]
-    for name, arguments in takes.items():
-        function = getattr(library, f"kernelmetric_{name}")
-        function.argtypes, function.restype = arguments, size
-    library.kernelmetric_exponentials.restype = library.kernelmetric_weigh.restype = None
+        for name, arguments in takes.items():
+            function = getattr(library, f"kernelmetric_{name}_{suffix}")
+            function.argtypes, function.restype = arguments, size
     return library
-
-
-def exponentials(
-    K: np.ndarray, low: float, high: float, *, without_diagonal: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Let K become ``exp(K)``, K clipped to [low, high] first; return sums of rows and columns."""
-    if _suited(K) is not None:
-        rows, columns = np.zeros(K.shape[0], K.dtype), np.zeros(K.shape[1], K.dtype)
-        _run("exponentials", K, *K.shape, low, high, without_diagonal, rows, columns)
-        return rows, columns
-    np.clip(K, low, high, out=K)
-    np.exp(K, out=K)
-    if without_diagonal:
-        np.fill_diagonal(K, 0.0)
-    ones = np.ones(max(K.shape), dtype=K.dtype)
-    return K @ ones[: K.shape[1]], ones[: len(K)] @ K
-
-
-def weigh(K: np.ndarray, a: np.ndarray, b: np.ndarray, scratch: np.ndarray | None = None) -> None:
-    """Let ``K_ij`` become ``K_ij (a_i + b_j)``; ``scratch``, shaped like K, is overwritten."""
-    if _suited(K, a, b) is not None:
-        _run("weigh", K, *K.shape, a, b)
-    else:
-        K *= np.add(a[:, None], b, out=scratch)
 
 
 def pair_squares(E: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -128,15 +98,10 @@ def add_pulled(
         raise _no_such_rows(done, targets[done].tolist(), E)
 
 
-def _run(name: str, *arguments: Any) -> Any:
-    """Call a compiled function, which gets arrays by their place in memory."""
-    places = (a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments)
-    return getattr(native(), f"kernelmetric_{name}")(*places)
-
-
 def _run_on(name: str, E: np.ndarray, *arguments: Any) -> Any:
-    """Call that of the dtype of some points."""
-    return _run(f"{name}_{_SUFFIXES[E.dtype]}", E, *E.shape, *arguments)
+    """Call a compiled function, that of the dtype of E; it gets arrays by their place in memory."""
+    places = (a.ctypes.data if isinstance(a, np.ndarray) else a for a in (E, *E.shape, *arguments))
+    return getattr(native(), f"kernelmetric_{name}_{_SUFFIXES[E.dtype]}")(*places)
 
 
 def _no_such_rows(first: int, second: Any, E: np.ndarray) -> IndexError:
@@ -144,8 +109,3 @@ def _no_such_rows(first: int, second: Any, E: np.ndarray) -> IndexError:
         f"Got the pair {first}, {second} of {len(E)} points, but expected row numbers from 0 to "
         f"{len(E) - 1}."
     )
-
-
-def _suited(*arrays: np.ndarray) -> Any | None:
-    fit = all(array.dtype == np.float32 and array.flags.c_contiguous for array in arrays)
-    return native() if fit else None
