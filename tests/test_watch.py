@@ -410,3 +410,39 @@ def test_a_limit_ends_the_fits_of_a_search_in_other_processes(problem):
     said = " ".join(str(w.message) for w in caught)
     assert "ended the search after 1 of 4 fits" in said and "tasks" not in said
     assert np.all(np.isfinite(search.transform(X)))
+
+
+# --- Ctrl-C -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["alone", "inside Kernelized"])
+@pytest.mark.parametrize(
+    "kind", [kind for kind in iterative() if kind is not kernelmetric.RFM], ids=lambda k: k.__name__
+)
+def test_ctrl_c_in_an_iteration_leaves_the_last_map(kind, inside, problem, monkeypatch, shown):
+    X, y = problem
+    called, call, before = [], Iterations.__call__, threading.active_count()
+
+    def press(self, state, loss):
+        call(self, state, loss)
+        called.append(loss)
+        if len(called) == 2:
+            raise KeyboardInterrupt
+        return False
+
+    monkeypatch.setattr(Iterations, "__call__", press)
+    metric = Kernelized(kind(), "rbf") if inside else kind()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            metric.fit(X, y)
+        except KeyboardInterrupt:
+            learner = metric.learner_ if inside else metric
+            assert learner.loss_curve_ == called and learner.n_iter_ == 2
+            assert not learner.converged_
+    assert len(called) <= 2  # some converge before
+    assert np.all(np.isfinite(metric.transform(X)))
+    deadline = time.monotonic() + 30
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert threading.active_count() <= before
