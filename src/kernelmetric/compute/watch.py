@@ -33,7 +33,14 @@ _taker: list[Any] = [None]  # who shows lines in place of standard error
 
 
 class TimeLimitWarning(UserWarning):
-    """A time limit ended work early; what was best until then is what there is."""
+    """A time limit ended work early; what was best until then is what there is.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import kernelmetric
+    >>> warnings.simplefilter("ignore", kernelmetric.TimeLimitWarning)  # doctest: +SKIP
+    """
 
 
 class progress:  # noqa: N801  (it is called as a function)
@@ -82,6 +89,11 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     ----------
     seconds : float or None
         Seconds from now on; None is no limit.
+
+    Yields
+    ------
+    None
+        Nothing: the limit holds for the block.
 
     Examples
     --------
