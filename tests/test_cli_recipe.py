@@ -131,3 +131,31 @@ def test_a_model_without_a_recipe_is_refused(run, table, tmp_path):
     assert run("fit", table, *FAST, "--kernel", "none", "--out", plain).exit_code == 0
     result = run("fit", table, *FAST, "--recipe", plain)
     assert result.exit_code == 1 and "has no recipe" in " ".join(result.stderr.split())
+
+
+# --- how long it may take -----------------------------------------------------------------------
+
+
+def test_minutes_end_a_fit_and_the_output_says_what(run, table, tmp_path):
+    out = tmp_path / "model.km"
+    limited = ("--label", "kind", "--learner", "lmnn", "--minutes", "1e-9")
+    result = run("fit", table, *limited, "--out", out)
+    assert result.exit_code == 0, result.stderr
+    assert "Kernelized LMNN: The time limit ended the choice of a kernel" in result.stdout
+    assert "the model of all rows: The time limit ended" in result.stdout
+    assert np.all(np.isfinite(load(out)["metric"].components_))
+    told = json.loads(run("fit", table, *limited, "--json").stdout)["warnings"]
+    assert "time limit" in told["Kernelized LMNN"] and "the model of all rows" not in told
+    result = run("evaluate", table, *limited, "--folds", "2")
+    assert "Kernelized LMNN: The time limit ended" in result.stdout
+
+
+def test_ample_minutes_end_nothing(run, table):
+    result = run("fit", table, *FAST, "--minutes", "600")
+    assert result.exit_code == 0 and "time limit" not in result.stdout
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "soon"])
+def test_minutes_are_above_zero(run, table, minutes):
+    result = run("fit", table, *FAST, "--minutes", minutes)
+    assert result.exit_code == 2 and "--minutes" in result.stderr

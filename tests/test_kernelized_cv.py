@@ -227,7 +227,8 @@ def test_each_process_gets_its_share_of_the_memory(overlapping, monkeypatch):
     shares = []
 
     def here(trial, *work):
-        *work, n_bytes = work
+        *work, n_bytes, seconds = work
+        assert seconds is None
         shares.append(n_bytes)
         return list(trial.run(*work))
 

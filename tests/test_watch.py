@@ -7,6 +7,7 @@ import time
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -26,7 +27,11 @@ from kernelmetric import (
 from kernelmetric.compute import watch
 from kernelmetric.compute._execute import map_rows, sum_rows
 from kernelmetric.compute.watch import stage, time_left
-from kernelmetric.learners import LEARNERS
+from kernelmetric.kernelized import _folds
+from kernelmetric.learners import LEARNERS, _rfm
+from kernelmetric.learners._progress import Iterations
+from kernelmetric.linkage import RecordLinker
+from kernelmetric.selection import AlignedScales, LeaveOneOutRidge
 
 
 @pytest.fixture
@@ -160,8 +165,7 @@ def test_the_earliest_limit_counts():
 
 
 def iterative():
-    kinds = [kind for kind in LEARNERS if "max_iter" in kind().get_params()]
-    return [kind for kind in kinds if kind.__name__ != "RFM"]  # a few rounds, without iterations
+    return [kind for kind in LEARNERS if "max_iter" in kind().get_params()]
 
 
 @pytest.mark.parametrize("kind", iterative(), ids=lambda kind: kind.__name__)
@@ -173,13 +177,17 @@ def test_a_limit_ends_every_iterative_learner_with_a_word(kind, problem):
         learner.fit(X, y)
     said = [w.message for w in caught if isinstance(w.message, TimeLimitWarning)]
     assert learner.n_iter_ <= 2
-    assert learner.converged_ or re.search("ended .* after", str(said[0]))
+    ended = getattr(learner, "converged_", False)  # RFM ends, it does not converge
+    assert ended or re.search("ended .* after", str(said[0]))
     assert np.all(np.isfinite(learner.transform(X)))
 
 
 def test_a_limit_reaches_through_kernelized(problem):
-    with pytest.warns(TimeLimitWarning, match="ended LMNN after 1 iteration"), time_limit(1e-6):
-        metric = Kernelized(LMNN()).fit(*problem)
+    metric = ended(
+        lambda: Kernelized(LMNN()).fit(*problem),
+        "ended the choice of a kernel: Laplacian is the best so far",
+        "ended LMNN after 1 iteration",
+    )
     assert np.all(np.isfinite(metric.transform(problem[0])))
 
 
@@ -236,3 +244,205 @@ def test_pairs_learners_end_too(problem):
     pairs = Pairs(rows[::2], rows[1::2], n_samples=len(X))
     with pytest.warns(TimeLimitWarning), time_limit(1e-6):
         kernelmetric.ITML().fit(X, pairs=pairs)
+
+
+# --- a limit in the middle of a fit -------------------------------------------------------------
+
+
+@pytest.fixture
+def limit_after(monkeypatch):
+    """The time is over in the n-th iteration, or before the n-th candidate of a choice."""
+
+    def over_at(n):
+        called, call = [], Iterations.__call__
+
+        def counting(self, state, loss):
+            called.append(loss)
+            if len(called) >= n:
+                watch._DEADLINE.set(0.0)
+            return call(self, state, loss)
+
+        monkeypatch.setattr(Iterations, "__call__", counting)
+        return called
+
+    return over_at
+
+
+@pytest.mark.parametrize("kind", LEARNERS, ids=lambda kind: kind.__name__)
+def test_no_iteration_begins_after_the_limit(kind, problem, limit_after, tmp_path):
+    X, y = problem
+    learner, free = kind(), kind()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        free.fit(X, y)
+        limit_after(3)
+        with time_limit(1e6):
+            learner.fit(X, y)
+    if "loss_curve_" in vars(learner) and kind is not kernelmetric.RFM:
+        assert len(learner.loss_curve_) == min(3, len(free.loss_curve_))
+    else:
+        np.testing.assert_array_equal(learner.components_, free.components_)
+    check_is_usable(learner, X, tmp_path)
+
+
+@pytest.mark.parametrize("kind", LEARNERS, ids=lambda kind: kind.__name__)
+def test_what_a_limit_leaves_of_a_kernelized_learner_is_usable(kind, problem, tmp_path):
+    X, y = problem
+    with warnings.catch_warnings(), time_limit(1e-6):
+        warnings.simplefilter("ignore")
+        metric = Kernelized(kind()).fit(X, y)
+    check_is_usable(metric, X, tmp_path)
+    assert repr(kernelmetric.load(tmp_path / "model.km").recipe_) == repr(metric.recipe_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        again = Kernelized(kind(), recipe=metric.recipe_).fit(X, y)
+    assert np.all(np.isfinite(again.transform(X)))
+
+
+def check_is_usable(metric, X, folder):
+    Z = metric.transform(X)
+    assert np.all(np.isfinite(Z)) and np.ptp(Z) > 0
+    kernelmetric.save(metric, folder / "model.km")
+    np.testing.assert_array_equal(kernelmetric.load(folder / "model.km").transform(X), Z)
+
+
+def ended(fit, *match):
+    """What fit gives where no time is left, and what was said about it."""
+    with warnings.catch_warnings(record=True) as caught, time_limit(1e-6):
+        warnings.simplefilter("always")
+        found = fit()
+    said = [str(w.message) for w in caught if isinstance(w.message, TimeLimitWarning)]
+    assert len(said) == len(match) and all(map(re.search, match, said)), said
+    return found
+
+
+def test_recursive_features_end_after_a_round(problem):
+    X, y = problem
+    rfm = ended(lambda: kernelmetric.RFM().fit(X, y), "ended RFM after [01] rounds: the last map")
+    assert len(rfm.loss_curve_) == 6 and len(set(rfm.loss_curve_)) <= 2
+    assert 0 < rfm.loss_ < 2  # a share of the variance, of one fold too
+
+
+def test_rounds_go_on_while_there_is_time(problem, monkeypatch):
+    X, y = problem
+    whole = kernelmetric.RFM().fit(X, y)
+    assert whole.n_iter_ > 1
+    choice = _rfm.held_out_errors
+
+    def and_then_over(*given, **how):
+        curve = choice(*given, **how)
+        watch._DEADLINE.set(0.0)
+        return curve
+
+    monkeypatch.setattr(_rfm, "held_out_errors", and_then_over)
+    with pytest.warns(TimeLimitWarning, match="ended RFM after 1 rounds"), time_limit(1e6):
+        rfm = kernelmetric.RFM().fit(X, y)
+    assert rfm.loss_curve_ == whole.loss_curve_ and rfm.loss_ == rfm.loss_curve_[1]
+
+
+def test_the_choice_of_C_ends_with_the_first(problem):
+    X, y = problem
+    idealized = ended(
+        lambda: kernelmetric.IdealizedKernel().fit(X, y),
+        "ended the choice of C after 1 candidate: the best so far is kept",
+        "ended IdealizedKernel after 0 iterations",
+    )
+    assert idealized.C_ == 10.0 and len(idealized.C_scores_) == 1
+
+
+def test_the_choice_of_a_graph_and_of_lam_ends(problem):
+    X, y = problem
+    y = np.where(np.arange(len(y)) % 3 == 0, y, -1)
+    metric = ended(
+        lambda: kernelmetric.TransductiveDistance().fit(X, y),
+        "the choice of the graph after 1 candidate",
+        "the choice of lam after 1 candidate",
+    )
+    assert len(metric.graph_scores_) == 2  # one graph, and the points as they are
+    assert np.all(np.isfinite(metric.transform(X)))
+    metric = ended(
+        lambda: kernelmetric.TransductiveDistance(2, n_neighbors=5).fit(X, y),
+        "the choice of lam after 1 candidate",
+    )
+    assert list(metric.lam_scores_) == [np.inf] and metric.lam_ == np.inf
+
+
+def test_scales_end_with_the_last_step(problem):
+    X, y = problem
+    kernel = ended(lambda: AlignedScales().bind(X, y), "the steps of AlignedScales")
+    assert np.all(np.isfinite(kernel.scales)) and np.all(kernel.scales > 0)
+
+
+def test_the_automatic_choice_says_that_it_ended(problem):
+    X, y = problem
+    kernel = ended(lambda: LeaveOneOutRidge().bind(X, y), "the choice of a kernel: .* is the best")
+    assert np.all(np.isfinite(kernel(X)))
+
+
+NAMES = [f"{a}{b} {c}" for a in ("Ada", "Bo", "Cleo", "Dag") for b in "lmnr" for c in ("Oz", "Ur")]
+
+
+def test_a_linker_goes_without_probabilities_of_pairs_left_out():
+    left = pd.DataFrame({"name": NAMES, "town": NAMES[::-1]})
+    right = left.assign(name=left["name"].str[1:])
+    pairs = np.array([(i, i) for i in range(12)] + [(i + 12, i + 13) for i in range(12)])
+    same = np.repeat([1, 0], 12)
+    free = RecordLinker().fit(left, right, pairs, same)
+    linker = ended(lambda: RecordLinker().fit(left, right, pairs, same), "ended RecordLinker")
+    assert free.labelled_probability_ is not None and linker.labelled_probability_ is None
+    np.testing.assert_array_equal(linker.probability_, free.probability_)
+
+
+def test_other_processes_know_the_limit():
+    assert _folds._limit() is None
+    with time_limit(50):
+        assert 0 < _folds._limit() <= 50
+    with time_limit(1e-6):
+        assert 0 < _folds._limit() <= 1e-6
+
+
+def test_a_limit_ends_the_fits_of_a_search_in_other_processes(problem):
+    X, y = problem
+    search = KernelizedCV(LMNN(), [RBF(gamma=g) for g in (0.1, 1.0)], cv=2, n_jobs=2)
+    with warnings.catch_warnings(record=True) as caught, time_limit(1e-6):
+        warnings.simplefilter("always")
+        search.fit(X, y)
+    said = " ".join(str(w.message) for w in caught)
+    assert "ended the search after 1 of 4 fits" in said and "tasks" not in said
+    assert np.all(np.isfinite(search.transform(X)))
+
+
+# --- Ctrl-C -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["alone", "inside Kernelized"])
+@pytest.mark.parametrize(
+    "kind", [kind for kind in iterative() if kind is not kernelmetric.RFM], ids=lambda k: k.__name__
+)
+def test_ctrl_c_in_an_iteration_leaves_the_last_map(kind, inside, problem, monkeypatch, shown):
+    X, y = problem
+    called, call, before = [], Iterations.__call__, threading.active_count()
+
+    def press(self, state, loss):
+        call(self, state, loss)
+        called.append(loss)
+        if len(called) == 2:
+            raise KeyboardInterrupt
+        return False
+
+    monkeypatch.setattr(Iterations, "__call__", press)
+    metric = Kernelized(kind(), "rbf") if inside else kind()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            metric.fit(X, y)
+        except KeyboardInterrupt:
+            learner = metric.learner_ if inside else metric
+            assert learner.loss_curve_ == called and learner.n_iter_ == 2
+            assert not learner.converged_
+    assert len(called) <= 2  # some converge before
+    assert np.all(np.isfinite(metric.transform(X)))
+    deadline = time.monotonic() + 30
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert threading.active_count() <= before

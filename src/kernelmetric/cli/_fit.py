@@ -7,7 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -23,6 +23,7 @@ from kernelmetric.cli._parts_study import open_parts_study
 from kernelmetric.cli._study import Study, open_study, pair_trials, varying_columns
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.cli._uneven import by_method, tell_uneven, trial_notes, uneven_summary
+from kernelmetric.compute.watch import TimeLimitWarning
 from kernelmetric.evaluation import Trial, holdout, run_trials
 from kernelmetric.inspection import feature_columns
 from kernelmetric.kernelized._recipe import described
@@ -123,6 +124,13 @@ class Found:
     test: Any = None
     model: Any = None
     seconds: float = 0.0
+    ended: list[str] = field(default_factory=list)  # what a time limit ended in the last fit
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What methods warned about, and the model of all rows."""
+        last = {"the model of all rows": " ".join(self.ended)} if self.ended else {}
+        return trial_notes(self.trials) | last
 
     @property
     def judged(self) -> Any:
@@ -140,6 +148,7 @@ def _learn(study: Study, talk: Talk, test_size: float, *, keep: bool) -> Found:
     """Compare the metric with its alternatives, and learn it from all rows where it is needed."""
     begun = time.perf_counter()
     wanted, train, test = study.wanted, None, None
+    ended: list[str] = []
     if study.pairs is None:
         train, test = holdout(study.y, test_size, wanted.seed, regression=wanted.regression)
         methods, parts = study.methods, [(train, test)]
@@ -150,17 +159,19 @@ def _learn(study: Study, talk: Talk, test_size: float, *, keep: bool) -> Found:
         names = ["Euclidean"] * _PAIR_FOLDS + [study.name] * _PAIR_FOLDS
         everything = f"all {wanted.known}"
     if keep:
-        work, names = chain(work, _fitted(study)), [*names, everything]
+        work, names = chain(work, _fitted(study, ended)), [*names, everything]
     found = list(talk.tracked(work, names))
     model = found.pop() if keep else None
-    return Found(found, train, test, model, time.perf_counter() - begun)
+    return Found(found, train, test, model, time.perf_counter() - begun, ended)
 
 
-def _fitted(study: Study) -> Iterator[Any]:
-    """The model, as the last step of the work; warnings of this fit were those of the first."""
-    with warnings.catch_warnings():
+def _fitted(study: Study, ended: list[str]) -> Iterator[Any]:
+    """The model, as the last step of the work; but for limits, the first fit warned of the same."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
+        warnings.simplefilter("always", TimeLimitWarning)
         model = study.fitted()
+    ended += [str(warning.message) for warning in caught]
     yield model
 
 
@@ -178,7 +189,7 @@ def _show(talk: Talk, study: Study, found: Found) -> None:
         best = mean == max(means.values())
         talk.say(f"  {name:<{width}}  {100 * mean:5.1f} %", style="bold" if best else None)
     tell_uneven(talk, found.trials, study.name, study.y)
-    for name, note in trial_notes(found.trials).items():
+    for name, note in found.notes.items():
         talk.say(f"  {name}: {note}", style="dim")
     if chosen := found.chosen():
         talk.say("What was chosen:")
@@ -245,7 +256,7 @@ def _summary(study: Study, found: Found, files: dict[str, Path]) -> dict[str, An
         "notes": study.notes,
         "scores": by_method(found.trials, "accuracy"),
         **uneven_summary(found.trials, study.name),
-        "warnings": trial_notes(found.trials),
+        "warnings": found.notes,
         "chosen": {name: {"is": is_, "why": why} for name, (is_, why) in found.chosen().items()},
         "seconds": round(found.seconds, 3),
         "files": {name: str(path) for name, path in files.items()},

@@ -13,6 +13,7 @@ import click
 
 from kernelmetric.cli._talk import Talk
 from kernelmetric.compute import use_device
+from kernelmetric.compute.watch import time_limit
 from kernelmetric.graphs import Pairs, Quadruplets, Triplets
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import _registry
@@ -170,6 +171,22 @@ def device_option(function: Callable) -> Callable:
     )(on_device)
 
 
+def minutes_option(function: Callable) -> Callable:
+    """How long it may take."""
+
+    @wraps(function)
+    def in_time(*args: Any, minutes: float | None, **options: Any) -> Any:
+        with time_limit(None if minutes is None else 60 * minutes):
+            return function(*args, **options)
+
+    return click.option(
+        "--minutes",
+        type=click.FloatRange(0, min_open=True),
+        metavar="M",
+        help="End choices and iterations after so many minutes, and keep what was best until then.",
+    )(in_time)
+
+
 def _known_option(name: str, line: str) -> Decorator:
     said = f"Learn from {name} of row numbers instead of labels. {line}"
     return click.option(f"--{name}", f"{name}_file", type=FILE, help=said)
@@ -211,5 +228,6 @@ metric_options = together(
     click.option("--use", multiple=True, metavar="COL", help="Use a column all the same."),
     click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out."),
     seed_option,
+    minutes_option,
     device_option,
 )

@@ -11,14 +11,17 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
+
+from kernelmetric._warnings import warn
 
 logger = logging.getLogger("kernelmetric")
 
+T = TypeVar("T")
 _QUIET = 2.0  # seconds after which work without ``verbose`` begins to be shown
 _EVERY = 1.0  # seconds between two looks at the clock
 _LOG_EVERY = 10.0  # seconds between two lines where none can be rewritten, as in a file
@@ -118,6 +121,22 @@ def time_left() -> float:
     """Seconds until the time limit; infinite where there is none."""
     end = _DEADLINE.get()
     return float("inf") if end is None else end - time.monotonic()
+
+
+def warn_of_limit(what: str) -> None:
+    """Say what a time limit has ended."""
+    warn(f"The time limit ended {what}. A longer time_limit allows more.", TimeLimitWarning)
+
+
+def until_limit(candidates: Iterable[T], what: str | None) -> Iterator[T]:
+    """Candidates, the first in any case; a time limit ends them, and says so of what has a name."""
+    for n_tried, candidate in enumerate(candidates):
+        if n_tried and time_left() <= 0:
+            if what is not None:
+                tried = "1 candidate" if n_tried == 1 else f"{n_tried} candidates"
+                warn_of_limit(f"the choice of {what} after {tried}: the best so far is kept")
+            return
+        yield candidate
 
 
 class Stage:

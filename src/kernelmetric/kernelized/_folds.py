@@ -21,12 +21,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
-from kernelmetric._warnings import warn
 from kernelmetric.compute import block_budget, take_rows, to_numpy, within_budget
-from kernelmetric.compute.watch import (
-    TimeLimitWarning,
-    time_left,
-)
+from kernelmetric.compute.watch import time_left, time_limit, warn_of_limit
 from kernelmetric.inputs import FarCellWarning, WeightedLabels, silent_about_far_cells
 from kernelmetric.kernelized._arguments import weighed_fit
 from kernelmetric.kernelized._kernelized import Kernelized
@@ -199,11 +195,9 @@ def all_outcomes(
     n_kernels = len(folds[0].candidates)
     if done < n_kernels * len(folds):
         whole = max(1, done // n_kernels)
-        warn(
-            f"The time limit ended the search after {done} of {n_kernels * len(folds)} fits: "
-            f"candidates are compared in {whole} of {len(folds)} folds. A longer time_limit makes "
-            "more of them.",
-            TimeLimitWarning,
+        warn_of_limit(
+            f"the search after {done} of {n_kernels * len(folds)} fits: candidates are compared in "
+            f"{whole} of {len(folds)} folds"
         )
         found = found[:whole]
     by_candidate = zip(*(chain(*of_fold) for of_fold in found), strict=True)
@@ -225,12 +219,17 @@ def _stream(
     share = None if on_cluster() else int(within_budget(math.inf)) // n_jobs
     chunks = Parallel(n_jobs=n_jobs, return_as="generator")(
         # neighbours in the list cost about the same, so a chunk takes every n-th kernel
-        delayed(_run_apart)(trial, folds[number].part(start, n_chunks), X, y, share)
+        delayed(_run_apart)(trial, folds[number].part(start, n_chunks), X, y, share, _limit())
         for number, start in tasks
     )
-    for (number, start), chunk in zip(tasks, chunks, strict=True):
-        for step, outcomes in enumerate(chunk):
-            yield number, start + step * n_chunks, outcomes
+    try:
+        for (number, start), chunk in zip(tasks, chunks, strict=True):
+            for step, outcomes in enumerate(chunk):
+                yield number, start + step * n_chunks, outcomes
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # joblib would tell of tasks that are not wanted
+            chunks.close()
 
 
 def on_cluster() -> bool:
@@ -239,11 +238,16 @@ def on_cluster() -> bool:
     return not type(backend).__module__.startswith("joblib._parallel_backends")
 
 
+def _limit() -> float | None:
+    """The limit of another process that begins now."""
+    return max(time_left(), 1e-6) if math.isfinite(time_left()) else None
+
+
 def _run_apart(
-    trial: Trial, fold: Fold, X: Any, y: Any, n_bytes: int | None
+    trial: Trial, fold: Fold, X: Any, y: Any, n_bytes: int | None, seconds: float | None
 ) -> list[list[Outcome]]:
     """All outcomes of a trial in another process, which has its own share of the memory."""
     # What runs on a cluster must not send its own small loops to the cluster again.
     alone = parallel_config(backend="sequential") if n_bytes is None else block_budget(n_bytes)
-    with alone:
+    with alone, time_limit(seconds):
         return list(trial.run(fold, X, y))

@@ -22,10 +22,7 @@ from kernelmetric.compute import (
     one_thread,
     to_numpy,
 )
-from kernelmetric.compute.watch import (
-    TimeLimitWarning,
-    time_left,
-)
+from kernelmetric.compute.watch import time_left, warn_of_limit
 from kernelmetric.inputs import Weights
 from kernelmetric.learners._base import FromLabels, Learner, as_gram
 from kernelmetric.learners._checks import COUNT, PRICE, Numbers, as_matrix, check_reach
@@ -81,11 +78,8 @@ class IterativeLearner(CallbackSupportMixin, Learner):
         if self.converged_:
             return
         if time_left() <= 0:
-            warn(
-                f"The time limit ended {type(self).__name__} after {self.n_iter_} iterations: the "
-                "last map is kept. A longer time_limit makes more of them.",
-                TimeLimitWarning,
-            )
+            name = type(self).__name__
+            warn_of_limit(f"{name} after {self.n_iter_} iterations: the last map is kept")
         else:
             warn(
                 f"{type(self).__name__} stopped after {self.n_iter_} iterations {where} "

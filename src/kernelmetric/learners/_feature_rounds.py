@@ -10,6 +10,7 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute.reductions import squared_distances
+from kernelmetric.compute.watch import time_left
 from kernelmetric.solvers import FARTHEST, RIDGES, Family, Grid, evenly, ridge_solution
 
 
@@ -70,7 +71,10 @@ def feature_rounds(
     place: tuple[int, int] | None = None,
     roots: np.ndarray | None = None,
 ) -> Iterator[Regression]:
-    """Ridge regressions, each on features that the one before found to matter."""
+    """Ridge regressions, each on features that the one before found to matter.
+
+    A time limit ends them, but for the first two.
+    """
     family = KERNELS[kernel]
     L = np.eye(X.shape[1])
     few = evenly(len(Y), _FEW_ROWS)
@@ -81,7 +85,7 @@ def feature_rounds(
         some = None if roots is None else roots[few]
         place = Grid(X[few], Y[few], family, roots=some).sweep().best
         steps = _STEPS, _STEPS
-    for step in chain(steps, repeat(steps[1])):
+    for n_rounds, step in enumerate(chain(steps, repeat(steps[1]))):
         E = X @ L.T
         grid = Grid(E, Y, family, roots=roots)
         if step:
@@ -93,6 +97,8 @@ def feature_rounds(
         if kernel == "laplace":  # the derivative of the distance is (x - z) / |x - z|
             K = np.divide(K, D, out=np.zeros_like(K), where=D > 0)
         yield Regression(L, E, alpha, K, family, gamma, ridge)
+        if n_rounds and time_left() <= 0:
+            return
         M = L.T @ average_gradient_outer_product(E, alpha, K, roots) @ L
         M = np.diag(np.diag(M)) if diagonal else M
         if not (np.isfinite(M).all() and np.trace(M) > 0):
@@ -106,6 +112,9 @@ def held_out_errors(
     """Shares of the variance (most + 1,) that points left out show to be missed, by rounds."""
     errors, w = np.zeros(most + 1), np.ones(len(Y)) if roots is None else roots**2
     for k in range(_FOLDS):
+        if k and time_left() <= 0:
+            errors *= _FOLDS / k
+            break
         judged = np.arange(k, len(Y), _FOLDS)
         others = np.delete(np.arange(len(Y)), judged)
         some = None if roots is None else roots[others]

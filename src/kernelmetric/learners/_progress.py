@@ -49,7 +49,8 @@ class Iterations:
         if self.stopped:  # a stop is final, whichever stage goes on asking
             return True
         self.loss_curve.append(float(loss))
-        self.state = state = np.array(state)  # a copy: the optimiser goes on in its own array
+        if state is not None:  # a search has none
+            self.state = state = np.array(state)  # a copy: the optimiser goes on in its own
         self._stage.step(f"loss {loss:.6g}")
         if self._open is not None:
             end = self._open.call_on_fit_task_end

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernelmetric.compute import one_thread, take_rows, to_numpy
+from kernelmetric.compute.watch import time_left, warn_of_limit
 from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.inputs import Weights, check_labels
 from kernelmetric.learners._base import FromLabels, Learner, as_gram
@@ -131,8 +132,11 @@ class RFM(Learner):
         if len(Z) >= _LEAST_ROWS:
             curve = held_out_errors(Z, Y, int(self.max_iter), **how)
             self.n_iter_ = int(np.argmin(curve))
-        fits = list(islice(feature_rounds(Z, Y, **how), self.n_iter_ + 1))
+        in_time, most = time_left() > 0, self.n_iter_
+        fits = list(islice(feature_rounds(Z, Y, **how), most + 1))
         self.n_iter_ = len(fits) - 1  # it ends early where predictions are constant
+        if not in_time or (self.n_iter_ < most and time_left() <= 0):
+            warn_of_limit(f"RFM after {self.n_iter_} rounds: the last map is kept")
         self.loss_curve_ = curve.tolist()
         self.loss_ = float(curve[min(self.n_iter_, len(curve) - 1)])
         self.ridge_ = fits[-1].ridge

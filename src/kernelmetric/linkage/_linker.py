@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import map_rows
+from kernelmetric.compute.watch import time_left, warn_of_limit
 from kernelmetric.graphs import Pairs
 from kernelmetric.linkage._candidates import candidate_pairs
 from kernelmetric.linkage._comparisons import RecordComparison, checked_pairs
@@ -69,7 +70,7 @@ class RecordLinker(BaseEstimator):
         The pairs learned from, each once, and which match.
     labelled_probability_ : ndarray of shape (n_labelled,), or None
         For each labelled pair the probability from others that share no record with it, for
-        thresholds. None where the labels are too few.
+        thresholds. None where the labels are too few, or the time limit was over.
 
     References
     ----------
@@ -320,6 +321,9 @@ def _cross_fitted(
         return None
     p = np.empty(len(same))
     for train, test in GroupKFold(_FOLDS).split(S, groups=groups):
+        if time_left() <= 0:
+            warn_of_limit("RecordLinker: it has no probabilities of labelled pairs left out")
+            return None
         # All over again: the frequencies and the share of matches have learned from labels too.
         p[test] = learned(S[train], same[train]).probability(S[test])
     return p

@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelmetric.compute import map_rows, over_rows, sum_rows, take_rows, to_numpy
 from kernelmetric.compute.reductions import exp_of_negative, squared_distances
+from kernelmetric.compute.watch import time_left, until_limit, warn_of_limit
 from kernelmetric.inputs import WeightedLabels, Weights, labels_and_weights
 from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled, as_kernel
 from kernelmetric.selection._alignment import Block, ideal_kernel, sample_rows
@@ -124,9 +125,12 @@ def aligned_scales(
         return -np.log(above), -((value > 0) * gradient / above)
 
     common = [np.full(d, log) for log in np.log(gamma / _WIDTHS)]
-    start = min(common, key=lambda logs: loss(logs)[0])
+    start = min(until_limit(common, None), key=lambda logs: loss(logs)[0])
     groups = np.arange(d) if groups is None else groups
-    return np.exp(0.5 * descend(loss, start, groups, prior=_PRIOR)[1])
+    found = np.exp(0.5 * descend(loss, start, groups, prior=_PRIOR)[1])
+    if time_left() <= 0:
+        warn_of_limit("the steps of AlignedScales: the last scales are kept")
+    return found
 
 
 def u_centred(ideal: Block, n: int, mass: np.ndarray | None = None) -> Rows:

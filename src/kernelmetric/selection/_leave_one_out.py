@@ -9,10 +9,7 @@ import numpy as np
 
 from kernelmetric.compute import is_sparse, is_streamed, like, one_thread, take_rows, to_numpy
 from kernelmetric.compute.reductions import l1_distances, squared_distances
-from kernelmetric.compute.watch import (
-    stage,
-    time_left,
-)
+from kernelmetric.compute.watch import stage, time_left, warn_of_limit
 from kernelmetric.graphs import coded_targets, spread_rows
 from kernelmetric.inputs import (
     WeightedLabels,
@@ -182,6 +179,8 @@ class LeaveOneOutRidge(Kernel):
             how = {1: ", rescaled", 2: ", mapped"}.get(np.ndim(getattr(choice.kernel, "scales", 0)))
             named = f"{choice.grid.name}{how or ''}"
             working.note = f"{named}, left-out error {choice.grid.error:.3g}"
+        if time_left() <= 0:
+            warn_of_limit(f"the choice of a kernel: {named} is the best so far")
         bound = choice.kernel.bind(X, some)
         bound.__dict__.update(
             ridge_=choice.ridge,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg, optimize
 
+from kernelmetric.compute.watch import time_left
 from kernelmetric.kernels import rescaled
 from kernelmetric.solvers import (
     FARTHEST,
@@ -140,9 +141,13 @@ def descend(
     middle = float(np.mean(first[:n_groups]))
     bounds = [(middle + _LOG_BOUNDS[0], middle + _LOG_BOUNDS[1])] * n_groups
     bounds += [_LOG_RIDGE_BOUNDS] * (len(first) - n_groups)
-    found = optimize.minimize(
-        objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iter}
-    )
+
+    def in_time(intermediate_result: Any) -> None:
+        if time_left() <= 0:
+            raise StopIteration
+
+    options: Any = {"method": "L-BFGS-B", "bounds": bounds, "options": {"maxiter": max_iter}}
+    found = optimize.minimize(objective, first, jac=True, callback=in_time, **options)
     return float(found.fun), found.x[place]
 
 

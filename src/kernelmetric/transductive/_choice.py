@@ -19,6 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from kernelmetric._warnings import warn
 from kernelmetric.compute import to_device
 from kernelmetric.compute.reductions import nearest_neighbors
+from kernelmetric.compute.watch import until_limit
 from kernelmetric.graphs import gaussian_graph, union_graph
 from kernelmetric.solvers import Eigenpairs
 from kernelmetric.transductive._penalties import Geometry, coordinates_of
@@ -119,7 +120,8 @@ def choose_geometry(
         return best
     folds = list(hidden_folds(codes, n_folds, np.random.RandomState(0)))
     highest, graph_scores = np.full(1, -np.inf), {}
-    for graph in chain([first] if second is None else [first, second], graphs):
+    candidates = chain([first] if second is None else [first, second], graphs)
+    for graph in until_limit(candidates, "the graph"):
         geometry = geometry if graph is first else make(graph.weights)
         judge = lam if graph.heard else np.inf
         judge = 2.0**HEARD / geometry.scale if isinstance(judge, str) else float(judge)
@@ -236,13 +238,14 @@ def choose_lam(
         E, hidden = embed(kept, lam), np.flatnonzero((kept < 0) & (codes >= 0))
         return vote(E, kept, E[hidden], n_votes) == codes[hidden]
 
-    hits = np.array([np.concatenate([found(lam, kept) for kept in folds]) for lam in candidates])
+    tried = until_limit(candidates, "lam")
+    hits = np.array([np.concatenate([found(lam, kept) for kept in folds]) for lam in tried])
     hits = hits.astype(np.float64)
     # Infinity, the first, gives way only to what is better by more than a standard error.
     gain = hits - hits[0]
     error = gain.std(axis=1) / np.sqrt(hits.shape[1])
     clear = np.where(gain.mean(axis=1) > error, gain.mean(axis=1), 0.0)
-    scores = dict(zip(candidates, hits.mean(axis=1).tolist(), strict=True))
+    scores = dict(zip(candidates, hits.mean(axis=1).tolist(), strict=False))
     return candidates[int(np.argmax(clear))], scores
 
 
