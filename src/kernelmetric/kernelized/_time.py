@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,7 +64,7 @@ def _measured(n_threads: int) -> Rates:
 def _kernel_value(rng: np.random.RandomState, n_features: int) -> float:
     """Seconds of a kernel value: between the two kinds, of which the labels will choose one."""
     X, Z = (rng.standard_normal((n, n_features)) for n in _BLOCK)
-    kinds = [_fastest(lambda k=k: k(X, Z)) for k in (RBF(gamma=0.1), Laplacian(gamma=0.1))]
+    kinds = [_fastest(partial(k, X, Z)) for k in (RBF(gamma=0.1), Laplacian(gamma=0.1))]
     return float(np.sqrt(kinds[0] * kinds[1])) / (_BLOCK[0] * _BLOCK[1])
 
 

@@ -142,6 +142,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         check_shape(n_samples, n_features)
         self._check_parameters()
         metric = self._given_metric()
+        one_fit = isinstance(metric, Kernelized) and is_auto(metric.space)
         metric = metric[-1] if isinstance(metric, Pipeline) else metric
 
         def seconds(n: int) -> float:
@@ -150,10 +151,9 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
             return learner_seconds(metric, n, n_features)
 
         judged = neighbors_seconds(min(n_samples, MOST_JUDGES), n_samples)
-        one_fit = isinstance(metric, Kernelized) and is_auto(metric.space)
         if self._chooses_folds and n_samples > FEW and one_fit:
             return seconds(n_samples) + judged
-        n_folds = self.cv if isinstance(self.cv, Integral) else _FOLDS
+        n_folds = max(2, int(self.cv)) if isinstance(self.cv, Integral) else _FOLDS
         held_out = n_samples / n_folds  # of these, 1,000 suffice
         n_fits = min(n_folds, math.ceil(ENOUGH / held_out))
         return seconds(n_samples) + n_fits * seconds(math.ceil(n_samples - held_out)) + judged
