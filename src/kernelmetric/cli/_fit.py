@@ -98,6 +98,7 @@ def fit(
             study = open_study(data[0], **options)
             shape = f"{count(len(study.rows), 'row')}, {count(study.frame.shape[1], 'column')}"
             talk.say(f"Read {study.path}: {shape}.")
+            talk.listed([] if talk.silent else study.forecast())
         else:
             study = open_parts_study(client, talk, data, **options)
         talk.listed(study.notes)

@@ -24,6 +24,8 @@ from kernelmetric.tables import ColumnPlan, TableEncoder
 
 MOST_ROWS_FOR_SVM = 5_000  # beyond, a tuned SVM takes longer than everything else
 MOST_CLASSES_FOR_SVM = 100  # likewise: it is a machine for every two of them
+_SOON_DONE = 2_000  # rows: fewer take a few seconds
+_WORTH_SAYING = 5.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,18 @@ class Study:
         kind: Any = StratifiedKFold if counts.min() >= n_folds else KFold
         splitter = kind(n_folds, shuffle=True, random_state=self.wanted.seed)
         return list(splitter.split(np.empty((len(self.rows), 0)), self.y))
+
+    def forecast(self) -> list[str]:
+        """A sentence on how long the metric takes to learn from all rows, if not a moment."""
+        if self.pairs is not None or len(self.rows) <= _SOON_DONE:
+            return []
+        if not hasattr(self.metric, "estimate_time"):
+            return []
+        seconds = self.metric.estimate_time(len(self.rows), max(1, self.X.shape[1]))
+        if seconds < _WORTH_SAYING:
+            return []
+        told = f"{seconds:.0f} seconds" if seconds < 100 else f"{seconds / 60:.0f} minutes"
+        return [f"To learn the metric from all rows takes about {told}, or less."]
 
     def model(self) -> Pipeline:
         """The model to keep, not fitted: table in, learned coordinates out."""

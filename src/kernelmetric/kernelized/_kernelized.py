@@ -14,9 +14,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import is_streamed, require_memory
-from kernelmetric.compute.watch import (
-    stage,
-)
+from kernelmetric.compute.watch import stage
 from kernelmetric.graphs import are_tuples
 from kernelmetric.inputs import check_weights, on_clusters, to_host, unchanged_on_failure
 from kernelmetric.kernelized._arguments import (
@@ -43,6 +41,7 @@ from kernelmetric.kernelized._places import (
 )
 from kernelmetric.kernelized._recipe import check_recipe, choose, used
 from kernelmetric.kernelized._supervision import Supervision, coordinates_of_tuples, is_compared
+from kernelmetric.kernelized._time import Costs
 from kernelmetric.learners._progress import (
     CallbackSupportMixin,
     propagated_callbacks,
@@ -52,7 +51,7 @@ from kernelmetric.metric import Metric
 from kernelmetric.spaces._base import own
 
 
-class Kernelized(CallbackSupportMixin, NewPoints, BaseEstimator):
+class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
     """Any learner, run in the feature space of a kernel.
 
     The points become coordinates of the kernel's feature space (kernel PCA, section 3 of [1]_),
@@ -267,23 +266,6 @@ class Kernelized(CallbackSupportMixin, NewPoints, BaseEstimator):
         if can_fold(self.space_, self.learner_) and not are_tuples(X):
             return self._folded(self.space_, self.components_, self._checked(X))
         return self._apply(lambda Z: in_dtype_of(Z, self.learner_.transform(Z)), X)
-
-    def estimate_memory(self, n_samples: int, n_features: int) -> int:
-        """Bytes that a fit takes at its peak, besides the data.
-
-        Parameters
-        ----------
-        n_samples, n_features : int
-            Shape of the training points.
-
-        Returns
-        -------
-        int
-            An estimate of the step that takes most. ``fit`` refuses what cannot fit.
-        """
-        check_parts(self)
-        check_recipe(self.recipe)
-        return fit_bytes(choose(self, n_samples, Supervision()), n_samples, n_features)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """How metadata reach the learner.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
 from functools import cache, cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -24,10 +27,14 @@ from kernelmetric.inputs import (
     rows_of,
     unchanged_on_failure,
 )
+from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernelized._delegation import attribute_of
-from kernelmetric.kernelized._parts import check_estimator, tags_of
+from kernelmetric.kernelized._parts import check_estimator, is_auto, tags_of
+from kernelmetric.kernelized._time import check_shape, learner_seconds, neighbors_seconds
 from kernelmetric.metric import refuse_signed
 from kernelmetric.prediction._cross_fit import (
+    ENOUGH,
+    MOST_JUDGES,
     Fold,
     cross_fitted,
     embedded,
@@ -112,6 +119,44 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         with unchanged_on_failure(self), stage(type(self).__name__):
             self._fit(X, y, sample_weight)
         return self
+
+    def estimate_time(self, n_samples: int, n_features: int) -> float:
+        """Seconds that a fit takes on this machine: those of the metric's fits, and of the votes.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Shape of the training points.
+
+        Returns
+        -------
+        float
+            An estimate, as :meth:`Kernelized.estimate_time` gives it.
+
+        Examples
+        --------
+        >>> from kernelmetric import MetricClassifier
+        >>> MetricClassifier().estimate_time(100_000, 30) > 1
+        True
+        """
+        check_shape(n_samples, n_features)
+        self._check_parameters()
+        metric = self._given_metric()
+        one_fit = isinstance(metric, Kernelized) and is_auto(metric.space)
+        metric = metric[-1] if isinstance(metric, Pipeline) else metric
+
+        def seconds(n: int) -> float:
+            if hasattr(metric, "estimate_time"):
+                return metric.estimate_time(n, n_features)
+            return learner_seconds(metric, n, n_features)
+
+        judged = neighbors_seconds(min(n_samples, MOST_JUDGES), n_samples)
+        if self._chooses_folds and n_samples > FEW and one_fit:
+            return seconds(n_samples) + judged
+        n_folds = max(2, int(self.cv)) if isinstance(self.cv, Integral) else _FOLDS
+        held_out = n_samples / n_folds  # of these, 1,000 suffice
+        n_fits = min(n_folds, math.ceil(ENOUGH / held_out))
+        return seconds(n_samples) + n_fits * seconds(math.ceil(n_samples - held_out)) + judged
 
     def kneighbors(
         self, X: Any, n_neighbors: int | None = None, return_distance: bool = True
