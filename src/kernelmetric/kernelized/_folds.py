@@ -23,10 +23,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import block_budget, take_rows, to_numpy, within_budget
-from kernelmetric.compute.watch import (
-    TimeLimitWarning,
-    time_left,
-)
+from kernelmetric.compute.watch import TimeLimitWarning, time_left
 from kernelmetric.inputs import FarCellWarning, WeightedLabels, silent_about_far_cells
 from kernelmetric.kernelized._arguments import weighed_fit
 from kernelmetric.kernelized._kernelized import Kernelized

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,9 +15,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import is_streamed, require_memory
-from kernelmetric.compute.watch import (
-    stage,
-)
+from kernelmetric.compute.watch import stage
 from kernelmetric.graphs import are_tuples
 from kernelmetric.inputs import check_weights, on_clusters, to_host, unchanged_on_failure
 from kernelmetric.kernelized._arguments import (
@@ -41,7 +40,7 @@ from kernelmetric.kernelized._places import (
     fingerprint,
     worse_than_kernel,
 )
-from kernelmetric.kernelized._recipe import check_recipe, choose, used
+from kernelmetric.kernelized._recipe import Recipe, check_recipe, choose, used
 from kernelmetric.kernelized._supervision import Supervision, coordinates_of_tuples, is_compared
 from kernelmetric.learners._progress import (
     CallbackSupportMixin,
@@ -52,6 +51,7 @@ from kernelmetric.metric import Metric
 from kernelmetric.spaces._base import own
 
 
+@dataclass(eq=False, repr=False)
 class Kernelized(CallbackSupportMixin, NewPoints, BaseEstimator):
     """Any learner, run in the feature space of a kernel.
 
@@ -136,22 +136,13 @@ class Kernelized(CallbackSupportMixin, NewPoints, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        learner,
-        kernel="auto",
-        space="auto",
-        neighbors="feature",
-        *,
-        recipe=None,
-        random_state=None,
-    ):
-        self.learner = learner
-        self.kernel = kernel
-        self.space = space
-        self.neighbors = neighbors
-        self.recipe = recipe
-        self.random_state = random_state
+    learner: Any
+    kernel: Any = "auto"
+    space: Any = "auto"
+    neighbors: str = "feature"
+    _: KW_ONLY
+    recipe: Recipe | None = None
+    random_state: Any = None
 
     @with_callbacks
     def fit(

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.compute.reductions import weighted_quantiles
-from kernelmetric.inputs import refuse_ambiguous, refuse_text
+from kernelmetric.inputs import refuse_ambiguous, refuse_text, rows_and_weights, rows_of
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import MLKR
 from kernelmetric.prediction._base import MetricPredictor
@@ -157,16 +157,15 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
-        rows, weights, w = self._weighed(X, sample_weight)
-        y = y.copy() if rows is None else y[rows]
+        self._kept, weights = rows_and_weights(sample_weight, X)
+        y = np.array(rows_of(y, self._kept))
         if np.max(np.abs(y)) > _LARGEST:
             raise ValueError(
                 f"Got y with numbers up to {np.max(np.abs(y)):.3g}, but expected at most "
                 f"{_LARGEST:g}, whose squares are in range: use a larger unit."
             )
         self.targets_ = y
-        self._mass = None if weights is None else weights.masses
-        folds = self._learn(X, y, classes=False, sample_weight=w)
+        folds = self._learn(X, y, sample_weight, weights, classes=False)
         held_out = self._held_out(_HeldOut, folds, y, y[:, None])
         choice = held_out.choose()
         self._store(choice, y, y[:, None], 0)
