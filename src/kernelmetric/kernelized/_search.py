@@ -113,12 +113,6 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
 
-    Notes
-    -----
-    For n points in a fold, d features and p kernels: O(n² d + p n³) time a fold for full rank,
-    whatever the number of ranks, and the learner once for each kernel and rank. Distances are held
-    where they fit the memory budget. A fit that is interrupted leaves the object as it was before.
-
     References
     ----------
     .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance

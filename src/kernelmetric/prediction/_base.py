@@ -16,12 +16,12 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from kernelmetric.compute import map_rows
 from kernelmetric.compute.watch import stage
 from kernelmetric.inputs import (
-    CollectionsMixin,
     Weights,
     check_weights,
     rows_of,
     unchanged_on_failure,
 )
+from kernelmetric.inputs._methods import CollectionsMixin
 from kernelmetric.kernelized._delegation import attribute_of
 from kernelmetric.kernelized._parts import check_estimator, tags_of
 from kernelmetric.metric import refuse_signed
@@ -74,7 +74,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     metric: Any = None
     _: KW_ONLY
     cv: Any = "auto"
-    index: str | None = None
+    index: Any = None
     random_state: Any = 0
 
     _default_metric: ClassVar[Any]

@@ -89,11 +89,6 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
 
-    Notes
-    -----
-    With folds a fit takes about 1 + 4/5 times ``cv`` fits of the metric, with the automatic space
-    of :class:`Kernelized` little more than one. Another order of rows makes other folds.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris

@@ -82,9 +82,6 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
 
     Notes
     -----
-    With folds a fit takes about 1 + 4/5 times ``cv`` fits of the metric, above 500 points by
-    default little more than one. Another order of rows makes other folds.
-
     Intervals are cross-conformal [1]_: a point is within that of coverage 0.9 where its residual,
     divided by the spread of its neighbours' targets and a floor, is below the 0.9-quantile of those
     held out, each judged by a metric and by choices that have not seen it. So many new points are
@@ -226,7 +223,14 @@ class _HeldOut(HeldOut):
         residuals, mass = self._residuals(choice, rows), self.mass_of(rows)
         if not len(residuals):
             return _FLOORS[0], 1.0
-        return _best_floor(residuals, self.votes(choice.vote)[rows, 1], mass)
+        counts = np.ones(len(residuals)) if mass is None else mass
+        typical = float(np.sqrt(np.average(residuals**2, weights=mass))) or 1.0
+        choices = []
+        for floor in _FLOORS:
+            local = np.hypot(self.votes(choice.vote)[rows, 1], floor * typical)
+            end = float(weighted_quantiles(residuals / local, counts, _TYPICAL))
+            choices.append((end * local.mean(), floor * typical, float(local.mean())))
+        return min(choices, key=lambda each: each[0])[1:]
 
     def ratios(self, parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """Residuals by local spreads relative to their mean, each as the other parts chose."""
@@ -241,22 +245,3 @@ class _HeldOut(HeldOut):
     def _residuals(self, choice: Choice, rows: Any) -> np.ndarray:
         predicted = self.scores(choice.vote, choice.ridge, rows) @ choice.combined.weights
         return np.abs(self.truth[rows] - predicted - choice.combined.biases[0])
-
-
-def _best_floor(
-    residuals: np.ndarray, spreads: np.ndarray, mass: np.ndarray | None
-) -> tuple[float, float]:
-    """The floor for local spreads that makes intervals short on average, and their mean then."""
-    typical = float(np.sqrt(np.average(residuals**2, weights=mass))) or 1.0
-    choices = []
-    for floor in _FLOORS:
-        local = np.hypot(spreads, floor * typical)
-        order = np.argsort(residuals / local, kind="stable")
-        ratios = (residuals / local)[order]
-        if mass is None:
-            end = np.quantile(ratios, _TYPICAL)
-        else:
-            end = weighted_quantiles(ratios, mass[order], _TYPICAL)
-        choices.append((float(end) * local.mean(), floor * typical, float(local.mean())))
-    _, floor, scale = min(choices, key=lambda choice: choice[0])
-    return floor, scale
