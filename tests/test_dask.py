@@ -30,7 +30,7 @@ from kernelmetric import (
     TransductiveDistance,
 )
 from kernelmetric.compute.reductions import nearest_neighbors
-from kernelmetric.inputs import CollectionsMixin
+from kernelmetric.inputs._methods import CollectionsMixin
 from kernelmetric.kernels import Columns
 from kernelmetric.spaces import Nystroem, RandomFeatures
 

@@ -20,7 +20,7 @@ from kernelmetric import (
     MetricRegressor,
     TransductiveDistance,
 )
-from kernelmetric.inputs import FarCellWarning, far_cells
+from kernelmetric.inputs._far_cells import FarCellWarning, far_cells
 from kernelmetric.kernels import TableSchema
 from kernelmetric.selection import AlignedScales, LeaveOneOutRidge
 from kernelmetric.selection._far_columns import units_of

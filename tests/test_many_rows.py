@@ -3,31 +3,12 @@
 import warnings
 
 import numpy as np
-import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from kernelmetric import NCA
 from kernelmetric.graphs import _targets
-from kernelmetric.inputs import _labels, coded_labels
 from kernelmetric.learners import _nca_solvers
 from kernelmetric.solvers import _symmetric
-
-LABELS = {
-    "numbers": np.random.RandomState(0).randint(7, size=1001),
-    "texts": np.random.RandomState(1).randint(7, size=1001).astype(str),
-    "objects": np.random.RandomState(2).randint(7, size=1001).astype(str).astype(object),
-    "one of each": np.arange(1001.0)[::-1],
-    "sorted": np.repeat(np.arange(7), 143),
-}
-
-
-@pytest.mark.parametrize("kind", LABELS)
-def test_labels_coded_by_pieces_are_those_of_numpy(monkeypatch, kind):
-    wanted = np.unique(LABELS[kind], return_index=True, return_inverse=True)
-    monkeypatch.setattr(_labels, "_LABELS_AT_ONCE", 64)
-    for found, value in zip(coded_labels(LABELS[kind]), wanted, strict=True):
-        assert_array_equal(found, value)
-        assert found.dtype == value.dtype
 
 
 def test_singular_vectors_by_blocks_are_those_of_the_whole(monkeypatch):

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.compute.reductions import nearest_neighbors
-from kernelmetric.inputs import as_points
+from kernelmetric.inputs._points import as_points
 
 _SYMMETRIZE = {
     "union": lambda A: A.maximum(A.T),

@@ -19,7 +19,8 @@ from kernelmetric.compute import require_memory
 from kernelmetric.compute.reductions import class_neighbors
 from kernelmetric.graphs._labels import warn_unlabelled
 from kernelmetric.graphs._row_tuples import components_of, unique_pairs
-from kernelmetric.inputs import classes_of, refuse_masked
+from kernelmetric.inputs._labels import classes_of
+from kernelmetric.inputs._refusals import refuse_masked
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _WHOLE = re.compile(r"[-+]?[0-9]{1,18}")  # fits 64 bits

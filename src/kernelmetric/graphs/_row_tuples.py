@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.compute.reductions import pair_squares
-from kernelmetric.inputs import refuse_masked
+from kernelmetric.inputs._refusals import refuse_masked
 
 _SHOWN = 5  # offending rows that a message names
 

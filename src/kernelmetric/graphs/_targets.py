@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
 from kernelmetric.compute import is_sparse, to_numpy
-from kernelmetric.inputs import coded_labels
+from kernelmetric.inputs._labels import coded_labels
 
 _SORTED = 2**20  # rows that a sample is spread over, however many more there are
 _ROWS_PER_VALUE = 4  # floating-point targets with fewer rows per value are no classes

@@ -13,30 +13,21 @@ machines, or should be computed with on a device, is brought there, and results 
 
 from kernelmetric.inputs._far_cells import (
     FarCellWarning,
-    far_cells,
-    far_columns,
     farthest_column,
     refuse_tiny_columns,
     silent_about_far_cells,
     warn_of_far_cells,
 )
-from kernelmetric.inputs._labels import check_labels, classes_of, coded_labels, label_column
+from kernelmetric.inputs._labels import check_labels, label_column
 from kernelmetric.inputs._methods import (
-    CollectionsMixin,
     DeviceMixin,
     device_like,
     on_clusters,
-    on_devices,
     to_host,
     unchanged_on_failure,
 )
-from kernelmetric.inputs._points import as_points, check_points, location_of, refuse_twins
-from kernelmetric.inputs._refusals import (
-    refuse_ambiguous,
-    refuse_masked,
-    refuse_text,
-    rounded_column,
-)
+from kernelmetric.inputs._points import check_points, location_of
+from kernelmetric.inputs._refusals import refuse_ambiguous, refuse_text
 from kernelmetric.inputs._weights import (
     WeightedLabels,
     Weights,
@@ -49,33 +40,23 @@ from kernelmetric.inputs._weights import (
 )
 
 __all__ = [
-    "CollectionsMixin",
     "DeviceMixin",
     "FarCellWarning",
     "WeightedLabels",
     "Weights",
-    "as_points",
     "check_labels",
     "check_points",
     "check_weights",
-    "classes_of",
-    "coded_labels",
     "device_like",
-    "far_cells",
-    "far_columns",
     "farthest_column",
     "label_column",
     "labels_and_weights",
     "location_of",
     "on_clusters",
-    "on_devices",
     "refuse_ambiguous",
-    "refuse_masked",
     "refuse_streams",
     "refuse_text",
     "refuse_tiny_columns",
-    "refuse_twins",
-    "rounded_column",
     "rows_and_weights",
     "rows_of",
     "silent_about_far_cells",

@@ -11,8 +11,6 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from kernelmetric.compute import to_numpy
 
-_LABELS_AT_ONCE = 2**20  # that are sorted together
-
 
 def check_labels(y: Any, X: Any, *, needs: str = "at least two classes") -> np.ndarray:
     """Codes 0, 1, ... of y in the order of the sorted labels; refused where they cannot teach."""
@@ -68,16 +66,5 @@ def classes_of(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The sorted labels, each once, the row where each is met first, and the code of every row."""
-    # np.unique of all takes forty bytes a label; piece by piece it takes eight.
     _refuse_unsorted(y)
-    starts = range(0, len(y), _LABELS_AT_ONCE)
-    if len(starts) < 2:
-        return np.unique(y, return_index=True, return_inverse=True)
-    found = [np.unique(y[i : i + _LABELS_AT_ONCE], return_index=True) for i in starts]
-    classes = np.unique(np.concatenate([some for some, _ in found]))
-    first, codes = np.empty(len(classes), dtype=np.intp), np.empty(len(y), dtype=np.intp)
-    for start, (some, rows) in zip(reversed(starts), reversed(found), strict=True):
-        piece = slice(start, start + _LABELS_AT_ONCE)
-        first[np.searchsorted(classes, some)] = start + rows
-        codes[piece] = np.searchsorted(classes, y[piece])
-    return classes, first, codes
+    return np.unique(y, return_index=True, return_inverse=True)

@@ -72,25 +72,19 @@ def boundary_part(
     learner: Any, space: Any, Z: Any, y: Any, arguments: dict[str, Any]
 ) -> tuple[Any, Any, dict[str, Any]]:
     """What a learner is fitted on: all rows, or those of them that suffice."""
-    rows = _rows_that_suffice(learner, space, Z, y)
-    if rows is None or set(arguments) - {"sample_weight"}:
+    if set(arguments) - {"sample_weight"}:
         return Z, y, arguments
-    weights = arguments.get("sample_weight")
-    part = {} if weights is None else {"sample_weight": rows_of(np.asarray(weights), rows)}
-    return take_rows(Z, rows), rows_of(y, rows), part
-
-
-def _rows_that_suffice(learner: Any, space: Any, Z: Any, y: Any) -> np.ndarray | None:
-    """Rows that tell a learner as much as all; None for all."""
     # Margins are those of the rows between classes; few coordinates need some thousand rows.
     rows = getattr(space, "boundary_rows", None)
     suffices = getattr(learner, "_boundary_suffices", None)
-    if rows is not None and suffices is not None and suffices(LEAST_OF_CLASS):
-        return rows
-    enough = getattr(learner, "_enough_rows", None)
-    if enough is None or not getattr(space, "knows_labels", False) or Z.shape[0] <= enough:
-        return None
-    return np.sort(coded_targets(y, Z).sample(enough, 0))
+    if rows is None or suffices is None or not suffices(LEAST_OF_CLASS):
+        enough = getattr(learner, "_enough_rows", None)
+        if enough is None or not getattr(space, "knows_labels", False) or Z.shape[0] <= enough:
+            return Z, y, arguments
+        rows = np.sort(coded_targets(y, Z).sample(enough, 0))
+    weights = arguments.get("sample_weight")
+    part = {} if weights is None else {"sample_weight": rows_of(np.asarray(weights), rows)}
+    return take_rows(Z, rows), rows_of(y, rows), part
 
 
 def weighed_fit(

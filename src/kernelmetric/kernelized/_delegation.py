@@ -12,7 +12,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric.compute import like, map_rows, namespace, to_device, to_numpy
 from kernelmetric.graphs import are_tuples, points_of_tuples
-from kernelmetric.inputs import check_points, on_clusters, on_devices, to_host
+from kernelmetric.inputs import check_points, on_clusters, to_host
+from kernelmetric.inputs._methods import on_devices
 from kernelmetric.kernelized._folded import coordinates
 from kernelmetric.kernelized._places import fingerprint
 from kernelmetric.kernelized._supervision import coordinates_of_tuples
@@ -159,20 +160,6 @@ class NewPoints(Predictions, Metric):
             return self.transform(X)
         return own(E) if fingerprint(self._checked(X)) == known else self.transform(X)
 
-    def get_mahalanobis_matrix(self) -> Any:
-        """The matrix M of the learned metric, on the coordinates of the space.
-
-        Returns
-        -------
-        array of shape (rank, rank)
-            ``LᵀL``, or what the learner says itself: that of an indefinite metric has negative
-            eigenvalues.
-        """
-        check_is_fitted(self)
-        if hasattr(self.learner_, "get_mahalanobis_matrix"):
-            return self.learner_.get_mahalanobis_matrix()
-        return super().get_mahalanobis_matrix()
-
     @available_if(inner_has("score"))
     @on_clusters
     def score(self, X: Any, y: Any = None) -> float:
@@ -241,17 +228,6 @@ class BestMetric(Metric):
 
     transform = _of_best("transform", "Map points to coordinates of the learned distance.")
     places = _of_best("places", "Where the rows of a table lie among each other.")
-
-    def get_mahalanobis_matrix(self) -> Any:
-        """The matrix M of the best metric, on the coordinates of its space.
-
-        Returns
-        -------
-        array of shape (rank, rank)
-            As ``best_estimator_`` gives it.
-        """
-        check_is_fitted(self)
-        return self._best.get_mahalanobis_matrix()
 
     components_ = attribute_of("_best", "components_", "The learner's map on the coordinates.")
     n_features_in_ = attribute_of("_best", "n_features_in_", "Number of features seen in fit.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -39,7 +40,7 @@ from kernelmetric.kernelized._places import (
     fingerprint,
     worse_than_kernel,
 )
-from kernelmetric.kernelized._recipe import check_recipe, choose, used
+from kernelmetric.kernelized._recipe import Recipe, check_recipe, choose, used
 from kernelmetric.kernelized._supervision import Supervision, coordinates_of_tuples, is_compared
 from kernelmetric.kernelized._time import Costs
 from kernelmetric.learners._progress import (
@@ -51,6 +52,7 @@ from kernelmetric.metric import Metric
 from kernelmetric.spaces._base import own
 
 
+@dataclass(eq=False, repr=False)
 class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
     """Any learner, run in the feature space of a kernel.
 
@@ -135,22 +137,13 @@ class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        learner,
-        kernel="auto",
-        space="auto",
-        neighbors="feature",
-        *,
-        recipe=None,
-        random_state=None,
-    ):
-        self.learner = learner
-        self.kernel = kernel
-        self.space = space
-        self.neighbors = neighbors
-        self.recipe = recipe
-        self.random_state = random_state
+    learner: Any
+    kernel: Any = "auto"
+    space: Any = "auto"
+    neighbors: str = "feature"
+    _: KW_ONLY
+    recipe: Recipe | None = None
+    random_state: Any = None
 
     @with_callbacks
     def fit(

@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from kernelmetric.inputs import check_points, far_columns
+from kernelmetric.inputs import check_points
+from kernelmetric.inputs._far_cells import far_columns
 from kernelmetric.kernels import (
     Kernel,
     Linear,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, partial
 from numbers import Integral
 from typing import Any
@@ -41,6 +42,7 @@ from kernelmetric.selection import LeaveOneOutRidge, automatic_kernel
 _USUAL_FOLDS = 5  # where a splitter does not say how many there are
 
 
+@dataclass(eq=False, repr=False)
 class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator):
     """Kernelized, with its kernel and rank chosen by cross-validation.
 
@@ -111,12 +113,6 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
 
-    Notes
-    -----
-    For n points in a fold, d features and p kernels: O(n² d + p n³) time a fold for full rank,
-    whatever the number of ranks, and the learner once for each kernel and rank. Distances are held
-    where they fit the memory budget. A fit that is interrupted leaves the object as it was before.
-
     References
     ----------
     .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
@@ -138,34 +134,19 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
     (200, 80)
     """
 
-    def __init__(
-        self,
-        learner,
-        kernels=None,
-        cv=3,
-        n_components=None,
-        *,
-        space="auto",
-        estimator=None,
-        scoring=None,
-        n_jobs=None,
-        refit=True,
-        error_score=np.nan,
-        random_state=None,
-        verbose=False,
-    ):
-        self.learner = learner
-        self.kernels = kernels
-        self.cv = cv
-        self.n_components = n_components
-        self.space = space
-        self.estimator = estimator
-        self.scoring = scoring
-        self.n_jobs = n_jobs
-        self.refit = refit
-        self.error_score = error_score
-        self.random_state = random_state
-        self.verbose = verbose
+    learner: Any
+    kernels: Any = None
+    cv: Any = 3
+    n_components: Any = None
+    _: KW_ONLY
+    space: Any = "auto"
+    estimator: Any = None
+    scoring: Any = None
+    n_jobs: int | None = None
+    refit: bool = True
+    error_score: Any = np.nan
+    random_state: Any = None
+    verbose: bool = False
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, **params) -> KernelizedCV:

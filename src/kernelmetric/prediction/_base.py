@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import KW_ONLY, dataclass
 from functools import cache, cached_property
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import is_array_api_obj
@@ -16,17 +17,14 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric.compute import map_rows
-from kernelmetric.compute.watch import (
-    stage,
-)
+from kernelmetric.compute.watch import stage
 from kernelmetric.inputs import (
-    CollectionsMixin,
     Weights,
     check_weights,
-    rows_and_weights,
     rows_of,
     unchanged_on_failure,
 )
+from kernelmetric.inputs._methods import CollectionsMixin
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernelized._delegation import attribute_of
 from kernelmetric.kernelized._parts import check_estimator, is_auto, tags_of
@@ -72,6 +70,7 @@ FEW = 500  # points: with so few, a kernel that was chosen with a point knows it
 _FOLDS = 5
 
 
+@dataclass(eq=False, repr=False)
 class MetricPredictor(CollectionsMixin, BaseEstimator):
     """A metric, its training points in learned coordinates, and what neighbours there say.
 
@@ -79,18 +78,16 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     ``_votes(found, k, width, rows)``: what the first k neighbours, of some training points, say.
     """
 
-    _default_metric: Any
-    _fit: Any
-    _votes: Any
-    _target: str  # what y has for every row
-    _kept: np.ndarray | None
-    _mass: np.ndarray | None
+    metric: Any = None
+    _: KW_ONLY
+    cv: Any = "auto"
+    index: Any = None
+    random_state: Any = 0
 
-    def __init__(self, metric=None, *, cv="auto", index=None, random_state=0):
-        self.metric = metric
-        self.cv = cv
-        self.index = index
-        self.random_state = random_state
+    _default_metric: ClassVar[Any]
+    _fit: ClassVar[Any]
+    _votes: ClassVar[Any]
+    _target: ClassVar[str]  # what y has for every row
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn the metric, and what predictions follow from it.
@@ -248,22 +245,14 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
                 "faiss.index_factory makes: try 'HNSW32'."
             )
 
-    def _weighed(
-        self, X: Any, sample_weight: Any
-    ) -> tuple[np.ndarray | None, Weights | None, np.ndarray | None]:
-        """The rows with weight, None for all; their weights; and the same as a metric gets them."""
-        rows, weights = rows_and_weights(sample_weight, X)
-        self._kept = rows
-        if sample_weight is None:
-            return rows, weights, None
-        w = check_weights(sample_weight, _num_samples(X))
-        return rows, weights, w if rows is None else w[rows]
-
     def _learn(
-        self, X: Any, y: np.ndarray, *, classes: bool, sample_weight: np.ndarray | None = None
+        self, X: Any, y: np.ndarray, sample_weight: Any, weights: Weights | None, *, classes: bool
     ) -> list[Fold]:
         """Fit the metric on rows with weight; coordinates of points that metrics have not seen."""
+        self._mass = None if weights is None else weights.shares / weights.unit
         kept = None if self._kept is None else (self._kept, _num_samples(X))
+        if sample_weight is not None:
+            sample_weight = rows_of(check_weights(sample_weight, _num_samples(X)), self._kept)
         (X,) = indexable(rows_of(X, self._kept))
         if get_tags(self).input_tags.pairwise and not is_array_api_obj(X):
             X = np.asarray(X)  # of a Gram matrix, folds take columns too

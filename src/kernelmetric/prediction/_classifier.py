@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any
 
@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from kernelmetric.compute import to_numpy
-from kernelmetric.inputs import check_labels, with_class_weights
+from kernelmetric.inputs import check_labels, rows_and_weights, rows_of, with_class_weights
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import NCA
 from kernelmetric.prediction._base import MetricPredictor
@@ -26,6 +26,7 @@ _LEAST_SHARE = 1e-12  # of a class without weight, or of a file that was altered
 _FARTHEST = 2.0  # of linear scores, whose targets are ±1: far points are no surer than near ones
 
 
+@dataclass(eq=False, repr=False)
 class MetricClassifier(ClassifierMixin, MetricPredictor):
     r"""Classes and their probabilities by neighbours in a learned metric.
 
@@ -88,11 +89,6 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
 
-    Notes
-    -----
-    With folds a fit takes about 1 + 4/5 times ``cv`` fits of the metric, with the automatic space
-    of :class:`Kernelized` little more than one. Another order of rows makes other folds.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -106,11 +102,10 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
     array([[0, 0, 0]])
     """
 
-    _target = "class"
+    _: KW_ONLY
+    class_weight: Any = None
 
-    def __init__(self, metric=None, *, cv="auto", index=None, random_state=0, class_weight=None):
-        super().__init__(metric, cv=cv, index=index, random_state=random_state)
-        self.class_weight = class_weight
+    _target = "class"
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes.
@@ -176,11 +171,10 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
             )
         codes = check_labels(labels, X)
         self.classes_ = np.unique(labels)
-        rows, weights, w = self._weighed(X, sample_weight)
-        weights = with_class_weights(weights, self.class_weight, labels, rows)
-        self._codes = codes = codes if rows is None else codes[rows]
-        self._mass = None if weights is None else weights.shares / weights.unit
-        folds = self._learn(X, codes, classes=True, sample_weight=w)
+        self._kept, weights = rows_and_weights(sample_weight, X)
+        weights = with_class_weights(weights, self.class_weight, labels, self._kept)
+        self._codes = codes = rows_of(codes, self._kept)
+        folds = self._learn(X, codes, sample_weight, weights, classes=True)
         n_classes = len(self.classes_)
         signs = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
         ours = self._chooses_folds or isinstance(self.cv, Integral)

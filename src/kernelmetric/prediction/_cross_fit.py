@@ -177,7 +177,7 @@ def splits_of(
         by_rows = isinstance(given, PredefinedSplit | _CVIterableWrapper)
         listed = given.cv if isinstance(given, _CVIterableWrapper) else list(given.split(X, y))
         if kept is not None and by_rows:
-            return splits_among(checked_folds(cv, listed, kept[1]), kept[0])
+            return _splits_among(checked_folds(cv, listed, kept[1]), kept[0])
         return checked_folds(cv, listed, len(y))
     if cv < 2:
         raise ValueError(
@@ -207,7 +207,7 @@ def parts_of(folds: list[Fold]) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(np.flatnonzero(own != part), np.flatnonzero(own == part)) for part in np.unique(own)]
 
 
-def splits_among(splits: Any, kept: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+def _splits_among(splits: Any, kept: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Splits of all rows as splits of the kept rows, counted anew, none with an empty side."""
 
     def among(rows: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.compute.reductions import weighted_quantiles
-from kernelmetric.inputs import refuse_ambiguous, refuse_text
+from kernelmetric.inputs import refuse_ambiguous, refuse_text, rows_and_weights, rows_of
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import MLKR
 from kernelmetric.prediction._base import MetricPredictor
@@ -82,9 +82,6 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
 
     Notes
     -----
-    With folds a fit takes about 1 + 4/5 times ``cv`` fits of the metric, above 500 points by
-    default little more than one. Another order of rows makes other folds.
-
     Intervals are cross-conformal [1]_: a point is within that of coverage 0.9 where its residual,
     divided by the spread of its neighbours' targets and a floor, is below the 0.9-quantile of those
     held out, each judged by a metric and by choices that have not seen it. So many new points are
@@ -157,16 +154,15 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
-        rows, weights, w = self._weighed(X, sample_weight)
-        y = y.copy() if rows is None else y[rows]
+        self._kept, weights = rows_and_weights(sample_weight, X)
+        y = np.array(rows_of(y, self._kept))
         if np.max(np.abs(y)) > _LARGEST:
             raise ValueError(
                 f"Got y with numbers up to {np.max(np.abs(y)):.3g}, but expected at most "
                 f"{_LARGEST:g}, whose squares are in range: use a larger unit."
             )
         self.targets_ = y
-        self._mass = None if weights is None else weights.masses
-        folds = self._learn(X, y, classes=False, sample_weight=w)
+        folds = self._learn(X, y, sample_weight, weights, classes=False)
         held_out = self._held_out(_HeldOut, folds, y, y[:, None])
         choice = held_out.choose()
         self._store(choice, y, y[:, None], 0)
@@ -227,7 +223,14 @@ class _HeldOut(HeldOut):
         residuals, mass = self._residuals(choice, rows), self.mass_of(rows)
         if not len(residuals):
             return _FLOORS[0], 1.0
-        return _best_floor(residuals, self.votes(choice.vote)[rows, 1], mass)
+        counts = np.ones(len(residuals)) if mass is None else mass
+        typical = float(np.sqrt(np.average(residuals**2, weights=mass))) or 1.0
+        choices = []
+        for floor in _FLOORS:
+            local = np.hypot(self.votes(choice.vote)[rows, 1], floor * typical)
+            end = float(weighted_quantiles(residuals / local, counts, _TYPICAL))
+            choices.append((end * local.mean(), floor * typical, float(local.mean())))
+        return min(choices, key=lambda each: each[0])[1:]
 
     def ratios(self, parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """Residuals by local spreads relative to their mean, each as the other parts chose."""
@@ -242,22 +245,3 @@ class _HeldOut(HeldOut):
     def _residuals(self, choice: Choice, rows: Any) -> np.ndarray:
         predicted = self.scores(choice.vote, choice.ridge, rows) @ choice.combined.weights
         return np.abs(self.truth[rows] - predicted - choice.combined.biases[0])
-
-
-def _best_floor(
-    residuals: np.ndarray, spreads: np.ndarray, mass: np.ndarray | None
-) -> tuple[float, float]:
-    """The floor for local spreads that makes intervals short on average, and their mean then."""
-    typical = float(np.sqrt(np.average(residuals**2, weights=mass))) or 1.0
-    choices = []
-    for floor in _FLOORS:
-        local = np.hypot(spreads, floor * typical)
-        order = np.argsort(residuals / local, kind="stable")
-        ratios = (residuals / local)[order]
-        if mass is None:
-            end = np.quantile(ratios, _TYPICAL)
-        else:
-            end = weighted_quantiles(ratios, mass[order], _TYPICAL)
-        choices.append((float(end) * local.mean(), floor * typical, float(local.mean())))
-    _, floor, scale = min(choices, key=lambda choice: choice[0])
-    return floor, scale

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.inputs import refuse_twins, rounded_column
+from kernelmetric.inputs._points import refuse_twins
+from kernelmetric.inputs._refusals import rounded_column
 from kernelmetric.tables._cells import is_gap
 
 # Kinds of columns. Those of QUANTITIES are numbers, NaN where nothing is known; NAMES are text.

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric._warnings import warn
-from kernelmetric.inputs import FarCellWarning, far_cells
+from kernelmetric.inputs._far_cells import FarCellWarning, far_cells
 from kernelmetric.tables._columns import (
     MOST_NAMES,
     SHOWN,
