@@ -27,7 +27,7 @@ from kernelmetric.compute.backends import backend_of
 from kernelmetric.kernels import as_kernel
 from kernelmetric.solvers import column_signs
 from kernelmetric.spaces import Space, _base, _kpca, _nystroem, automatic_space
-from kernelmetric.spaces._centred_gram import CentredGram
+from kernelmetric.spaces._kpca import CentredGram
 
 EPS = 2.0**-52
 EPS_32 = 2.0**-23

@@ -42,7 +42,7 @@ from kernelmetric.kernelized import KernelizedCV
 from kernelmetric.kernelized import _folds as folds_module
 from kernelmetric.kernels import Precomputed
 from kernelmetric.selection import _path as path_module
-from kernelmetric.spaces._centred_gram import CentredGram
+from kernelmetric.spaces._kpca import CentredGram
 from tested_learners import left_out_places
 
 WIDTHS = [RBF(sigma=sigma) for sigma in (2.0, 1.0, 0.3)]

@@ -506,7 +506,7 @@ def test_labels_must_be_there(problem):
         ({"n_landmarks": True}, "Got n_landmarks=True"),
         ({"ridge": 0.0}, r"Got ridge=0\.0, but RidgeKPCA expected 'auto' or a number > 0"),
         ({"ridge": "none"}, "Got ridge='none'"),
-        ({"rows": "some"}, "Got rows='some', but expected 'auto', 'all' or 'boundary'"),
+        ({"rows": "some"}, "Got rows='some', but expected 'auto', 'all', 'boundary' or 'sample'"),
     ],
     ids=["no components", "a fraction", "no number", "no ridge", "a word", "some rows"],
 )

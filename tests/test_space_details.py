@@ -19,7 +19,7 @@ from kernelmetric.solvers import (
 )
 from kernelmetric.spaces import Gram, _kpca, orthonormal
 from kernelmetric.spaces._base import n_kept, refuse_indefinite, round_off
-from kernelmetric.spaces._centred_gram import CentredGram
+from kernelmetric.spaces._kpca import CentredGram
 from kernelmetric.spaces._nystroem import rpcholesky_rows
 
 

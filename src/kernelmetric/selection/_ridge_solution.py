@@ -29,9 +29,7 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
 )
-from kernelmetric.compute.watch import (
-    stage,
-)
+from kernelmetric.compute.watch import stage
 from kernelmetric.inputs import Weights
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.solvers import (
@@ -44,7 +42,7 @@ from kernelmetric.solvers import (
 )
 from kernelmetric.spaces import Nystroem
 from kernelmetric.spaces._base import block_size, own, refuse_indefinite
-from kernelmetric.spaces._centred_gram import CentredGram
+from kernelmetric.spaces._kpca import CentredGram
 
 LEAST_OF_CLASS = 10  # rows that part classes: of each class so many, or all it has
 _TILE = 1024  # rows that are centred at a time

@@ -1,18 +1,33 @@
-"""Kernel principal components: all of them, or the leading ones."""
+"""Kernel principal components: all of them, or the leading ones, of the centred Gram matrix."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from array_api_compat import device as device_of
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from kernelmetric._warnings import warn
-from kernelmetric.compute import fits_budget, in_float64, is_single, like, to_numpy, within_budget
+from kernelmetric.compute import (
+    backend_of,
+    fits_budget,
+    in_float64,
+    is_single,
+    is_sparse,
+    like,
+    map_rows,
+    namespace,
+    to_numpy,
+    within_budget,
+)
 from kernelmetric.inputs import Weights, labels_and_weights
+from kernelmetric.kernels import Kernel
 from kernelmetric.solvers import (
     OnSubspace,
     column_signs,
@@ -28,8 +43,8 @@ from kernelmetric.spaces._base import (
     own,
     refuse_indefinite,
     refuse_rank_zero,
+    round_off,
 )
-from kernelmetric.spaces._centred_gram import CentredGram
 
 _RELATIVE_CUT = 1e-10
 _DENSE_ROWS = 500  # below, LAPACK needs a tenth of a second for the whole spectrum
@@ -41,6 +56,7 @@ _FIRST_RANK = 64  # where the search for a fraction of the variance starts
 _RESIDUAL = {4: 1e-5, 8: 1e-7}  # by itemsize
 
 
+@dataclass(eq=False, repr=False)
 class KPCA(Space):
     r"""Coordinates along the kernel principal components of the training points.
 
@@ -117,22 +133,14 @@ class KPCA(Space):
     (20, 8)
     """
 
-    _advice = "try n_components=100, or Nystroem(500), which needs no n × n array."
+    n_components: int | float | None = None
+    _: KW_ONLY
+    kernel: Any = None
+    tol: float | None = None
+    solver: str = "auto"
+    random_state: Any = None
 
-    def __init__(
-        self,
-        n_components: int | float | None = None,
-        *,
-        kernel: Any = None,
-        tol: float | None = None,
-        solver: str = "auto",
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.kernel = kernel
-        self.tol = tol
-        self.solver = solver
-        self.random_state = random_state
+    _advice = "try n_components=100, or Nystroem(500), which needs no n × n array."
 
     def _check_parameters(self) -> None:
         check_n_components(self.n_components)
@@ -273,3 +281,108 @@ class KPCA(Space):
             # The last of n eigenvalues hold the round-off of all n² entries.
             return max(relative * values[0], gram.n * eps * gram.trace, 0.0)
         return max(relative, 10 * eps) * max(values[0], 0.0)
+
+
+class CentredGram:
+    """H K H with H = I - 11ᵀ/n, as something to multiply by; without ``hold``, K is computed anew.
+
+    ``narrow``: K is held and multiplied in float32. ``single``: its values have only the digits of
+    float32. With weights, K is ``S K S`` with their roots on the diagonal of S.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Any,
+        *,
+        hold: bool,
+        narrow: bool,
+        trace: float,
+        single: bool,
+        weights: Weights | None = None,
+    ):
+        self.kernel = kernel
+        self.X = X
+        self.trace = trace
+        self.single = single
+        self.n = X.shape[0]
+        self.anchors = kernel.anchors(X)
+        self.xp = namespace(X)
+        self.device = None if is_sparse(X) else device_of(X)
+        self.narrow = narrow
+        self.dtype = self.xp.float32 if narrow else self.xp.float64
+        self.counts = np.ones(self.n) if weights is None else weights.counts
+        self.roots: Any = None if weights is None else self.array(np.sqrt(self.counts))
+        # The vector of length one that centring leaves nothing of
+        self.constant = self.array(np.sqrt(self.counts / np.sum(self.counts)))[:, None]
+        self.K = self._rows(lambda K: K) if hold else None
+        self.refuse_coincident()
+
+    def _rows(self, work: Callable[[Any], Any]) -> Any:
+        """An array from a function of some rows of K."""
+
+        def of_rows(rows: slice) -> Any:
+            K = self.kernel(self.X[rows, :], self.anchors)
+            K = self.xp.astype(K, self.dtype, copy=False)
+            if self.roots is not None:
+                K = self.roots[rows][:, None] * K * self.roots[None, :]
+            return work(K)
+
+        return map_rows(of_rows, self.n, 8 * (3 * self.n + self.X.shape[1]))
+
+    def times(self, M: Any) -> Any:
+        """Return K M."""
+        return self.K @ M if self.K is not None else self._rows(lambda K: K @ M)
+
+    def start(self, width: int, rng: np.random.RandomState) -> Any:
+        """Random columns, from which an iteration starts."""
+        return self.array(rng.standard_normal((self.n, width)))
+
+    def array(self, values: np.ndarray) -> Any:
+        """Numbers in the library and dtype of K, and on its device."""
+        return self.xp.asarray(values, dtype=self.dtype, device=self.device)
+
+    def eigenpairs(self) -> tuple[np.ndarray, Any]:
+        """All eigenpairs of H K H, ascending: O(n³) time, 3 n × n arrays. K is no more."""
+        c = self.constant
+        Kc, self.K = self.K - c @ (c.T @ self.K), None  # a copy: the kernel may keep what it gave
+        Kc -= (Kc @ c) @ c.T
+        return backend_of(Kc).symmetric_eigenpairs(Kc.T)  # transposed it lies as LAPACK wants it
+
+    def centred_times(self, M: Any) -> Any:
+        """Return H K H M."""
+        return self.centre(self.times(self.centre(M)))
+
+    def centre(self, M: Any) -> Any:
+        """Return H M."""
+        return M - self.constant @ (self.constant.T @ M)
+
+    def unscaled(self, Z: Any) -> Any:
+        """Rows without the roots of their weights."""
+        return Z if self.roots is None else Z / like(to_numpy(self.roots), Z)[:, None]
+
+    def scaled(self, Z: Any) -> Any:
+        """Rows times the roots of their weights."""
+        return Z if self.roots is None else Z * like(to_numpy(self.roots), Z)[:, None]
+
+    @cached_property
+    def column_means(self) -> Any:
+        """Mean of every column of K, by weights where there are any: an array of shape (1, n)."""
+        means = self.unscaled(self.times(self.constant)).T
+        return means / float(np.sqrt(np.sum(self.counts)))
+
+    @property
+    def centred_trace(self) -> float:
+        """Trace of H K H: n times the total variance."""
+        return self.trace - float(np.sum(self.counts * to_numpy(self.column_means)))
+
+    @property
+    def round_off(self) -> float:
+        """What rounding of K may make of an eigenvalue that is zero."""
+        n_features = 1 if self.kernel.pairwise else self.X.shape[1]
+        return round_off(self.trace, n_features, single=self.single)
+
+    def refuse_coincident(self) -> None:
+        """Refuse points that centring leaves no variance but rounding."""
+        if abs(self.centred_trace) <= self.round_off:
+            refuse_rank_zero(self.n, self.kernel)
