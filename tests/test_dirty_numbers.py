@@ -23,8 +23,7 @@ from kernelmetric import (
 from kernelmetric.inputs._far_cells import FarCellWarning, far_cells
 from kernelmetric.kernels import TableSchema
 from kernelmetric.selection import AlignedScales, LeaveOneOutRidge
-from kernelmetric.selection._far_columns import units_of
-from kernelmetric.selection._relevance import relevances
+from kernelmetric.selection._relevance import relevances, units_of
 from kernelmetric.solvers import _ridge_grid
 from kernelmetric.spaces import KPCA
 

@@ -26,9 +26,14 @@ from kernelmetric.selection import (
     automatic_kernel,
     leave_one_out_errors,
 )
-from kernelmetric.selection._learned_map import Judged, learned_map
 from kernelmetric.selection._leave_one_out import FAMILIES
-from kernelmetric.selection._relevance import Sample, relevance_loss, relevances
+from kernelmetric.selection._relevance import (
+    Judged,
+    Sample,
+    learned_map,
+    relevance_loss,
+    relevances,
+)
 from kernelmetric.solvers import RIDGES, Grid, few_columns, left_out
 
 

@@ -22,8 +22,7 @@ from kernelmetric.transductive import (
     _transductive,
 )
 from kernelmetric.transductive._choice import GRID, choose_lam, hidden_folds
-from kernelmetric.transductive._given import neighbors_among
-from kernelmetric.transductive._prior import interpolate
+from kernelmetric.transductive._given import interpolate, neighbors_among
 
 LAM = 1e5  # beyond the floor of every penalty here
 PENALTIES = ["laplacian", "normalized", "lle", "isomap", "kernel", "warped"]

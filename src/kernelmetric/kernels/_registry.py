@@ -4,7 +4,7 @@ A new kernel is a class, and its entry here. Its name is that of the class in sm
 """
 
 from kernelmetric.kernels._dot import Cosine, Jaccard, Linear, Polynomial
-from kernelmetric.kernels._precomputed import Precomputed
+from kernelmetric.kernels._function import Precomputed
 from kernelmetric.kernels._radial import RBF, Delta, Laplacian
 
 KERNELS = (RBF, Laplacian, Polynomial, Linear, Cosine, Jaccard, Delta, Precomputed)

@@ -2,9 +2,9 @@
 
 Three kernels learn: ``KernelAlignment`` (the sum of kernels nearest to the ideal one),
 ``AlignedScales`` (noise turned down, by alignment) and ``LeaveOneOutRidge`` (the kernel that
-predicts left-out points best; its scales are found in ``_relevance.py``, its map in
-``_learned_map.py``). ``RidgeKPCA`` is the space of what ridge regression predicts, computed in
-``_ridge_solution.py``. ``KernelPath`` has coordinates under many kernels, at many ranks.
+predicts left-out points best; its scales and its map are found in ``_relevance.py``). ``RidgeKPCA``
+is the space of what ridge regression predicts, computed in ``_ridge_solution.py``. ``KernelPath``
+has coordinates under many kernels, at many ranks.
 
 The strings "auto" and "aligned" are resolved here and nowhere else; rooms above accept them,
 rooms below never see them.
@@ -12,9 +12,8 @@ rooms below never see them.
 
 from kernelmetric.selection._aligned_scales import AlignedScales
 from kernelmetric.selection._alignment import AlignedSum, KernelAlignment
-from kernelmetric.selection._automatic import automatic_kernel
 from kernelmetric.selection._leave_one_out import LeaveOneOutRidge
-from kernelmetric.selection._path import KernelPath
+from kernelmetric.selection._path import KernelPath, automatic_kernel
 from kernelmetric.selection._ridge_kpca import RidgeKPCA
 from kernelmetric.solvers import leave_one_out_errors
 from kernelmetric.spaces import automatic_space

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,7 @@ from kernelmetric.compute.watch import time_left, until_limit, warn_of_limit
 from kernelmetric.inputs import WeightedLabels, Weights, labels_and_weights
 from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled, as_kernel
 from kernelmetric.selection._alignment import Block, ideal_kernel, sample_rows
-from kernelmetric.selection._far_columns import without_gaps
-from kernelmetric.selection._relevance import checked_groups, descend
+from kernelmetric.selection._relevance import checked_groups, descend, without_gaps
 
 Rows = Callable[[slice], np.ndarray]
 
@@ -26,6 +26,7 @@ _LEAST_SPREAD = 1e-10  # of the square of a kernel; what centring leaves below i
 _BLOCK_BYTES = 48  # per pair: distances, kernel, target and their products
 
 
+@dataclass(eq=False, repr=False)
 class AlignedScales(Kernel):
     r"""A kernel on features whose scales are still to be learned, by alignment with the labels.
 
@@ -74,25 +75,16 @@ class AlignedScales(Kernel):
     True
     """
 
+    kernel: Any = None
+    target: str = "classes"
+    _: KW_ONLY
+    max_samples: int | None = 1000
+    random_state: Any = 0
+    groups: Any = None
+
     is_bound = False
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        target: str = "classes",
-        *,
-        max_samples: int | None = 1000,
-        random_state: Any = 0,
-        groups: Any = None,
-    ):
-        self.kernel = kernel
-        self.target = target
-        self.max_samples = max_samples
-        self.random_state = random_state
-        self.groups = groups
-
     def _bound(self, X: Any, y: Any) -> Kernel:
-        X, _ = self._check_blocks(X, None)
         labels, weights = labels_and_weights(y)
         rows = sample_rows(X.shape[0], self.max_samples, self.random_state)
         counts = None if weights is None else weights.shares

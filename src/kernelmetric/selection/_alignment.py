@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any
 
@@ -15,9 +16,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from kernelmetric.compute import is_single, is_streamed, like, take_rows, to_numpy
 from kernelmetric.compute.reductions import GramProducts, gram_products, row_products
-from kernelmetric.compute.watch import (
-    stage,
-)
+from kernelmetric.compute.watch import stage
 from kernelmetric.inputs import check_labels, label_column, labels_and_weights
 from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
 from kernelmetric.kernels._points import overflow_error
@@ -82,6 +81,7 @@ class AlignedSum(Sum):
         return deepcopy(self)  # it was bound to the data it was aligned on
 
 
+@dataclass(eq=False, repr=False)
 class KernelAlignment(Kernel):
     r"""A kernel still to be learned: the sum of base kernels best aligned with the labels.
 
@@ -137,26 +137,16 @@ class KernelAlignment(Kernel):
     (0.797, 0.792)
     """
 
-    is_bound = False
+    kernels: Any = None
+    target: str = "classes"
+    centered: bool = False
+    _: KW_ONLY
+    local: Any = None
+    max_samples: int | None = None
+    random_state: Any = None
+    verbose: bool = False
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        target: str = "classes",
-        centered: bool = False,
-        *,
-        local: Any = None,
-        max_samples: int | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
-    ):
-        self.kernels = kernels
-        self.target = target
-        self.centered = centered
-        self.local = local
-        self.max_samples = max_samples
-        self.random_state = random_state
-        self.verbose = verbose
+    is_bound = False
 
     @property
     def accepts_sparse(self) -> bool:
@@ -177,7 +167,6 @@ class KernelAlignment(Kernel):
         return aligned
 
     def _aligned(self, X: Any, y: Any) -> AlignedSum:
-        X, _ = self._check_blocks(X, None)
         labels, weights = labels_and_weights(y)
         N = X.shape[0]
         kernels = Sum(self._base_kernels()).bind(X, y).kernels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -19,9 +20,15 @@ from kernelmetric.inputs import (
 )
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Rescaled
 from kernelmetric.learners._checks import check_flags
-from kernelmetric.selection._far_columns import refuse_overflow, units_of, without_gaps
-from kernelmetric.selection._learned_map import learned_map
-from kernelmetric.selection._relevance import Sample, checked_groups, relevances
+from kernelmetric.selection._relevance import (
+    Sample,
+    checked_groups,
+    learned_map,
+    refuse_overflow,
+    relevances,
+    units_of,
+    without_gaps,
+)
 from kernelmetric.solvers import RIDGES, Family, Grid, evenly
 
 FAMILIES = (
@@ -59,6 +66,7 @@ class Choice(NamedTuple):
     racing: list[Grid]
 
 
+@dataclass(eq=False, repr=False)
 class LeaveOneOutRidge(Kernel):
     r"""The kernel, width and ridge for which ridge regression predicts left-out points best.
 
@@ -115,25 +123,17 @@ class LeaveOneOutRidge(Kernel):
     True
     """
 
+    max_samples: int = 500
+    random_state: Any = 0
+    _: KW_ONLY
+    groups: Any = None
+    verbose: bool = False
+
     accepts_sparse = True
     is_bound = False
 
-    def __init__(
-        self,
-        max_samples: int = 500,
-        random_state: Any = 0,
-        *,
-        groups: Any = None,
-        verbose: bool = False,
-    ):
-        self.max_samples = max_samples
-        self.random_state = random_state
-        self.groups = groups
-        self.verbose = verbose
-
     def _bound(self, X: Any, y: Any) -> Kernel:
         check_flags(self)
-        X, _ = self._check_blocks(X, None)
         if not (is_sparse(X) or is_streamed(X)):
             units = units_of(X)
             if units is not None:

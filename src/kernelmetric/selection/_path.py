@@ -1,4 +1,4 @@
-"""The path of a search: one block of distances for all radial kernels, one basis for all ranks."""
+"""The automatic kernel; and one block of distances for all radial kernels of a search."""
 
 from __future__ import annotations
 
@@ -14,9 +14,31 @@ from sklearn.base import clone
 from kernelmetric.compute import all_finite, fits_budget, in_float64, namespace
 from kernelmetric.compute.reductions import squared_distances
 from kernelmetric.inputs import WeightedLabels, labels_and_weights
-from kernelmetric.kernels import Precomputed
-from kernelmetric.selection._automatic import automatic_kernel
+from kernelmetric.kernels import Kernel, Precomputed, as_kernel
+from kernelmetric.selection._alignment import KernelAlignment
+from kernelmetric.selection._leave_one_out import LeaveOneOutRidge
 from kernelmetric.spaces import KPCA, Space
+
+_LEARNED = {"auto": LeaveOneOutRidge, "aligned": KernelAlignment}
+
+
+def automatic_kernel(kernel: Any) -> Kernel:
+    """The kernel a user means.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        "auto" is :class:`LeaveOneOutRidge`, "aligned" is :class:`KernelAlignment`. Everything else
+        passes through :func:`kernelmetric.kernels.as_kernel`.
+
+    Returns
+    -------
+    Kernel
+        Not yet bound to data.
+    """
+    if isinstance(kernel, str) and kernel in _LEARNED:
+        return _LEARNED[kernel]()
+    return as_kernel(kernel)
 
 
 class KernelPath:

@@ -1,21 +1,29 @@
-"""Relevance of features: the scales under which ridge regression predicts best."""
+"""What ridge regression learns of features: their scales, a map of them, and odd columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg, optimize
 
+from kernelmetric.compute import namespace, take_rows, to_numpy
+from kernelmetric.compute.reductions import overflow_error
 from kernelmetric.compute.watch import time_left
+from kernelmetric.inputs import farthest_column
 from kernelmetric.kernels import rescaled
+from kernelmetric.learners._feature_rounds import KERNELS, feature_rounds, square_root
 from kernelmetric.solvers import (
     FARTHEST,
+    RIDGES,
     Family,
     Grid,
     cholesky_factor,
+    evenly,
     inverse_of,
+    ridge_solution,
     with_intercept,
 )
 
@@ -24,6 +32,22 @@ _LOG_BOUNDS = (-8.0, 4.0)  # of a relevance, around the common one
 _LOG_RIDGE_BOUNDS = (np.log(1e-3), np.log(30.0))  # a smaller one would ask for float64
 _ROWS_OF_FLOAT32 = 1000  # of more, the smallest ridge is lost in its rounding
 _SQUARE_OF_FLOAT32 = 1e4  # likewise of larger ones: distances are differences of squares
+_SPREAD_ROWS = 200  # tell the spread of a column
+_BEYOND = 1e30  # of another column: rounding leaves nothing so small, and no unit is so large
+_RANGE = 1e-100, 1e100  # of a spread, whose square and inverse are numbers
+_FARTHEST = 1e5  # usual distances, beyond which every kernel that is tried is zero
+_GAIN = 0.95  # a map must lower the error this far on points that it was not learned from
+_GAIN_OF_NUMBERS = 0.9  # where there are no classes that would have to become better too
+_LARGE_GAIN = 0.75  # after it classes need not become better, only no worse
+_STANDARD_ERRORS = 1.5  # by so many more points must change to their right class than from it
+_HOPELESS = 1.0, 0.97  # gains of the first round, and of all, after which no more is tried
+_TO_WIN = 0.005  # where fewer of the points are wrong, no map is looked for
+_ROUNDS = 2  # the most; a third one gains little for its time
+_MAP_ROWS = 350  # to find out whether a map helps
+_FEW_ROWS = 160  # to find out where to begin
+_LEAST_ROWS = 100  # gradients of fewer say little
+_ROWS_A_FEATURE = 3  # likewise
+_MOST_FEATURES = 128  # d³ of more would take longer than all else
 
 
 class Sample(NamedTuple):
@@ -171,3 +195,146 @@ def _squared_distances(Z: np.ndarray) -> np.ndarray:
     D += norms
     D += norms[:, None]
     return D
+
+
+def units_of(X: Any) -> np.ndarray | None:
+    """Scales that bring columns 10³⁰ times as wide, or narrow, as others to the spread of these."""
+    with np.errstate(all="ignore"):
+        some = to_numpy(take_rows(X, evenly(X.shape[0], _SPREAD_ROWS))).astype(np.float64)
+        wide = np.max(np.abs(some - some[:1]), axis=0)
+        used = np.flatnonzero(wide > 0)
+        if not len(used):
+            return None
+        least, most = wide[used].min(), wide[used].max()
+        if _RANGE[0] < least and most < _RANGE[1] and most < _BEYOND * least:
+            return None
+        spreads = np.array([_spread(some[:, j]) for j in used])
+        amid = np.sort(spreads)[[(len(spreads) - 1) // 2, len(spreads) // 2]]
+        middle = float(amid[np.argmin(np.abs(np.log(amid)))])
+        off = (spreads > _BEYOND * middle) | (spreads < middle / _BEYOND)
+        units = np.ones(X.shape[1])
+        units[used[off]] = middle / spreads[off]
+    return units if off.any() and _RANGE[0] < middle < _RANGE[1] else None
+
+
+def _spread(values: np.ndarray) -> float:
+    """The median distance from the median, of values that are not the median."""
+    away = np.abs(values - np.median(values))
+    return float(np.median(away[away > 0]))
+
+
+def without_gaps(X: np.ndarray, usual: float) -> np.ndarray:
+    """Points whose far values are drawn nearer, to where every kernel is still zero."""
+    most = _FARTHEST * usual
+    wide = np.flatnonzero(np.ptp(X, axis=0) > most)
+    if not len(wide):
+        return X
+    X = X.copy()
+    for j in wide:
+        order = np.argsort(X[:, j], kind="stable")
+        values, middle = X[order, j], len(X) // 2
+        steps = np.append(0.0, np.cumsum(np.minimum(np.diff(values), most)))
+        X[order, j] = values[middle] + (steps - steps[middle])
+    return X
+
+
+def refuse_overflow(X: Any) -> None:
+    """Refuse points whose squared distances overflow, and name the column."""
+    xp = namespace(X)
+    with np.errstate(all="ignore"):
+        wide = 0.5 * xp.max(X, axis=0) - 0.5 * xp.min(X, axis=0)
+        if not float(xp.max(wide)) < (float(xp.finfo(X.dtype).max) / (8 * X.shape[1])) ** 0.5:
+            raise ValueError(f"{overflow_error(X.dtype)} It is {farthest_column(X)}.")
+
+
+class Judged(NamedTuple):
+    """A map, and what thirds of the points say of it that it was not learned from.
+
+    ``gain`` is its squared error in units of that of the kernel to beat; ``won`` and ``lost`` count
+    points that change to their right class and from it. L is None where it was given up early.
+    """
+
+    gain: float
+    won: float
+    lost: float
+    L: np.ndarray | None
+
+    @property
+    def is_better(self) -> bool:
+        """Whether it should be used."""
+        if np.isnan(self.won):
+            return self.gain < _GAIN_OF_NUMBERS
+        more, error = self.won - self.lost, np.sqrt(self.won + self.lost)
+        better = self.gain < _GAIN and more > _STANDARD_ERRORS * error
+        return bool(better or (self.gain < _LARGE_GAIN and more >= -error))
+
+
+def learned_map(
+    sample: Sample, family: Family, place: tuple[int, int], scales: Sequence[np.ndarray | None]
+) -> Judged | None:
+    """A map under which ridge regression may predict others of the points better.
+
+    Thirds of the points are predicted from the others, on mapped points and by the kernel to beat:
+    of ``family`` at ``place`` on its grid, with ``scales`` for each third to look at.
+    """
+    n, d = sample.X.shape
+    if n < max(_LEAST_ROWS, _ROWS_A_FEATURE * d) or d > _MOST_FEATURES:
+        return None
+    classes = bool(np.all(np.abs(sample.Y) == 1.0))
+    after, before = np.zeros(_ROUNDS), 0.0
+    won, lost = np.full((2, _ROUNDS), 0.0 if classes else np.nan)
+    maps = np.zeros((_ROUNDS, d, d))
+    start = None
+    for k, s in enumerate(scales):
+        s = np.ones(d) if s is None else s
+        others = np.delete(np.arange(n), slice(k, None, 3))
+        learn = sample.mapped(s).take(others[evenly(len(others), _MAP_ROWS)])
+        judged = sample.mapped(s).take(slice(k, None, 3))
+        w = np.ones(len(judged.Y)) if judged.roots is None else judged.roots**2
+        plain = judged.Y - _predicted(learn, judged.X, family, place)
+        before += np.sum(w @ plain**2)
+        if k == 0 and classes and np.sum(w * ~_right(judged.Y, plain)) < _TO_WIN * n:
+            return None  # there is nothing left to win
+        if start is None:
+            few = learn.take(evenly(len(learn.Y), _FEW_ROWS))
+            start = few.grid(KERNELS["laplace"]).sweep().best
+        rounds = feature_rounds(learn.X, learn.Y, "laplace", place=start, roots=learn.roots)
+        t = -1
+        for t, fit in enumerate(islice(rounds, 1, _ROUNDS + 1)):
+            mapped = judged.Y - fit.predict(judged.X)
+            after[t] += np.sum(w @ mapped**2)
+            if k == t == 0 and not after[0] < _HOPELESS[0] * before:
+                break
+            right = [_right(judged.Y, residuals) for residuals in (mapped, plain)]
+            won[t] += np.sum(w * (right[0] > right[1]))
+            lost[t] += np.sum(w * (right[0] < right[1]))
+            maps[t] += s[:, None] * (fit.L.T @ fit.L) * s
+        after[t + 1 :] = np.inf  # rounds that were not reached
+        best = int(np.argmin(after))
+        if not np.isfinite(after[best]):
+            return None
+        if k == 0 and not after[best] < _HOPELESS[1] * before:
+            gain = float(after[best] / before) if before > 0 else 1.0
+            return Judged(gain, np.nan, np.nan, None)
+    # The mean over two thirds of the points and other two thirds: every point has its say.
+    L = square_root(maps[best])
+    return Judged(float(after[best] / before), float(won[best]), float(lost[best]), L)
+
+
+def _right(Y: np.ndarray, residuals: np.ndarray) -> np.ndarray:
+    """Which points are given their class."""
+    return np.argmax(Y - residuals, axis=1) == np.argmax(Y, axis=1)
+
+
+def _predicted(
+    known: Sample, X_new: np.ndarray, family: Family, place: tuple[int, int]
+) -> np.ndarray:
+    """Targets of new points, with the width and ridge of a place."""
+    gamma = float(Grid(known.X, known.Y, family).gammas[place[0]])
+
+    def values(D: np.ndarray) -> np.ndarray:
+        return np.exp(-np.minimum(gamma * D, FARTHEST))
+
+    K = values(family.distances(known.X))
+    alpha = ridge_solution(K, known.Y, float(RIDGES[place[1]]), known.roots)
+    return (values(family.distances(X_new, known.X)) + 1.0) @ alpha

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -21,9 +22,7 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
 )
-from kernelmetric.compute.watch import (
-    stage,
-)
+from kernelmetric.compute.watch import stage
 from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.inputs import Weights, labels_and_weights
 from kernelmetric.kernels import Kernel
@@ -69,6 +68,7 @@ _SAME_POINT = np.exp(-0.5e-6)  # what Delta has at a thousandth of its width
 _OF_ONE_FIT = "boundary_rows", "written_kernel"  # per-fit caches, not copied
 
 
+@dataclass(eq=False, repr=False)
 class RidgeKPCA(Space):
     r"""Predictions of ridge regression, and leading kernel principal components beside them.
 
@@ -157,28 +157,17 @@ class RidgeKPCA(Space):
     (150, 10)
     """
 
-    n_landmarks_: int
-    eigenvalues_: np.ndarray
-    knows_labels = True
-    boundary_rows: np.ndarray | None = None  # row numbers, after a fit that took them
-    written_kernel: Kernel | None = None  # bound, with its ridge, after a fit
+    n_components: int | str = "auto"
+    _: KW_ONLY
+    kernel: Any = None
+    ridge: float | str = "auto"
+    n_landmarks: int = N_LANDMARKS
+    rows: str = "auto"
+    random_state: Any = 0
 
-    def __init__(
-        self,
-        n_components: int | str = "auto",
-        *,
-        kernel: Any = None,
-        ridge: float | str = "auto",
-        n_landmarks: int = N_LANDMARKS,
-        rows: str = "auto",
-        random_state: Any = 0,
-    ):
-        self.n_components = n_components
-        self.kernel = kernel
-        self.ridge = ridge
-        self.n_landmarks = n_landmarks
-        self.rows = rows
-        self.random_state = random_state
+    knows_labels = True
+    boundary_rows = None  # row numbers, after a fit that took them
+    written_kernel = None  # bound, with its ridge, after a fit
 
     def _check_parameters(self) -> None:
         Numbers(Integral, low=1, words=("auto",)).check(self, "n_components")

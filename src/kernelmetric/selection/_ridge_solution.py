@@ -29,9 +29,7 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
 )
-from kernelmetric.compute.watch import (
-    stage,
-)
+from kernelmetric.compute.watch import stage
 from kernelmetric.inputs import Weights
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.solvers import (

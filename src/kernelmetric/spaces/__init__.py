@@ -13,8 +13,7 @@ of rows at a time (``_base.py``). :class:`Gram` is the Gram matrix of a basis, a
 
 from kernelmetric.spaces._automatic import automatic_space
 from kernelmetric.spaces._base import Space
-from kernelmetric.spaces._gram import Coordinates, Gram, orthonormal
-from kernelmetric.spaces._kernel_trick import KernelTrick
+from kernelmetric.spaces._gram import Coordinates, Gram, KernelTrick, orthonormal
 from kernelmetric.spaces._kpca import KPCA
 from kernelmetric.spaces._nystroem import Nystroem
 from kernelmetric.spaces._pair_kpca import PairKPCA

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from kernelmetric.spaces._base import (
 _SHIFT_ROWS = 256  # whose mean the features are moved by, so that squares lose no digits
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FeatureMapSpace(Space):
     """Base class of spaces with an explicit map: z(x) = Vᵀ(f(x) - μ), f(x) = W features(x).
 
@@ -42,11 +44,9 @@ class FeatureMapSpace(Space):
     are V.
     """
 
-    n_components: Any
-    eigenvalues_: np.ndarray
-    rank_: int
-    explained_variance_ratio_: float
-    moments_: dict[str, Any]
+    n_components: int | float | None = None
+    kernel: Any = None
+    random_state: Any = None
 
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
         m = self._n_map_features(n_samples)

@@ -1,8 +1,9 @@
-"""Kernel principal components: all of them, or the leading ones."""
+"""Kernel principal components: all of them, or the leading ones, of the centred Gram matrix."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any
 
@@ -11,7 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from kernelmetric._warnings import warn
-from kernelmetric.compute import fits_budget, in_float64, is_single, like, to_numpy, within_budget
+from kernelmetric.compute import (
+    fits_budget,
+    in_float64,
+    is_single,
+    like,
+    to_numpy,
+    within_budget,
+)
 from kernelmetric.inputs import Weights, labels_and_weights
 from kernelmetric.solvers import (
     OnSubspace,
@@ -41,6 +49,7 @@ _FIRST_RANK = 64  # where the search for a fraction of the variance starts
 _RESIDUAL = {4: 1e-5, 8: 1e-7}  # by itemsize
 
 
+@dataclass(eq=False, repr=False)
 class KPCA(Space):
     r"""Coordinates along the kernel principal components of the training points.
 
@@ -117,22 +126,14 @@ class KPCA(Space):
     (20, 8)
     """
 
-    _advice = "try n_components=100, or Nystroem(500), which needs no n × n array."
+    n_components: int | float | None = None
+    _: KW_ONLY
+    kernel: Any = None
+    tol: float | None = None
+    solver: str = "auto"
+    random_state: Any = None
 
-    def __init__(
-        self,
-        n_components: int | float | None = None,
-        *,
-        kernel: Any = None,
-        tol: float | None = None,
-        solver: str = "auto",
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.kernel = kernel
-        self.tol = tol
-        self.solver = solver
-        self.random_state = random_state
+    _advice = "try n_components=100, or Nystroem(500), which needs no n × n array."
 
     def _check_parameters(self) -> None:
         check_n_components(self.n_components)

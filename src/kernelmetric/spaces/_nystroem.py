@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ _ITERATIONS = 10  # k-means need not converge: landmarks a little off are as goo
 _STRATEGIES = ("auto", "kmeans", "uniform", "rpcholesky")
 
 
+@dataclass(eq=False, repr=False)
 class Nystroem(FeatureMapSpace):
     r"""Kernel principal components within the span of landmarks.
 
@@ -63,14 +65,14 @@ class Nystroem(FeatureMapSpace):
         leading ones.
     kernel : Kernel, str or callable, default=None
         Anything ``as_kernel`` understands; None is the RBF of median width.
+    random_state : int, RandomState or None, default=None
+        For the choice of landmarks.
     landmarks : {"auto", "kmeans", "uniform", "rpcholesky"} or array, default="auto"
         Centres of clusters, random points, randomly pivoted Cholesky (for any kernel), or these
         points (column indices for a precomputed kernel). "auto": k-means, and randomly pivoted
         Cholesky for sparse data, functions and precomputed kernels.
     tol : float, default=None
         Relative eigenvalue cut-off; None means 1e-10, and 1e-6 for float32 data.
-    random_state : int, RandomState or None, default=None
-        For the choice of landmarks.
 
     Attributes
     ----------
@@ -109,24 +111,12 @@ class Nystroem(FeatureMapSpace):
     True
     """
 
-    _advice = "try a smaller n_landmarks, such as 500."
+    n_landmarks: int = 500
+    _: KW_ONLY
+    landmarks: Any = "auto"
+    tol: float | None = None
 
-    def __init__(
-        self,
-        n_landmarks: int = 500,
-        *,
-        n_components: int | float | None = None,
-        kernel: Any = None,
-        landmarks: Any = "auto",
-        tol: float | None = None,
-        random_state: Any = None,
-    ):
-        self.n_landmarks = n_landmarks
-        self.n_components = n_components
-        self.kernel = kernel
-        self.landmarks = landmarks
-        self.tol = tol
-        self.random_state = random_state
+    _advice = "try a smaller n_landmarks, such as 500."
 
     def _n_map_features(self, n_samples: int) -> int:
         if isinstance(self.landmarks, str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ _RIDGE = 0.03  # of the mean eigenvalue of the similar pairs' scatter
 _RELATIVE_CUT = 1e-10
 
 
+@dataclass(eq=False, repr=False)
 class PairKPCA(Space):
     r"""The directions of a feature space that part dissimilar pairs most and similar pairs least.
 
@@ -71,13 +73,12 @@ class PairKPCA(Space):
     (40, 3)
     """
 
-    eigenvalues_: np.ndarray
+    n_components: int = N_DIRECTIONS
+    _: KW_ONLY
+    kernel: Any = None
+
     learns_from = "pairs"
     takes_weights = False
-
-    def __init__(self, n_components: int = N_DIRECTIONS, *, kernel: Any = None):
-        self.n_components = n_components
-        self.kernel = kernel
 
     def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
         if sample_weight is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from kernelmetric.compute import all_finite, in_library_of, is_sparse, like, namespace
 from kernelmetric.inputs import location_of
-from kernelmetric.kernels import RBF, Kernel, Laplacian, Sum
+from kernelmetric.kernels import RBF, Kernel, Laplacian
 from kernelmetric.spaces._base import check_whole, times
 from kernelmetric.spaces._features import FeatureMapSpace
 
@@ -18,6 +19,7 @@ _MOST_FEATURES = 10**12  # more memory than there is, and still a number to mult
 _RELATIVE_CUT = 1e-6  # far below the sampling error of any affordable number of features
 
 
+@dataclass(eq=False, repr=False)
 class RandomFeatures(FeatureMapSpace):
     r"""Principal components of random Fourier features.
 
@@ -85,22 +87,9 @@ class RandomFeatures(FeatureMapSpace):
     True
     """
 
-    _advice = "try a smaller n_features, or Nystroem(500), as accurate with fewer of them."
-    frequencies_: Any
-    amplitudes_: Any
+    n_features: int = 1000
 
-    def __init__(
-        self,
-        n_features: int = 1000,
-        *,
-        n_components: int | float | None = None,
-        kernel: Any = None,
-        random_state: Any = None,
-    ):
-        self.n_features = n_features
-        self.n_components = n_components
-        self.kernel = kernel
-        self.random_state = random_state
+    _advice = "try a smaller n_features, or Nystroem(500), as accurate with fewer of them."
 
     def _n_map_features(self, n_samples: int) -> int:
         return int(min(self.n_features, _MOST_FEATURES))
@@ -111,9 +100,7 @@ class RandomFeatures(FeatureMapSpace):
 
     def _feature_map(self, X: Any, y: Any) -> tuple[Any | None, int, float]:
         rng = check_random_state(self.random_state)
-        kernel = self.kernel_
-        terms = kernel._flat() if isinstance(kernel, Sum) else [(1.0, kernel)]
-        terms = [(weight, term) for weight, term in terms if weight > 0]
+        terms = [(weight, term) for weight, term in self.kernel_._flat() if weight > 0]
         if not terms:
             raise ValueError("Got a sum with weights 0 only, but expected a positive weight.")
         total = sum(weight for weight, _ in terms)

@@ -8,26 +8,23 @@ penalty P is a Laplacian, the inverse of a kernel, or both (Theorem 4)::
     y, pairs ──cost──▶ C ──gram_form──▶ C' ─┴─solve──▶ embedding_ ──▶ transform(X_new)
 
     _costs.py         C, and Proposition 3
-    _penalties.py     P of a graph, _kernel_penalties.py that of a kernel, Theorem 4, Lemma 5
+    _penalties.py     P of a graph or a kernel, Theorem 4, Lemma 5
     _choice.py        the graph, the dimension and λ by hidden labels
-    _prior.py         the prior metric and its graph, and new points among the others
-    _given.py         labels, pairs or weights, checked
+    _given.py         labels, pairs, weights, prior metric and graph, checked
     _learn.py         one fit: choose, then solve problem (3), or (7) in the range of a kernel
     _tangent.py       tangent distance, a prior geometry for images
 """
 
 from kernelmetric.transductive._costs import PaperCost, RobustCost, bounded, gram_form
-from kernelmetric.transductive._kernel_penalties import (
-    IsomapPenalty,
-    KernelPenalty,
-    WarpedPenalty,
-    warped_kernel,
-)
 from kernelmetric.transductive._penalties import (
     Geometry,
     GraphLaplacian,
+    IsomapPenalty,
+    KernelPenalty,
     LLEPenalty,
     NormalizedLaplacian,
+    WarpedPenalty,
+    warped_kernel,
 )
 from kernelmetric.transductive._tangent import (
     TANGENTS,

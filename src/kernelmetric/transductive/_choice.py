@@ -22,8 +22,8 @@ from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.compute.watch import until_limit
 from kernelmetric.graphs import gaussian_graph, union_graph
 from kernelmetric.solvers import Eigenpairs
+from kernelmetric.transductive._given import as_graph
 from kernelmetric.transductive._penalties import Geometry, coordinates_of
-from kernelmetric.transductive._prior import as_graph
 
 #: Exponents of two, in units of one over the penalty's scale; the first is the default.
 GRID = (np.inf, 14, 11, 8, 5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,6 +14,7 @@ from kernelmetric.graphs import laplacian
 from kernelmetric.learners._checks import LARGEST, check_number
 
 
+@dataclass(eq=False, repr=False)
 class PaperCost(BaseEstimator):
     """The cost of the paper: near points of one class together, of two classes apart.
 
@@ -39,10 +41,9 @@ class PaperCost(BaseEstimator):
            [2., 0.]])
     """
 
-    floor: float = 0.0
+    n_neighbors: int = 20
 
-    def __init__(self, n_neighbors=20):
-        self.n_neighbors = n_neighbors
+    floor = 0.0
 
     def weights(self, similar: Any, dissimilar: Any) -> sparse.csr_array:
         """The symmetric weights C, positive where points should be near.
@@ -78,6 +79,7 @@ class PaperCost(BaseEstimator):
         return C
 
 
+@dataclass(eq=False, repr=False)
 class RobustCost(PaperCost):
     """The same, bounded, so that labels move the geometry but cannot take it over.
 
@@ -103,9 +105,7 @@ class RobustCost(PaperCost):
            [1., 0.]])
     """
 
-    def __init__(self, n_neighbors=20, *, floor=2048.0):
-        super().__init__(n_neighbors)
-        self.floor = floor
+    floor: float = field(default=2048.0, kw_only=True)
 
     def _limited(self, C: Any) -> Any:
         return bounded(C)

@@ -1,4 +1,4 @@
-"""What a user gives, checked: labels of which some are missing, pairs, weights."""
+"""What a user gives, checked: labels, some of them missing, pairs, weights, a prior, a graph."""
 
 from __future__ import annotations
 
@@ -7,15 +7,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn import config_context
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from kernelmetric._warnings import warn
-from kernelmetric.compute import take_rows
-from kernelmetric.graphs import as_pairs, check_graph, label_graphs, pair_graphs
+from kernelmetric.compute import is_single, map_rows, take_rows, to_device, to_numpy
+from kernelmetric.compute.reductions import nearest_neighbors
+from kernelmetric.graphs import (
+    as_pairs,
+    check_graph,
+    gaussian_graph,
+    label_graphs,
+    pair_graphs,
+    union_graph,
+)
 from kernelmetric.inputs import rows_and_weights, rows_of
 from kernelmetric.selection._ridge_kpca import is_auto
 from kernelmetric.tables._cells import is_gap
+from kernelmetric.transductive._penalties import warn_of_gaps
 
 _NEIGHBORS = 5  # unless the user, or labels, ask for others
 _TEXT_OF_UNKNOWN = ("-1", "-1.0", "nan", b"-1", b"-1.0", b"nan")
@@ -24,7 +34,7 @@ _TEXT_OF_UNKNOWN = ("-1", "-1.0", "nan", b"-1", b"-1.0", b"nan")
 class Source(NamedTuple):
     """What is known of the points: labels, or weights of what should be near and far."""
 
-    classes: np.ndarray | None
+    classes: Any
     codes: np.ndarray | None
     weights: tuple[Any, Any] | None = None
 
@@ -134,3 +144,71 @@ def neighbors_among(n_neighbors: Any, n_samples: int) -> int:
     """How many neighbours a point has among so many ('auto' is 5): from one to all others."""
     wanted = _NEIGHBORS if is_auto(n_neighbors) else n_neighbors
     return int(max(1, min(wanted, n_samples - 1)))
+
+
+def prior_points(prior: Any, X: Any) -> np.ndarray:
+    """A copy of the points in coordinates whose Euclidean distance is the prior metric."""
+    if prior is not None:
+        function = getattr(prior, "transform", prior)
+        if not callable(function) or isinstance(prior, type):
+            raise ValueError(
+                f"Got prior={prior!r}, but expected a fitted metric, or a function of points."
+            )
+        n = X.shape[0]
+        with config_context(transform_output="default"):
+            X = function(X)
+        X = to_numpy(X)
+        if X.ndim != 2 or X.shape[0] != n or X.dtype.kind not in "fiu":
+            raise ValueError(
+                f"Got an array of shape {X.shape} and dtype {X.dtype} from the prior, but expected "
+                f"numbers of shape ({n}, p): one row per point."
+            )
+        if not np.all(np.isfinite(X)):
+            raise ValueError("Got NaN or infinity from the prior, but expected finite points.")
+    X = to_numpy(X)
+    return np.array(X, dtype=np.float32 if is_single(X) else np.float64, order="C")
+
+
+def as_graph(graph: Any, points: np.ndarray, n_neighbors: int) -> Any:
+    """The symmetric weights that a user means, with warnings where points are left alone."""
+    n = len(points)
+    W = graph(points.copy()) if callable(graph) else graph  # which may scale them in place
+    if isinstance(W, str):
+        if W == "neighbors":
+            W = union_graph(nearest_neighbors(to_device(points), min(n_neighbors, n - 1))[0])
+        elif W == "gaussian":
+            W = gaussian_graph(points)
+        else:
+            raise ValueError(
+                f"Got graph={W!r}, but expected 'neighbors', 'gaussian', weights of shape "
+                "(n, n), neighbours of shape (n, k), or a function that makes them."
+            )
+    elif not sparse.issparse(W):
+        W = np.asarray(W)
+        if W.ndim == 2 and W.dtype.kind in "iu" and W.shape[1] < n == len(W):
+            if W.max(initial=-1) >= n:
+                raise ValueError(
+                    f"Got a neighbour numbered {W.max()}, but expected rows 0 to {n - 1}."
+                )
+            W = union_graph(W)
+    W = check_graph(W, n, "graph")
+    warn_of_gaps(W)
+    return W
+
+
+def interpolate(points: np.ndarray, E: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
+    """Mean of the embedding at the k nearest points, weighed by one over the squared distance."""
+    neighbors = nearest_neighbors(points, k, queries=queries)[0]
+
+    def means(rows: slice) -> np.ndarray:
+        # From differences: at a training point the distance must be zero, not round-off.
+        delta = points[neighbors[rows]] - queries[rows, None, :]
+        D2 = np.einsum("mkd,mkd->mk", delta, delta)
+        same = D2 == 0
+        # relative to the nearest: one over a tiny square would be infinite
+        inverse = D2.min(axis=1, keepdims=True) / np.where(same, 1.0, D2)
+        weights = np.where(same.any(axis=1, keepdims=True), same, inverse)
+        weights /= weights.sum(axis=1, keepdims=True)
+        return np.einsum("mk,mkr->mr", weights, E[neighbors[rows]])
+
+    return map_rows(means, len(queries), 8 * k * (2 * points.shape[1] + E.shape[1] + 4))

@@ -24,8 +24,14 @@ from kernelmetric.transductive._choice import (
 )
 from kernelmetric.transductive._costs import as_cost, gram_form
 from kernelmetric.transductive._given import Source, neighbors_among
-from kernelmetric.transductive._kernel_penalties import IsomapPenalty, KernelPenalty, as_penalty
-from kernelmetric.transductive._penalties import Geometry, coordinates_of, warn_of_gaps
+from kernelmetric.transductive._penalties import (
+    Geometry,
+    IsomapPenalty,
+    KernelPenalty,
+    as_penalty,
+    coordinates_of,
+    warn_of_gaps,
+)
 
 _DENSE = 1000  # points up to which LAPACK solves the eigenproblem of a graph
 _BLOCKS = 2**23  # bytes of tiles of distances, and of what is too small to count

@@ -1,23 +1,28 @@
-"""Penalties of a graph: what was believed of the geometry before any label was seen.
+"""Penalties of a graph or a kernel: what was believed of the geometry before any label was seen.
 
 Alone, with no label at all, each is a known method of embedding, the smallest eigenvectors of P.
 """
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
-from sklearn.base import BaseEstimator
+from scipy import linalg, sparse
+from scipy.sparse.csgraph import connected_components, shortest_path
+from sklearn.base import BaseEstimator, clone
 from sklearn.manifold._locally_linear import barycenter_weights
+from sklearn.neighbors import kneighbors_graph
 
 from kernelmetric._warnings import warn
+from kernelmetric.compute import require_memory
 from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.learners._checks import LARGEST, check_number
+from kernelmetric.selection import automatic_space
 from kernelmetric.spaces import Space
+from kernelmetric.transductive._costs import named
 
 
 class Geometry(NamedTuple):
@@ -128,6 +133,7 @@ class NormalizedLaplacian(Penalty):
         return Geometry(sparse.eye_array(len(degrees)) - S @ W @ S, np.sqrt(degrees), 1.0)
 
 
+@dataclass(eq=False, repr=False)
 class LLEPenalty(Penalty):
     """Locally linear embedding: ``(I - B)ᵀ(I - B)``, each point the barycentre of its neighbours.
 
@@ -148,9 +154,9 @@ class LLEPenalty(Penalty):
     True
     """
 
-    def __init__(self, n_neighbors=10, *, reg=1e-3):
-        self.n_neighbors = n_neighbors
-        self.reg = reg
+    n_neighbors: int = 10
+    _: KW_ONLY
+    reg: float = 1e-3
 
     def _geometry(self, X: Any, W: Any) -> Geometry:
         check_number(self, "n_neighbors", Integral, low=1)
@@ -185,3 +191,195 @@ def warn_of_gaps(W: Any) -> None:
             f"Got a graph of {parts} connected components: the first {parts - 1} eigenvectors "
             "may only tell these apart. Try a larger n_neighbors."
         )
+
+
+_RELATIVE_CUT = 1e-10
+_OF_A_GRAPH = {"laplacian": GraphLaplacian, "normalized": NormalizedLaplacian, "lle": LLEPenalty}
+
+
+@dataclass(eq=False, repr=False)
+class KernelPenalty(Penalty):
+    """The inverse ``K⁺`` of a centred Gram matrix: alone, kernel PCA.
+
+    Embeddings lie in range(K), so that new points can be embedded and duplicates stay together.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default=None
+        Anything ``as_kernel`` understands; None is the RBF of median width.
+    space : Space, default=None
+        Where K is taken apart; None is full-rank :class:`KPCA` up to 2,000 points, KPCA of rank
+        256 up to 10,000, landmarks beyond.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.transductive import KernelPenalty
+    >>> X = np.random.RandomState(0).randn(20, 3)
+    >>> geometry = KernelPenalty("linear").geometry(X, None)
+    >>> geometry.basis.shape
+    (20, 3)
+    """
+
+    kernel: Any = None
+    _: KW_ONLY
+    space: Any = None
+
+    def _geometry(self, X: Any, W: Any) -> Geometry:
+        space = self.fresh_space(X.shape[0]).set_params(kernel=self.kernel)
+        Z = np.asarray(space.fit_transform(X), dtype=np.float64)
+        values = np.asarray(space.eigenvalues_, dtype=np.float64)
+        basis = Z / np.sqrt(values)
+        return Geometry(None, None, 1.0 / float(values.mean()), basis, values, space)
+
+    def fresh_space(self, n_samples: int) -> Space:
+        """A copy of ``space``, or the automatic one, not yet fitted.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of points.
+
+        Returns
+        -------
+        Space
+            For so many points.
+        """
+        if self.space is None:
+            return automatic_space(n_samples, 0)
+        if not isinstance(self.space, Space):
+            raise ValueError(
+                f"Got space={self.space!r}, but expected one of this library: try KPCA()."
+            )
+        return clone(self.space)
+
+
+@dataclass(eq=False, repr=False)
+class WarpedPenalty(KernelPenalty):
+    """Theorem 4: ``K⁺ + HMH``, a kernel warped by another penalty M.
+
+    The norm of the kernel's functions plus M of their values at the points. Eq. (7) of Li, Yang
+    and Wang, ICML 2007, is solved in range(K): the embedding is defined at new points too.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default=None
+        Anything ``as_kernel`` understands; None is the RBF of median width.
+    space : Space, default=None
+        As in :class:`KernelPenalty`.
+    penalty : penalty, default=None
+        What M is; None is :class:`GraphLaplacian`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.transductive import WarpedPenalty
+    >>> from kernelmetric.graphs import gaussian_graph
+    >>> X = np.random.RandomState(0).randn(20, 3)
+    >>> WarpedPenalty("rbf").geometry(X, gaussian_graph(X)).matrix.shape
+    (19, 19)
+    """
+
+    penalty: Any = field(default=None, kw_only=True)
+
+    uses_graph = True
+
+    def _geometry(self, X: Any, W: Any) -> Geometry:
+        alone = super()._geometry(X, W)
+        inner = "laplacian" if self.penalty is None else self.penalty
+        M = named(inner, _OF_A_GRAPH, "penalty", "geometry").geometry(X, W)
+        if M.basis is not None:
+            raise ValueError(
+                f"Got penalty={self.penalty!r} inside WarpedPenalty, but expected one of a graph."
+            )
+        U: Any = alone.basis
+        inside = U.T @ (M.matrix @ U)  # the basis is centred: no H needed
+        return alone._replace(matrix=(inside + inside.T) / 2, scale=M.scale)
+
+
+@dataclass(eq=False, repr=False)
+class IsomapPenalty(Penalty):
+    """The inverse of ``-½ H D² H`` for distances along the neighbour graph: alone, Isomap.
+
+    Embeddings lie in the span of the positive eigenvectors of that matrix. O(n² log n) time,
+    n × n numbers.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=10
+        Neighbours of each point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.transductive import IsomapPenalty
+    >>> X = np.random.RandomState(0).randn(30, 2)
+    >>> IsomapPenalty().geometry(X, None).basis.shape[0]
+    30
+    """
+
+    n_neighbors: int = 10
+
+    def _geometry(self, X: Any, W: Any) -> Geometry:
+        check_number(self, "n_neighbors", Integral, low=1)
+        n = X.shape[0]
+        require_memory(8.0 * 5 * n * n, f"Isomap of {n} points", "try penalty='laplacian'.")
+        graph = kneighbors_graph(X, min(self.n_neighbors, n - 1), mode="distance")
+        # a path of length zero would be no edge: duplicates keep the least positive number
+        graph.data = np.maximum(graph.data, np.finfo(np.float64).tiny)
+        D = shortest_path(graph, directed=False)
+        if not np.all(np.isfinite(D)):
+            raise ValueError(
+                f"Got a graph of {self.n_neighbors} neighbours in several components, but Isomap "
+                "expected one: try a larger n_neighbors."
+            )
+        K = -0.5 * D**2
+        K -= K.mean(axis=0)
+        K -= K.mean(axis=1, keepdims=True)
+        values, U = linalg.eigh((K + K.T) / 2)
+        kept = np.flatnonzero((values > _RELATIVE_CUT * values[-1]) & (values > 0))[::-1]
+        if not len(kept):
+            raise ValueError(
+                "Got points all at no distance along the graph: rescale them with StandardScaler."
+            )
+        values, U = values[kept], U[:, kept]
+        return Geometry(None, None, 1.0 / float(values.mean()), U, values)
+
+
+def warped_kernel(block: Any, left: Any, right: Any, K: Any, M: Any) -> np.ndarray:
+    r"""Lemma 5: the kernel of the warped space, between any points.
+
+    .. math:: \tilde k(x, z) = k(x, z) - k_x^\top (I + MK)^{-1} M k_z
+
+    Parameters
+    ----------
+    block : array of shape (p, q)
+        Kernel values k(x, z).
+    left, right : array of shape (p, n) and (q, n)
+        Kernel values k_x and k_z of these points with the training points.
+    K, M : array of shape (n, n)
+        Gram matrix of the training points, and a positive semi-definite penalty.
+
+    Returns
+    -------
+    ndarray of shape (p, q)
+        Between training points, where all of the first four are K: the inverse of ``K⁻¹ + M``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.transductive import warped_kernel
+    >>> K = M = np.eye(2)
+    >>> warped_kernel(K, K, K, K, M)
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
+    K = np.asarray(K, dtype=np.float64)
+    inner = np.linalg.solve(np.eye(len(K)) + M @ K, M @ np.asarray(right).T)
+    return np.asarray(block) - np.asarray(left) @ inner
+
+
+def as_penalty(penalty: Any) -> Any:
+    """The penalty that a name, or an object, means."""
+    of_a_kernel = {"isomap": IsomapPenalty, "kernel": KernelPenalty, "warped": WarpedPenalty}
+    return named(penalty, _OF_A_GRAPH | of_a_kernel, "penalty", "geometry")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -26,14 +27,14 @@ from kernelmetric.learners._checks import (
 from kernelmetric.metric import Metric
 from kernelmetric.solvers import column_signs
 from kernelmetric.transductive._choice import POINTS, label_mass, vote
-from kernelmetric.transductive._given import counted_rows, read_source
+from kernelmetric.transductive._given import counted_rows, interpolate, prior_points, read_source
 from kernelmetric.transductive._learn import learn, peak_bytes
 from kernelmetric.transductive._penalties import Geometry, coordinates_of
-from kernelmetric.transductive._prior import interpolate, prior_points
 
 _LAM = Numbers(Real, 0, LARGEST, above=True, words=("auto",))  # or infinity
 
 
+@dataclass(eq=False, repr=False)
 class TransductiveDistance(Metric, BaseEstimator):
     """A metric on labelled and unlabelled points together, from few labels and much geometry.
 
@@ -125,8 +126,20 @@ class TransductiveDistance(Metric, BaseEstimator):
     True
     """
 
-    classes_: Any
-    lam_scores_: dict[float, float]
+    n_components: Any = None
+    lam: Any = "auto"
+    n_neighbors: Any = "auto"
+    _: KW_ONLY
+    penalty: Any = "laplacian"
+    graph: Any = "auto"
+    prior: Any = None
+    cost: Any = "robust"
+    n_votes: int = 1
+    cv: int = 5
+    tol: float = 1e-4
+    warm_start: bool = False
+    random_state: Any = None
+
     _allowed: ClassVar = {
         "n_components": COUNT_OR_NONE,
         "n_neighbors": Numbers(Integral, 1, words=("auto",)),
@@ -134,35 +147,6 @@ class TransductiveDistance(Metric, BaseEstimator):
         "cv": Numbers(Integral, 2),
         "tol": Numbers(Real, 0, LARGEST, above=True),
     }
-
-    def __init__(
-        self,
-        n_components=None,
-        lam="auto",
-        n_neighbors="auto",
-        *,
-        penalty="laplacian",
-        graph="auto",
-        prior=None,
-        cost="robust",
-        n_votes=1,
-        cv=5,
-        tol=1e-4,
-        warm_start=False,
-        random_state=None,
-    ):
-        self.n_components = n_components
-        self.lam = lam
-        self.n_neighbors = n_neighbors
-        self.penalty = penalty
-        self.graph = graph
-        self.prior = prior
-        self.cost = cost
-        self.n_votes = n_votes
-        self.cv = cv
-        self.tol = tol
-        self.warm_start = warm_start
-        self.random_state = random_state
 
     def fit(
         self,
