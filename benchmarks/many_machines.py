@@ -40,7 +40,7 @@ from sklearn.base import BaseEstimator
 from kernelmetric import LMNN, RBF, Nystroem
 from kernelmetric.compute import one_thread
 from kernelmetric.compute.reductions import nca_loss, nearest_neighbors
-from kernelmetric.inputs import CollectionsMixin
+from kernelmetric.inputs._methods import CollectionsMixin
 
 HERE = Path(__file__).parent
 SHAPES = {
