@@ -2,6 +2,7 @@
 
 import ast
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -147,17 +148,24 @@ def test_the_face_of_compute_is_small():
     assert all(hasattr(compute, name) for name in compute.__all__)
 
 
-def uses(name):
-    """How often the files above compute and inputs use a name."""
-    found = Counter()
+@cache
+def names_above():
+    """The names that each file above compute and inputs uses, and how often."""
+    found = {}
     home = Path(kernelmetric.__file__).parent
     for path in home.rglob("*.py"):
         place = path.relative_to(home).as_posix()
         if not place.startswith(("compute/", "inputs/")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                called = node.id if isinstance(node, ast.Name) else getattr(node, "attr", None)
-                found[place] += called == name
-    return +found
+            nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            found[place] = Counter(
+                getattr(node, "id", getattr(node, "attr", None)) for node in nodes
+            )
+    return found
+
+
+def uses(name):
+    """How often the files above compute and inputs use a name."""
+    return +Counter({place: names[name] for place, names in names_above().items()})
 
 
 @pytest.mark.parametrize("name", USES)
