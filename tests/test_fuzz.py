@@ -15,6 +15,7 @@ from sklearn.model_selection import PredefinedSplit
 
 from kernelmetric import (
     DNE,
+    ITML,
     KPCA,
     LFDA,
     LMNN,
@@ -32,8 +33,10 @@ from kernelmetric import (
     Laplacian,
     MetricClassifier,
     MetricRegressor,
+    Pairs,
     PairVerifier,
     TransductiveDistance,
+    cross_validate_pairs,
 )
 from kernelmetric.kernels import PairwiseKernel, TableSchema
 from kernelmetric.learners._spectral import ledoit_wolf
@@ -400,6 +403,14 @@ def test_what_speaks_of_rows_must_speak_of_all():
         LPP().fit(X, neighbors=np.ones((2, 2)), sample_weight=w)
     with pytest.raises(ValueError, match="Got y of 3 rows, but expected 6"):
         MLKR().fit(X, "nan", sample_weight=w)
+
+
+def test_bytes_are_no_folds(labelled):
+    with pytest.raises(ValueError, match="Got cv=b'x', but expected at least one pair"):
+        MetricClassifier(DNE(1), cv=b"x").fit(*labelled)
+    pairs = Pairs([[0, 2]], [[0, 1]], n_samples=len(labelled[0]))
+    with pytest.raises(ValueError, match="Got cv=b'x', but expected"):
+        cross_validate_pairs(ITML(), labelled[0], pairs, cv=b"x")
 
 
 def test_a_number_of_folds_in_an_array_is_refused_in_a_sentence(labelled):

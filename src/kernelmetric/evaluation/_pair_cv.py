@@ -163,6 +163,8 @@ def _folds(cv: Any, by: str, pairs: Pairs | IndexTuples, random_state: Any) -> I
     """Positions of training and test points, or pairs."""
     if not isinstance(by, str) or by not in ("point", "pair"):
         raise ValueError(f"Got by={by!r}, but expected 'point' or 'pair'.")
+    if isinstance(cv, str | bytes):  # they have a method split
+        raise ValueError(f"Got cv={cv!r}, but expected a number of folds or a splitter: try cv=3.")
     if isinstance(cv, Integral):
         whole = by == "point" or isinstance(pairs, IndexTuples)
         folds = KFold if whole else StratifiedKFold

@@ -172,6 +172,8 @@ def splits_of(
     """
     if isinstance(cv, np.ndarray) and cv.ndim == 0:
         raise ValueError(f"Got cv={cv!r}, an array, but expected an integer: try cv={cv.item()!r}.")
+    if isinstance(cv, str | bytes):  # they have a method split
+        return checked_folds(cv, [], len(y))
     if not isinstance(cv, Integral) or isinstance(cv, bool):
         given = check_cv(cv, y, classifier=classes)
         by_rows = isinstance(given, PredefinedSplit | _CVIterableWrapper)
