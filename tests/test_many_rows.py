@@ -6,7 +6,8 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from kernelmetric import NCA
-from kernelmetric.graphs import _targets
+from kernelmetric.graphs import _targets, coded_targets
+from kernelmetric.kernelized._arguments import _sample_of_all_classes
 from kernelmetric.learners import _nca_solvers
 from kernelmetric.solvers import _symmetric
 
@@ -48,3 +49,20 @@ def test_batches_never_look_at_all_pairs(monkeypatch):
         metric.fit(X, y)
     assert len(metric.validation_scores_) > 1 and metric.loss_ == metric.loss_curve_[-1]
     assert max(sizes) < 200
+
+
+def test_a_learner_of_some_rows_knows_rare_classes():
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((400, 3))
+    y = np.where(X[:, 0] > 0, 1, 0)
+    y[:6] = 2
+    rows = _sample_of_all_classes(coded_targets(y, X), 100)
+    counts = np.bincount(y[rows])
+    assert counts[2] == 6 and len(rows) <= 106  # all of them, and all rows once
+    assert np.all(np.diff(rows) > 0)
+    usual = _sample_of_all_classes(coded_targets(np.arange(400) % 2, X), 100)
+    assert len(usual) == 100
+    numbers = _sample_of_all_classes(coded_targets(X[:, 0], X), 100)
+    assert len(numbers) == 100
+    many = _sample_of_all_classes(coded_targets(np.arange(400) % 100, X), 100)
+    assert len(many) == 100  # so many classes share the rows
