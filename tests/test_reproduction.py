@@ -497,7 +497,7 @@ def test_votes_are_chosen_also_where_a_cell_is_read_as_missing():
     X[0, 0] = 9999.0
     model = TunedNeighbors(lambda d: Kernelized(LDA())).fit(X[::2], y[::2])
     assert hasattr(model.metric_, "schema_")  # its kernel is of other columns than those of X
-    assert model.score(X[1::2], y[1::2]) > 0.9
+    assert model.score(X[1::2], y[1::2]) > 0.8
 
 
 def test_where_labels_are_noisy_more_than_one_neighbour_votes():
