@@ -60,7 +60,6 @@ _PREDICTOR: dict[Any, str] = {
     "count n": "_kept",
     "whole": "n_neighbors_",
     "positive": "temperature_ usual_distance_ floor_",
-    str: "index",
 }
 _LINKAGE_RULE = {"whole": "n_neighbors window ngram most", "texts": "keys columns"}
 # What attributes must be like where an object has them, by its class and those it derives from.
