@@ -94,15 +94,6 @@ def test_precision_is_that_of_the_true_share_of_matches():
     assert half.threshold.low < true_threshold(0.9) < half.threshold.high
 
 
-def test_the_threshold_of_least_cost_is_where_the_odds_are_the_cost():
-    found = threshold_for(*drawn(np.random.RandomState(0), 4000), cost=3.0, two_tables=True)
-    grid = np.linspace(-2, 5, 2001)
-    t, f = true_rates(grid)
-    best = grid[np.argmin(3 * (1 - SHARE) * f - SHARE * t)]
-    assert found.threshold.low <= best <= found.threshold.high
-    assert found.threshold.value == pytest.approx(best, abs=0.3)
-
-
 def test_no_error_seen_is_no_proof_that_there_is_none():
     n = 100
     scores = np.repeat([1.0, 0.0], n)
@@ -177,11 +168,10 @@ def test_pairs_too_few_for_a_promise_say_what_to_expect():
         ({}, "Got nothing wanted"),
         ({"precision": 0.9, "recall": 0.9}, "Got precision, recall wanted"),
         ({"precision": 1.5}, "between 0 and 1"),
-        ({"cost": -1.0}, "above 0"),
         ({"recall": 0.5, "match_share": 2.0}, "Got match_share"),
         ({"recall": 0.5, "confidence": 1.0}, "Got confidence"),
     ],
-    ids=["nothing", "two", "above one", "cost", "share", "confidence"],
+    ids=["nothing", "two", "above one", "share", "confidence"],
 )
 def test_what_cannot_be_wanted_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
