@@ -649,7 +649,7 @@ def test_correlation_clusters_are_the_best_of_few_records():
         value = gains[found[pairs[:, 0]] == found[pairs[:, 1]]].sum()
         assert value >= -1e-12
         reached.append(value > (inside @ gains).max() - 1e-9)
-    assert np.mean(reached) > 0.8  # greedy, with moves
+    assert np.mean(reached) > 0.8  # greedy
 
 
 def test_without_contradictions_both_kinds_of_clusters_agree():
