@@ -60,6 +60,15 @@ def test_intervals_cover_the_truth_although_pairs_share_records():
     assert np.all(np.mean(hits, axis=0) >= 0.88)  # `benchmarks/linkage.py` asks for 0.93 of 200
 
 
+def test_a_threshold_for_recall_has_an_interval_of_recall():
+    truth = norm.isf(0.9, SAME, SPREAD)  # where precision is far from 0.9
+    assert not 0.7 < true_precision(truth) < 1
+    for seed in range(3):
+        found = threshold_for(*drawn(np.random.RandomState(seed)), recall=0.9, two_tables=True)
+        assert found.threshold.low <= truth <= found.threshold.high
+        assert true_rates(found.threshold.high)[0] > 0.7
+
+
 def test_intervals_widen_where_pairs_share_records():
     scores, same, pairs = drawn(np.random.RandomState(0))
     shared = threshold_for(scores, same, pairs, recall=0.9, two_tables=True)
