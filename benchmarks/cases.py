@@ -30,11 +30,11 @@ from kernelmetric import (
     Kernelized,
     KernelizedCV,
     Nystroem,
-    datasets,
 )
 from kernelmetric.compute.reductions import nca_loss, nearest_neighbors
 from kernelmetric.kernels import rbf_widths
 from pairs import solved
+from reproduction.datasets import load
 
 Row = dict[str, Any]
 CASES: dict[str, dict[str, Callable[..., Row]]] = {}
@@ -73,7 +73,7 @@ def digits(scale: float = 16.0) -> tuple[np.ndarray, np.ndarray]:
 
 def mnist(n: int | None, n_components: int | None = None) -> tuple[np.ndarray, ...]:
     """MNIST in float32 in [0, 1]: training points, their labels, test points, their labels."""
-    X, y = datasets.load("mnist", return_X_y=True)
+    X, y = load("mnist", return_X_y=True)
     X = X.astype(np.float32) / 255
     train = np.random.default_rng(0).permutation(60_000)[: n or 60_000]
     A, B = X[train], X[60_000:]
@@ -335,7 +335,7 @@ def _kpca_60000(quick: bool = False, **_) -> Row:
 
 
 def _knn_data(quick: bool) -> np.ndarray:
-    X, _ = datasets.load("mnist", return_X_y=True)
+    X, _ = load("mnist", return_X_y=True)
     return X[: 7000 if quick else None].astype(np.float32)
 
 

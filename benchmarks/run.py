@@ -1,7 +1,7 @@
 """Run every benchmark, ours and the peers' in turn, and write docs/benchmarks.md.
 
 ``python benchmarks/run.py`` takes an hour on two cores; ``--quick`` takes minutes on smaller sizes
-and writes its page to the folder named by ``--out``. MNIST is read as ``kernelmetric.datasets``
+and writes its page to the folder named by ``--out``. MNIST is read as ``reproduction.datasets``
 finds it; without it, the cases that need it are named as skipped. Results are kept in a JSON file
 as they come, and a second run continues where the first stopped; ``--fresh`` starts anew.
 """

@@ -45,7 +45,6 @@ USES = {
         "linkage/_comparisons.py": 5,
         "linkage/_labelling.py": 1,
         "linkage/_ngrams.py": 2,
-        "prediction/_neighbors.py": 2,
         "selection/_relevance.py": 1,
         "selection/_ridge_kpca.py": 1,
         "selection/_ridge_solution.py": 3,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg, sparse
+from sklearn.datasets import load_digits
 from sklearn.decomposition import KernelPCA
 from sklearn.manifold import Isomap, LocallyLinearEmbedding, SpectralEmbedding
 
@@ -325,7 +326,7 @@ def test_a_lambda_given_by_hand_is_used_as_it_is(cloud):
 
 
 def test_other_labels_start_from_the_last_embedding():
-    X, truth = datasets.load("digits", return_X_y=True)
+    X, truth = load_digits(return_X_y=True)
     X, first = X / 16.0, np.where(np.arange(1797) % 20 == 0, truth, -1)
     second = np.where(np.arange(1797) % 20 == 7, truth, -1)
     options = {"penalty": "normalized", "n_neighbors": 10, "tol": 1e-7, "random_state": 0}
@@ -343,7 +344,7 @@ def test_other_labels_start_from_the_last_embedding():
 
 
 def test_labelled_hubs_capture_the_papers_cost_and_not_the_robust_one():
-    X, truth = datasets.load("digits", return_X_y=True)
+    X, truth = load_digits(return_X_y=True)
     X, truth = X[:600] / 16.0, truth[:600]
     y = np.where(np.random.RandomState(0).permutation(600) < 120, truth, -1)
     options = {"n_components": 20, "penalty": "normalized", "n_neighbors": 10}

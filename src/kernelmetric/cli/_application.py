@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 # In the order of ``kernelmetric --help``; each is a function in the file of its name.
 COMMANDS = (
     "demo", "fit", "evaluate", "transform", "neighbors", "explain", "label", "link", "check",
-    "datasets",
 )  # fmt: skip
 
 

@@ -137,7 +137,7 @@ def pair_trials(study: Study, n_folds: int) -> Iterator[Trial]:
     how: Any = {"pairs": study.pairs, "by": "pair", "cv": n_folds}
     how["random_state"] = study.wanted.seed
     for name, method in (("Euclidean", study.encoder()), (study.name, study.model())):
-        found, _, _, note = measured(partial(cross_validate_pairs, method, study.X, **how))
+        found, _, note = measured(partial(cross_validate_pairs, method, study.X, **how))
         folds = zip(found["test_score"].tolist(), found["fit_time"].tolist(), strict=True)
         for fold, (score, seconds) in enumerate(folds):
             yield Trial(name, fold, score, seconds, note, None, None)

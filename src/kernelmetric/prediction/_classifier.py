@@ -51,9 +51,6 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         left out, where there are any and points are more than 500; else five folds. Of a number of
         folds only as many are fitted as hold 1,000 points out. Where rows belong together, such as
         several of one patient, give splits that keep them together.
-    index : str, default=None
-        None searches neighbours exactly. Otherwise what ``faiss.index_factory`` makes of the
-        learned coordinates, such as 'HNSW32'.
     random_state : int, RandomState or None, default=0
         For the folds.
     class_weight : dict, 'balanced' or None, default=None

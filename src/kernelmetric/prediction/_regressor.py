@@ -44,9 +44,6 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         (``FrozenEstimator``) must not have seen X, or intervals are too short.
     cv : 'auto', int, splitter or list of splits, default='auto'
         How points are held out, as in :class:`MetricClassifier`.
-    index : str, default=None
-        None searches neighbours exactly. Otherwise what ``faiss.index_factory`` makes of the
-        learned coordinates, such as 'HNSW32'.
     random_state : int, RandomState or None, default=0
         For the folds.
 
