@@ -11,13 +11,13 @@ from kernelmetric import memory_budget
 from kernelmetric.compute import (
     fits_budget,
     map_rows,
-    one_thread,
     over_rows,
     sum_rows,
     within_budget,
 )
 from kernelmetric.compute._budget import current_budget
 from kernelmetric.compute._execute import over_tiles, run_elsewhere, sum_tiles
+from kernelmetric.compute._threads import one_thread
 
 
 @pytest.mark.parametrize("budget", ["1GB", 400, 1])

@@ -17,10 +17,10 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from kernelmetric import LMNN, NCA, IdealizedKernel, Pairs
 from kernelmetric.compute import _threads as room
-from kernelmetric.compute import one_blas_thread, one_thread, sum_entries, tiles_at_once
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute._threads import _calm as calm
-from kernelmetric.compute.reductions import nearest_neighbors
+from kernelmetric.compute._threads import one_thread, small_steps, tiles_at_once
+from kernelmetric.compute.reductions import nearest_neighbors, sum_entries
 from kernelmetric.solvers import _lbfgs, minimize_lbfgs
 from kernelmetric.solvers._pair_curvature import Hessian
 
@@ -151,10 +151,10 @@ def test_blas_has_one_thread_while_ours_run_and_all_of_them_before_and_after():
 
 
 def test_blas_is_calm_among_our_threads_unless_a_call_is_worth_its_own():
-    with one_blas_thread(1e9):
+    with small_steps(LARGE, largest=1e9):
         assert set(blas_threads()) == {1}
         assert threads_used() == tiles_at_once() == 2
-    with one_blas_thread(LARGE):
+    with small_steps(LARGE, largest=LARGE):
         assert set(blas_threads()) == {2}
 
 

@@ -21,13 +21,14 @@ What comes in from outside is checked in ``kernelmetric.inputs``.
 from kernelmetric._warnings import moved
 from kernelmetric.compute._arrays import (
     all_finite,
-    in_float64,
     in_library_of,
-    is_single,
+    in_memory,
     is_sparse,
-    is_streamed,
     like,
     namespace,
+    precise,
+    rough,
+    rounding_of,
     take_rows,
     to_numpy,
 )
@@ -39,32 +40,32 @@ from kernelmetric.compute._budget import (
     within_budget,
 )
 from kernelmetric.compute._device import to_device, use_device
-from kernelmetric.compute._execute import map_rows, over_rows, sum_entries, sum_rows
-from kernelmetric.compute._threads import one_blas_thread, one_thread, tiles_at_once
+from kernelmetric.compute._execute import map_rows, over_rows, sum_rows
+from kernelmetric.compute._threads import bytes_at_once, repeatable, small_steps
 from kernelmetric.compute.backends import backend_of
 
 __all__ = [
     "all_finite",
     "backend_of",
     "block_budget",
+    "bytes_at_once",
     "fits_budget",
-    "in_float64",
     "in_library_of",
-    "is_single",
+    "in_memory",
     "is_sparse",
-    "is_streamed",
     "like",
     "map_rows",
     "memory_budget",
     "namespace",
-    "one_blas_thread",
-    "one_thread",
     "over_rows",
+    "precise",
+    "repeatable",
     "require_memory",
-    "sum_entries",
+    "rough",
+    "rounding_of",
+    "small_steps",
     "sum_rows",
     "take_rows",
-    "tiles_at_once",
     "to_device",
     "to_numpy",
     "use_device",

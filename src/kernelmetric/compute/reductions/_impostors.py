@@ -209,5 +209,6 @@ def laplacian_product(i: np.ndarray, j: np.ndarray, weights: np.ndarray, V: Any)
         W = sparse.csr_array(parts, shape=(n, n))
         for A in (W, W.T):
             small = A.nnz * values.shape[1] < _WORTH_SHARING
-            product -= A @ values if small else BlockProduct(A, values.dtype)(values)
+            rough = values.dtype == np.float32
+            product -= A @ values if small else BlockProduct(A, rough=rough)(values)
     return product if backend_of(V).host else like(product, V)

@@ -49,13 +49,13 @@ def product(A: Any, B: Any) -> Any:
 
 
 class BlockProduct:
-    """The product ``A @ V`` in a chosen precision, rows of a sparse A shared among threads.
+    """The product ``A @ V``, rows of a sparse A shared among threads.
 
-    ``far``: matrix and vectors are on the device in use.
+    ``rough``: in half of the digits. ``far``: matrix and vectors are on the device in use.
     """
 
-    def __init__(self, A: Any, dtype: Any = np.float64, *, far: bool = False):
-        self.dtype = np.dtype(dtype)
+    def __init__(self, A: Any, *, rough: bool = False, far: bool = False):
+        self.dtype = np.dtype(np.float32 if rough else np.float64)
         self.shape = A.shape
         if is_sparse(A):
             A = _short_indices(sparse.csr_array(A, dtype=self.dtype))
@@ -64,7 +64,7 @@ class BlockProduct:
         self._A = matrix_to_device(A) if far else A
 
     def __call__(self, V: Any) -> Any:
-        """``A @ V`` for a block of vectors (n, p), in the chosen precision."""
+        """``A @ V`` for a block of vectors (n, p), with as many digits."""
         if not isinstance(V, np.ndarray):
             return self._A @ V
         if not (is_sparse(self._A) or isinstance(self._A, np.ndarray)):
