@@ -5,7 +5,7 @@ NumPy arrays out, torch tensors (CPU or CUDA) in give torch tensors out. Pairwis
 *reduction over row blocks* whose size obeys a memory budget, so that no algorithm needs an
 n × n array::
 
-    _arrays.py      which library of arrays, which dtype
+    _arrays.py      which library of arrays, how many digits
     _device.py      the device on which NumPy arrays are computed with
     _budget.py      how much memory a block may take, and what cannot fit
     _machine.py     how much memory the machine, or its container, has
@@ -15,6 +15,9 @@ n × n array::
     reductions/     sums over pairs of points, as functions of a tile: a face of its own
     backends/       what each library of arrays does in its own way: ``backend_of(X)``
 
+Rooms above say what they need, and this one decides: ``precise`` numbers or ``rough`` ones that
+are right to a tolerance, with a rounding that ``rounding_of`` tells; ``small_steps`` that more
+threads would slow down, or ``repeatable`` ones; rows that are ``in_memory`` or are gone through.
 What comes in from outside is checked in ``kernelmetric.inputs``.
 """
 

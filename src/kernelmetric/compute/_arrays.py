@@ -1,4 +1,4 @@
-"""Which array library, which dtype, and what works for all of them."""
+"""Which array library, how many digits, and what works for all of them."""
 
 from __future__ import annotations
 
@@ -99,15 +99,16 @@ def rough(
     size: float = 1.0,
     dense: bool = False,
 ) -> Any:
-    """X in half of the digits where these do and are faster; without ``tol``, to save memory.
+    """X in half of the digits where these suffice and are faster; without ``tol``, for the memory.
 
-    They do where numbers need be right to ``tol``, relative, and those of ``size`` squared. They
-    are faster in many ``operations``, of which ``dense`` algebra has devices that do not care.
+    They suffice where numbers need be right to ``tol``, relative, and those of ``size`` have
+    squares in range. They are faster in many ``operations``; of ``dense`` algebra, some devices do
+    as many in all digits.
     """
     if tol is not None:
-        few = operations < _MANY_OPERATIONS or (dense and backend_of(X).wide_is_fast(X))
-        do = tol >= np.finfo(np.float32).eps and 1 / _LARGEST < size < _LARGEST
-        if few or not do:
+        suffice = tol >= np.finfo(np.float32).eps and 1 / _LARGEST < size < _LARGEST
+        faster = operations >= _MANY_OPERATIONS and not (dense and backend_of(X).wide_is_fast(X))
+        if not (suffice and faster):
             return X
     return _in_dtype(X, "float32")
 

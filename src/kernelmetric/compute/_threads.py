@@ -32,31 +32,23 @@ _WORTH_THREADS = 2e8  # floating-point operations: some milliseconds, many times
 
 
 def small_steps(operations: float, *, largest: float = math.inf) -> AbstractContextManager[Any]:
-    """Many calls on small matrices inside, of so many operations together.
+    """Run many calls on small matrices, of so many operations together, as fast as they go.
 
     ``largest``: tiles are shared there too, and the largest other call has so many operations.
     """
-    if not worth_threads(operations):
-        return one_thread()
+    if not worth_threads(operations):  # more threads would only wait
+        return repeatable()
     return nullcontext() if largest > _WORTH_BLAS else _calm()
 
 
 def repeatable() -> AbstractContextManager[Any]:
-    """What is inside shall not depend on the cores of a machine: its digits, and its CPU time."""
-    return one_thread()
+    """One thread, of BLAS, OpenMP and ours: digits and CPU time are those of any machine."""
+    return nullcontext() if _ALONE.get() else _alone()
 
 
 def bytes_at_once(block_bytes: float, operations: float = math.inf) -> float:
     """Bytes of the blocks that are worked on at once, of ``block_bytes`` each."""
     return tiles_at_once(operations) * block_bytes
-
-
-def one_thread(flops: float = -math.inf) -> AbstractContextManager[Any]:
-    """Keep what is inside on one thread, of BLAS, OpenMP and ours, if more would only wait.
-
-    They would where ``flops``, the operations inside, are few.
-    """
-    return nullcontext() if _ALONE.get() or worth_threads(flops) else _alone()
 
 
 def alone() -> bool:

@@ -9,7 +9,7 @@ from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from kernelmetric.compute import in_memory, is_sparse, namespace, to_device, to_numpy
+from kernelmetric.compute import in_memory, is_sparse, namespace, precise, to_device, to_numpy
 from kernelmetric.inputs._refusals import refuse_ambiguous
 
 _FAR = 100.0  # deviations from zero, which leave five of the digits of float32
@@ -99,9 +99,7 @@ def as_points(X: Any) -> Any:
 
 def as_floats(A: Any) -> Any:
     """Numbers that are computed with as they are, float32 or float64; others in float64."""
-    if str(A.dtype).endswith(("float32", "float64")):
-        return A
-    return A.astype(np.float64) if is_sparse(A) else namespace(A).astype(A, namespace(A).float64)
+    return A if str(A.dtype).endswith(("float32", "float64")) else precise(A)
 
 
 def refuse_twins(names: Any) -> None:

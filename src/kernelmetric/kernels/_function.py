@@ -218,8 +218,7 @@ def _rows(A: Any) -> list[Any]:
     return [A[i, :] for i in range(A.shape[0])]
 
 
-_ASYMMETRY = 1e-8  # tolerated, relative to the largest entry,
-_TIMES_ROUNDING = 800.0  # and so many times the rounding of entries
+_ASYMMETRY, _TIMES_ROUNDING = 1e-8, 800.0  # tolerated, relative to the largest entry
 
 
 class Precomputed(Kernel):

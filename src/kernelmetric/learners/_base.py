@@ -10,14 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import (
-    bytes_at_once,
-    in_memory,
-    like,
-    namespace,
-    require_memory,
-    to_numpy,
-)
+from kernelmetric.compute import bytes_at_once, in_memory, like, namespace, require_memory, to_numpy
 from kernelmetric.compute.reductions import map_points
 from kernelmetric.inputs import (
     check_labels,

@@ -13,14 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from kernelmetric._warnings import warn
-from kernelmetric.compute import (
-    backend_of,
-    like,
-    namespace,
-    precise,
-    small_steps,
-    to_numpy,
-)
+from kernelmetric.compute import backend_of, like, namespace, precise, small_steps, to_numpy
 from kernelmetric.compute.watch import time_left, warn_of_limit
 from kernelmetric.inputs import Weights
 from kernelmetric.learners._base import FromLabels, Learner, as_gram

@@ -16,13 +16,7 @@ from kernelmetric.compute.reductions import Triplets, read_only
 from kernelmetric.graphs import IndexTuples, neighbor_parts, target_neighbors
 from kernelmetric.learners._base import BLOCK_BYTES
 from kernelmetric.learners._checks import COUNT, PRICE, check_elsewhere
-from kernelmetric.learners._descent import (
-    OF_POINTS,
-    Descent,
-    Found,
-    GradientLearner,
-    Training,
-)
+from kernelmetric.learners._descent import OF_POINTS, Descent, Found, GradientLearner, Training
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._listed_margins import ListedMargins
 from kernelmetric.learners._margin import (

@@ -386,8 +386,7 @@ def random_triplets(found: Triplets, most: int, rng: np.random.RandomState) -> T
 def span(X: Any) -> tuple[np.ndarray, np.ndarray | None]:
     """Centred float64 coordinates of the points in as few dimensions as they span, and a basis."""
     wide = X.shape[1] >= X.shape[0]
-    X = np.asarray(to_numpy(X), dtype=np.float64)
-    found = orthonormal(X, span=wide, unit=False)
+    found = orthonormal(np.asarray(to_numpy(X), dtype=np.float64), span=wide, unit=False)
     return found.Z, found.rotation
 
 

@@ -33,12 +33,7 @@ from kernelmetric.compute import (
 from kernelmetric.compute.watch import stage
 from kernelmetric.inputs import Weights
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
-from kernelmetric.solvers import (
-    OnSubspace,
-    cholesky_factor,
-    evenly,
-    krylov_eigenpairs,
-)
+from kernelmetric.solvers import OnSubspace, cholesky_factor, evenly, krylov_eigenpairs
 from kernelmetric.spaces import Nystroem
 from kernelmetric.spaces._base import block_size, own, refuse_indefinite
 from kernelmetric.spaces._centred_gram import CentredGram

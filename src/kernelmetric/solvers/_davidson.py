@@ -20,7 +20,6 @@ BLOCK = 16  # vectors filtered together: narrow enough for the cache
 GUARD = 10  # Ritz vectors kept beyond those wanted: the filter's edge lies behind them
 _DEGREE = 10
 _LARGEST = 1e6  # of the filter: beyond, few digits show the smallest eigenvectors only
-_ROUGH_TOL = 1e-6  # of the filter
 _LOOKS = 4  # random vectors that look for overlooked eigenvectors: one would do
 _MARGIN = 0.9  # of the tolerance, so that the residuals measured at the end are within it
 TINY = np.finfo(np.float64).tiny
@@ -172,7 +171,7 @@ class Davidson:
         most = _DEGREE if theta is not None else 10 * _DEGREE  # random vectors have a longer way
         degree = int(np.clip(np.arccosh(_LARGEST) / np.arccosh(lowest), 1, most))
         xp = self.xp
-        R = rough(R / xp.clip(column_norms(R), TINY, None), _ROUGH_TOL)
+        R = rough(R / xp.clip(column_norms(R), TINY, None), 1e-6)
         x = np.zeros(R.shape[1]) if theta is None else (theta - center) / half
         t_before, t = np.ones_like(x), x
         before, E = xp.zeros_like(R), R

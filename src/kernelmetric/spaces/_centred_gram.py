@@ -8,15 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import (
-    backend_of,
-    like,
-    map_rows,
-    namespace,
-    precise,
-    take_rows,
-    to_numpy,
-)
+from kernelmetric.compute import backend_of, like, map_rows, namespace, precise, take_rows, to_numpy
 from kernelmetric.inputs import Weights
 from kernelmetric.kernels import Kernel
 from kernelmetric.spaces._base import refuse_rank_zero, round_off, times

@@ -12,7 +12,7 @@ from kernelmetric.compute._arrays import all_finite, is_sparse, namespace, to_nu
 from kernelmetric.compute._budget import row_blocks
 from kernelmetric.compute._device import matrix_to_device
 from kernelmetric.compute._execute import over_tiles
-from kernelmetric.compute._threads import one_thread, worth_threads
+from kernelmetric.compute._threads import repeatable, worth_threads
 from kernelmetric.compute.backends import backend_of
 
 # SciPy's sparse product waits for memory: an operation takes as long as some ten of a GEMM, so
@@ -42,7 +42,7 @@ def product(A: Any, B: Any) -> Any:
         return A @ B
     flops = 2.0 * A.shape[0] * A.shape[1] * B.shape[1]
     if not worth_threads(flops):
-        with one_thread(flops):
+        with repeatable():
             return A @ B
     rows = row_blocks(A.shape[0], 0, most=max(_LEAST_ROWS, -(-A.shape[0] // _PARTS)))
     return np.concatenate(over_tiles(partial(_times, B), [A[some] for some in rows], flops=flops))
