@@ -38,7 +38,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from kernelmetric import LMNN, RBF, Nystroem
-from kernelmetric.compute import one_thread
+from kernelmetric.compute import repeatable
 from kernelmetric.compute.reductions import nca_loss, nearest_neighbors
 from kernelmetric.inputs._methods import CollectionsMixin
 
@@ -297,7 +297,7 @@ def constants():
     X, y = draw(8_000, 50, 0)
     order = np.argsort(y, kind="stable")
     X, y, L = X[order], y[order], np.eye(30, 50, dtype=np.float32)
-    with one_thread():
+    with repeatable():
         nca_loss(L, X, y)
         seconds = []
         for _ in range(3):

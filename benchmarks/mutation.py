@@ -42,7 +42,7 @@ LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv*", "__pycache__", "mutation-output", ".*_cache", ".wheels", ".carry", "_build"
 )
 SIZES = re.compile(
-    r"\b(row_blocks|tile_rows|worth_threads|one_thread)\(|^_\w*(BYTES|TILE|CHUNK|PARTS|GROUP|ROUND)\w*\s*="
+    r"\b(row_blocks|tile_rows|worth_threads|small_steps)\(|^_\w*(BYTES|TILE|CHUNK|PARTS|GROUP|ROUND)\w*\s*="
     r"|\b(lru_cache|dataclass)\(|\b(copy|overwrite_\w+|strict)=|\w*(_BYTES|_COST|_FLOPS)\w* [*/]"
 )
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}

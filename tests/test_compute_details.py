@@ -5,10 +5,11 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.utils.multiclass import check_classification_targets
 
 from kernelmetric import LDA, memory_budget
-from kernelmetric.compute import _budget, _machine
+from kernelmetric.compute import _budget, _machine, precise, rough, rounding_of
 from kernelmetric.compute._budget import (
     itemsize_of,
     parse_bytes,
@@ -16,6 +17,7 @@ from kernelmetric.compute._budget import (
     row_blocks,
     tile_rows,
 )
+from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions import (
     _distances,
     _selection,
@@ -25,7 +27,8 @@ from kernelmetric.compute.reductions import (
     mine_impostors,
     squared_distances,
 )
-from kernelmetric.inputs import check_labels, check_points
+from kernelmetric.compute.watch import once_per_machine
+from kernelmetric.inputs import as_floats, check_labels, check_points
 
 MB = 10**6
 GB = 10**9
@@ -279,3 +282,77 @@ def test_whole_labels_are_coded_as_others_and_many_of_them_are_warned_of():
     assert said[0] == said[1]  # a warning from scikit-learn 1.7 on
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         check_labels(np.arange(3), X)
+
+
+# --- what rooms above ask for -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [np.ones, lambda shape: csr_array(np.ones(shape))])
+def test_all_digits_and_half_of_them_are_there_and_back(make):
+    X = make((3, 2))
+    assert precise(X) is X
+    few = rough(X)
+    assert rounding_of(X) == 2.0**-52 and rounding_of(few) == 2.0**-23
+    assert rough(few, 1e-3).dtype == few.dtype == np.float32
+    assert precise(few).dtype == np.float64
+    assert precise(few, if_cheap=True) is few  # no CPU has all digits for nothing
+
+
+@pytest.mark.parametrize(
+    ("asked", "few"),
+    [
+        ({"tol": 1e-6}, True),
+        ({"tol": 1e-7}, False),
+        ({"tol": 0.0}, False),
+        ({"tol": 1e-3, "operations": 1e6}, True),
+        ({"tol": 1e-3, "operations": 0.9e6}, False),
+        ({"tol": 1e-3, "size": 0.9e15}, True),
+        ({"tol": 1e-3, "size": 1e15}, False),
+        ({"tol": 1e-3, "size": 1e-15}, False),
+        ({"tol": 1e-3, "size": np.nan}, False),
+        ({"tol": np.nan}, False),
+        ({"tol": 1e-3, "dense": True}, True),
+    ],
+)
+def test_half_of_the_digits_are_for_rough_work_that_is_long(asked, few):
+    X = np.ones((2, 2))
+    assert (rough(X, **asked).dtype == np.float32) is few
+    assert (rough(X, **asked) is X) is not few
+
+
+def test_dense_algebra_keeps_all_digits_where_they_cost_nothing(monkeypatch):
+    X = np.ones((2, 2), np.float32)
+    monkeypatch.setattr(type(backend_of(X)), "wide_is_fast", lambda self, X: True)
+    assert precise(X, if_cheap=True).dtype == np.float64
+    wide = X.astype(np.float64)
+    assert rough(wide, 1e-3, dense=True) is wide
+    assert rough(wide, 1e-3).dtype == rough(wide, dense=True).dtype == np.float32
+
+
+def test_equations_in_few_digits_are_refined():
+    B = np.random.RandomState(0).standard_normal((30, 40))
+    A = np.kron(B @ B.T, np.ones((2, 2)))  # every row twice: no factor without a shift
+    b = np.repeat(B[:, :2], 2, axis=0)
+    few = rough(A)
+    found = backend_of(few).positive_solver(few)(b)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(A @ found, b, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float16, bool, np.float32, np.float64])
+def test_numbers_that_are_not_computed_with_become_floats(dtype):
+    A = np.ones((2, 2), dtype)
+    known = dtype in (np.float32, np.float64)
+    assert as_floats(A).dtype == (dtype if known else np.float64)
+    assert (as_floats(A) is A) is known
+
+
+def test_a_machine_is_measured_again_where_its_threads_change(monkeypatch):
+    n_threads, runs = [1], []
+    monkeypatch.setattr("kernelmetric.compute._threads._BLAS.available", lambda: n_threads[0])
+    rate = once_per_machine(lambda: runs.append(n_threads[0]) or len(runs))
+    assert [rate(), rate()] == [1, 1]
+    n_threads[0] = 3
+    assert [rate(), rate()] == [2, 2]
+    n_threads[0] = 1
+    assert rate() == 1 and runs == [1, 3]

@@ -1,7 +1,6 @@
-"""Files of compute and inputs import each other only downwards; few know of threads and dtypes."""
+"""Files of compute and inputs import each other only downwards; they alone decide on floats."""
 
 import ast
-from collections import Counter
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -14,94 +13,26 @@ from kernelmetric import compute
 SOURCES = Path(kernelmetric.__file__).parents[1]
 ROOM, DOOR = "kernelmetric.compute", "kernelmetric.inputs"
 
-# Where rooms above decide on threads, on the digits of floats, or look for rows on many machines.
-# A use more is a decision that compute should make: give it a verb for that instead.
-USES = {
-    "one_thread": {
-        "evaluation/_baselines.py": 2,
-        "learners/_descent.py": 1,
-        "learners/_idealized_choice.py": 1,
-        "learners/_lsml_solvers.py": 1,
-        "learners/_rfm.py": 1,
-        "selection/_leave_one_out.py": 1,
-        "selection/_ridge_solution.py": 2,
-        "solvers/_pair_interior.py": 1,
-        "solvers/_pair_solve.py": 1,
-        "spaces/_pair_kpca.py": 1,
-    },
-    "one_blas_thread": {
-        "solvers/_pair_solve.py": 1,
-    },
-    "tiles_at_once": {
-        "kernelized/_time.py": 1,
-        "learners/_base.py": 1,
-        "learners/_lmnn.py": 1,
-        "solvers/_pair_interior.py": 1,
-    },
-    "float32": {
-        "kernels/_points.py": 2,
-        "learners/_descent.py": 1,
-        "learners/_nca.py": 1,
-        "linkage/_comparisons.py": 5,
-        "linkage/_labelling.py": 1,
-        "linkage/_ngrams.py": 2,
-        "selection/_relevance.py": 1,
-        "selection/_ridge_kpca.py": 1,
-        "selection/_ridge_solution.py": 3,
-        "shipping/_faiss.py": 2,
-        "shipping/_onnx.py": 4,
-        "shipping/_onnx_graph.py": 1,
-        "shipping/_tree.py": 1,
-        "solvers/_davidson.py": 5,
-        "solvers/_pair_dual.py": 2,
-        "solvers/_refined.py": 6,
-        "solvers/_ridge_grid.py": 2,
-        "spaces/_base.py": 1,
-        "spaces/_centred_gram.py": 1,
-        "transductive/_given.py": 1,
-        "transductive/_tangent.py": 2,
-    },
-    "in_float64": {
-        "learners/_descent.py": 1,
-        "learners/_lmnn.py": 1,
-        "learners/_nca.py": 2,
-        "learners/_scatter.py": 4,
-        "learners/_tuple_learner.py": 1,
-        "selection/_path.py": 2,
-        "selection/_ridge_kpca.py": 2,
-        "selection/_ridge_solution.py": 1,
-        "solvers/_leading_eigenvectors.py": 1,
-        "spaces/_centred_gram.py": 1,
-        "spaces/_features.py": 1,
-        "spaces/_gram.py": 2,
-        "spaces/_kpca.py": 1,
-        "spaces/_nystroem.py": 1,
-    },
-    "is_single": {
-        "kernels/_function.py": 1,
-        "learners/_descent.py": 1,
-        "selection/_alignment.py": 1,
-        "selection/_ridge_kpca.py": 1,
-        "selection/_ridge_solution.py": 1,
-        "solvers/_leading_eigenvectors.py": 1,
-        "spaces/_features.py": 1,
-        "spaces/_gram.py": 1,
-        "spaces/_kpca.py": 3,
-        "spaces/_nystroem.py": 2,
-        "transductive/_given.py": 1,
-    },
-    "is_streamed": {
-        "kernelized/_kernelized.py": 2,
-        "kernelized/_places.py": 1,
-        "kernels/_mapped.py": 1,
-        "learners/_base.py": 1,
-        "learners/_nca.py": 1,
-        "learners/_scatter.py": 1,
-        "selection/_alignment.py": 2,
-        "selection/_leave_one_out.py": 1,
-        "spaces/_base.py": 1,
-        "spaces/_nystroem.py": 1,
-    },
+# What only compute and inputs may name: how many threads, which floats, where rows lie. Rooms above
+# say what they need: small_steps, repeatable, precise, rough, rounding_of, in_memory.
+DECISIONS = {
+    *("one_thread", "one_blas_thread", "tiles_at_once", "worth_threads", "in_threads"),
+    *("n_threads", "num_threads", "threadpool_limits", "threadpool_info", "ThreadpoolController"),
+    *("ThreadPoolExecutor", "set_num_threads", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
+    *("float16", "float32", "bfloat16", ".half", ".single", "f2", "f4", "<f2", "<f4"),
+    *("in_float32", "in_float64", "is_single", "wide_is_fast", "itemsize_of"),
+    *("is_streamed", "streamed", "is_collection", "run_elsewhere"),
+}
+TAG = "scikit-learn's tag names the dtypes that come out as they went in"
+EXCEPTIONS = {
+    "kernelized/_parts.py": TAG,
+    "learners/_base.py": TAG,
+    "spaces/_base.py": TAG,
+    "transductive/_transductive.py": TAG,
+    "shipping/_faiss.py": "faiss takes nothing else, and its rounding is looked at",
+    "shipping/_onnx.py": "of an ONNX model users choose the types of its input and its arithmetic",
+    "shipping/_onnx_graph.py": "the same, where its nodes are made",
+    "shipping/_tree.py": "the format of files names the types of numbers",
 }
 
 
@@ -148,27 +79,47 @@ def test_the_face_of_compute_is_small():
 
 
 @cache
-def names_above():
-    """The names that each file above compute and inputs uses, and how often."""
+def decisions_above():
+    """What each file above compute and inputs names, or writes as a text, of the decisions."""
     found = {}
     home = Path(kernelmetric.__file__).parent
     for path in home.rglob("*.py"):
         place = path.relative_to(home).as_posix()
         if not place.startswith(("compute/", "inputs/")):
-            nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            found[place] = Counter(
-                getattr(node, "id", getattr(node, "attr", None)) for node in nodes
-            )
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            found[place] = {name for node in ast.walk(tree) for name in named(node)} & DECISIONS
     return found
 
 
-def uses(name):
-    """How often the files above compute and inputs use a name."""
-    return +Counter({place: names[name] for place, names in names_above().items()})
+def named(node):
+    """The names, or the text, of a node of source."""
+    for field in ("id", "attr", "arg", "name", "asname", "value"):
+        name = getattr(node, field, None)
+        if isinstance(name, str):
+            yield from (name, f".{name}") if field == "attr" else (name,)
 
 
-@pytest.mark.parametrize("name", USES)
-def test_no_room_above_decides_more_on_threads_and_dtypes(name):
-    found = uses(name)
-    assert found, f"nobody uses {name} any more: take it out of the list"
-    assert {place: n for place, n in found.items() if n > USES[name].get(place, 0)} == {}
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from kernelmetric.compute._threads import one_thread as calm",
+        "x = X.astype(np.float32)",
+        "x = X.astype('float32')",
+        "x = np.single(x)",
+        "with threadpool_limits(1): pass",
+        "fit(n_threads=2)",
+        "def is_single(X): pass",
+    ],
+)
+def test_a_decision_is_seen_however_it_is_written(source):
+    assert {name for node in ast.walk(ast.parse(source)) for name in named(node)} & DECISIONS
+
+
+def test_no_room_above_decides_on_threads_floats_or_streams():
+    found = {place for place, names in decisions_above().items() if names}
+    assert found <= EXCEPTIONS.keys()
+
+
+@pytest.mark.parametrize("place", EXCEPTIONS)
+def test_what_is_excepted_names_float32_alone(place):
+    assert decisions_above()[place] == {"float32"}, EXCEPTIONS[place]

@@ -29,7 +29,7 @@ RATES = _time.Rates(product=4e-11, value=1e-8, feature=2e-10, choice=6e-4)
 
 @pytest.fixture
 def known_rates(monkeypatch):
-    monkeypatch.setattr(_time, "_measured", lambda n_threads: RATES)
+    monkeypatch.setattr(_time, "rates", lambda: RATES)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,6 @@ def test_folds_take_as_many_fits_as_they_need(known_rates):
 
 
 def test_the_machine_is_measured_once(monkeypatch):
-    _time._measured.cache_clear()
     first = Kernelized(LMNN()).estimate_time(1_000, 10)
     monkeypatch.setattr(_time, "_fastest", lambda *arguments: pytest.fail("measured again"))
     assert Kernelized(LMNN()).estimate_time(1_000, 10) == first

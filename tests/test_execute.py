@@ -11,13 +11,13 @@ from kernelmetric import memory_budget
 from kernelmetric.compute import (
     fits_budget,
     map_rows,
-    one_thread,
     over_rows,
     sum_rows,
     within_budget,
 )
 from kernelmetric.compute._budget import current_budget
 from kernelmetric.compute._execute import over_tiles, run_elsewhere, sum_tiles
+from kernelmetric.compute._threads import repeatable
 
 
 @pytest.mark.parametrize("budget", ["1GB", 400, 1])
@@ -105,7 +105,7 @@ def test_tiles_are_summed_in_an_order_that_does_not_depend_on_threads(flops):
     def total():
         return sum_tiles(work, range(100), flops=flops, entries=2)
 
-    with one_thread():
+    with repeatable():
         alone = total()
     for count in (1, 2, 3, 4):
         with threadpool_limits(count, user_api="blas"):

@@ -297,9 +297,9 @@ def test_only_a_matrix_given_in_single_precision_is_rounded_to_it(
 ):
     asked = []
 
-    def spy(trace, n_features, *, single):
-        asked.append((n_features, single))
-        return _base.round_off(trace, n_features, single=single)
+    def spy(trace, n_features, *, eps):
+        asked.append((n_features, eps == EPS_32))
+        return _base.round_off(trace, n_features, eps=eps)
 
     monkeypatch.setattr(sys.modules[type(space).__module__], "round_off", spy)
     space.set_params(kernel="precomputed" if given else "linear")
@@ -308,14 +308,14 @@ def test_only_a_matrix_given_in_single_precision_is_rounded_to_it(
 
 
 def test_the_rounding_of_a_given_matrix_does_not_grow_with_its_size():
-    def gram(kernel, X, single=False):
+    def gram(kernel, X, eps=EPS):
         bound = as_kernel(kernel).bind(X, None)
-        return CentredGram(bound, X, hold=True, narrow=False, trace=3.0, single=single)
+        return CentredGram(bound, X, hold=True, kind=X, trace=3.0, rounding=eps)
 
     given = np.eye(100)
     assert gram("precomputed", given).round_off == pytest.approx(8 * EPS * 3.0)
     assert gram("linear", given).round_off == pytest.approx(10 * EPS * 3.0)
-    assert gram("linear", given, single=True).round_off == pytest.approx(10 * EPS_32 * 3.0)
+    assert gram("linear", given, EPS_32).round_off == pytest.approx(10 * EPS_32 * 3.0)
 
 
 # --- the Gram matrix ----------------------------------------------------------------------------

@@ -217,7 +217,7 @@ def test_both_solvers_certify_the_same_optimum(C, psd):
 @pytest.mark.parametrize("psd", [True, False])
 def test_steps_in_single_precision_end_in_a_certificate_of_double(psd):
     problem = small_problem("toy", 100, 1e3, psd)
-    single = problem.in_single()
+    single = problem.rough(1e-3, 1.0)
     alpha = np.random.RandomState(0).uniform(size=len(problem)) * problem.upper
     M = problem.matrix(alpha)
     size = np.abs(M).max()

@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize
 from threadpoolctl import threadpool_limits
 
-from kernelmetric.compute import sum_entries
+from kernelmetric.compute.reductions import sum_entries
 from kernelmetric.solvers import minimize_lbfgs
 from kernelmetric.solvers._line_search import LineSearch
 

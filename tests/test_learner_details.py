@@ -33,12 +33,13 @@ from kernelmetric import (
     IdealizedKernel,
     learners,
 )
+from kernelmetric.compute import rough
 from kernelmetric.learners import _log_det as log_det
 from kernelmetric.learners import _margin as margin
 from kernelmetric.learners import _mmc as mmc
 from kernelmetric.learners import _nca_solvers as nca_solvers
 from kernelmetric.learners._checks import check_reach
-from kernelmetric.learners._descent import _discriminant_directions, in_single
+from kernelmetric.learners._descent import OF_POINTS, _discriminant_directions
 from kernelmetric.learners._itml import _is_ascending
 from kernelmetric.learners._lmnn import _check_targets
 from kernelmetric.learners._margin import MarginProblem
@@ -343,7 +344,10 @@ def test_after_as_many_directions_as_classes_need_come_principal_ones():
     ],
 )
 def test_single_precision_is_for_large_problems_of_modest_tolerance(shape, dtype, tol, single):
-    assert in_single(np.zeros(shape, dtype), tol) is single
+    points, (n, d) = np.zeros(shape, dtype), shape
+    found = rough(points, OF_POINTS * tol, operations=n * n * d)
+    assert found.dtype == (np.float32 if single else dtype)
+    assert (found is not points) is single
 
 
 # --- how descents are led -------------------------------------------------------------------

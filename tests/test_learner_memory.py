@@ -75,8 +75,9 @@ def test_an_estimate_is_within_a_factor_of_two(learner, shape):
 
 
 def test_every_thread_has_a_block_of_its_own(monkeypatch):
+    monkeypatch.setattr("kernelmetric.compute._threads._BLAS.available", lambda: 1)
     alone = LMNN().estimate_memory(20_000, 20)
-    monkeypatch.setattr("kernelmetric.learners._lmnn.tiles_at_once", lambda flops: 16)
+    monkeypatch.setattr("kernelmetric.compute._threads._BLAS.available", lambda: 16)
     assert LMNN().estimate_memory(20_000, 20) > 5 * alone
     assert LMNN().estimate_memory(1000, 20) < alone  # there are not so many blocks
 

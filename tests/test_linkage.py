@@ -765,3 +765,9 @@ def test_the_command_refuses_in_a_sentence(fuzzy, files, run, options, message):
     assert said.exit_code == 1
     assert message in said.stderr
     assert not (folder / "l.csv").exists()
+
+
+def test_fields_that_are_exactly_as_alike_as_a_cut_reach_it():
+    left, right = [{"code": "0123456789"}], [{"code": "0123456xyz"}]
+    S = RecordComparison({"code": "code"}).fit(left, right).similarities(left, right, [[0, 0]])
+    assert levels_of(S).tolist() == [[1]]  # 0.7, which single precision has a little below

@@ -14,12 +14,14 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric import KPCA, LDA, LMNN, NCA, Kernelized, Nystroem, load, save
-from kernelmetric.compute import memory_budget
+from kernelmetric.compute import memory_budget, rough
 from kernelmetric.datasets import make_checkerboard
+from kernelmetric.inputs import Weights
 from kernelmetric.kernels import RBF, Delta, Laplacian, Linear, Rescaled
-from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA, _ridge_kpca
+from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA, _ridge_kpca, _ridge_solution
 from kernelmetric.selection._ridge_kpca import without_ridge
 from kernelmetric.selection._ridge_solution import boundary_rows, mean_of_copies, ridge_of
+from kernelmetric.spaces._centred_gram import CentredGram
 
 # Few directions or a kernel of no particular width: some metrics are worse than their kernel.
 pytestmark = pytest.mark.filterwarnings("ignore::kernelmetric.kernelized._places.NotBetterWarning")
@@ -983,3 +985,22 @@ def test_more_rows_get_more_landmarks(problem, monkeypatch):
     assert space.n_landmarks_ == pytest.approx(40, abs=1)  # by all rows, not by those of the sample
     assert space.n_landmarks_ == space.most_landmarks(len(X))
     assert space_of(n_landmarks=15).fit(X, y).n_landmarks_ == 15
+
+
+@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_a_matrix_that_fills_the_memory_is_centred_where_it_lies(few, weighted, monkeypatch):
+    monkeypatch.setattr(_ridge_solution, "_TILE", 7)
+    X = np.random.RandomState(0).standard_normal((40, 3))
+    w = 1.0 + np.arange(40) % 3
+    weights = Weights(w, w) if weighted else None
+    kind = rough(X) if few else X
+    gram = CentredGram(
+        RBF(gamma=0.3), X, hold=True, kind=kind, trace=w.sum(), rounding=2.0**-52, weights=weights
+    )
+    held, q = gram.K, np.sqrt(w / w.sum()) if weighted else np.full(40, 40**-0.5)
+    wanted = held - np.outer(q, q @ held)
+    wanted = wanted - np.outer(wanted @ q, q) + gram.centred_trace / 40 * np.outer(q, q)
+    found = _ridge_solution._lifted(gram, q)
+    assert np.shares_memory(found, held) is few
+    np.testing.assert_allclose(found, wanted, atol=1e-5)

@@ -10,8 +10,11 @@ import kernelmetric
 import kernelmetric.report
 
 DEFAULTS = {
-    "compute.reductions.BlockProduct": {"dtype": np.float64, "far": False},
-    "compute.tiles_at_once": {"flops": np.inf},
+    "compute.reductions.BlockProduct": {"rough": False, "far": False},
+    "compute.bytes_at_once": {"operations": np.inf},
+    "compute.precise": {"if_cheap": False},
+    "compute.rough": {"tol": None, "operations": np.inf, "size": 1.0, "dense": False},
+    "compute.small_steps": {"largest": np.inf},
     "inputs.check_points": {"accept_sparse": False},
     "_warnings.deprecated": {"stacklevel": 2},
     "compute.reductions.gram_products": {"population": None, "weights": None},
@@ -60,7 +63,6 @@ DEFAULTS = {
         "max_iter": 500,
         "random_state": None,
     },
-    "solvers.solve_in_place": {"tol": 0.0001, "max_iter": 20, "ridge": 0.0},
     "solvers.solve_pairs": {
         "tol": 0.001,
         "max_iter": 2000,

@@ -447,7 +447,7 @@ def test_a_prior_measures_what_pairs_were_apart():
 
 def test_single_precision_is_near():
     problem = problem_of_pairs()
-    single = problem.in_single()
+    single = problem.rough(1e-3, 1.0)
     alpha = np.random.RandomState(1).uniform(size=20)
     assert single.Z.dtype == np.float32 and problem.Z.dtype == np.float64
     np.testing.assert_allclose(single.matrix(alpha), problem.matrix(alpha), rtol=1e-4, atol=1e-4)

@@ -30,7 +30,7 @@ def X():
 
 def gram_of(kernel, X, *, hold):
     bound = as_kernel(kernel).bind(X, None)
-    return CentredGram(bound, X, hold=hold, narrow=False, trace=1.0, single=False)
+    return CentredGram(bound, X, hold=hold, kind=X, trace=1.0, rounding=2.0**-52)
 
 
 def centred(K):
@@ -294,28 +294,28 @@ def test_more_variance_than_there_is_above_round_off_takes_all_that_is():
 
 
 @pytest.mark.parametrize(
-    ("smallest", "single", "refused"),
+    ("smallest", "eps", "refused"),
     [
-        (-0.9e-6, False, False),
-        (-1.1e-6, False, True),
-        (-0.9e-3, True, False),
-        (-1.1e-3, True, True),
+        (-0.9e-6, 2.0**-52, False),
+        (-1.1e-6, 2.0**-52, True),
+        (-0.9e-3, 2.0**-23, False),
+        (-1.1e-3, 2.0**-23, True),
     ],
 )
-def test_a_negative_eigenvalue_is_refused_beyond_round_off(smallest, single, refused):
-    refuse_indefinite(smallest, 1.0, rounding=2e-3, single=single)  # before centring: more
+def test_a_negative_eigenvalue_is_refused_beyond_round_off(smallest, eps, refused):
+    refuse_indefinite(smallest, 1.0, rounding=2e-3, eps=eps)  # before centring: more
     if not refused:
-        refuse_indefinite(smallest, 1.0, rounding=0.0, single=single)
+        refuse_indefinite(smallest, 1.0, rounding=0.0, eps=eps)
         return
     with pytest.raises(ValueError, match="expected a positive semi-definite kernel"):
-        refuse_indefinite(smallest, 1.0, rounding=0.0, single=single)
+        refuse_indefinite(smallest, 1.0, rounding=0.0, eps=eps)
 
 
 def test_round_off_grows_with_the_trace_and_the_root_of_the_features():
     eps = 2.0**-52
-    assert round_off(3.0, 1, single=False) == pytest.approx(24 * eps)
-    assert round_off(-3.0, 10_000, single=False) == pytest.approx(300 * eps)
-    assert round_off(1.0, 1, single=True) == pytest.approx(8 * 2.0**-23)
+    assert round_off(3.0, 1, eps=eps) == pytest.approx(24 * eps)
+    assert round_off(-3.0, 10_000, eps=eps) == pytest.approx(300 * eps)
+    assert round_off(1.0, 1, eps=2.0**-23) == pytest.approx(8 * 2.0**-23)
 
 
 # --- iterations that do not converge ------------------------------------------------------------

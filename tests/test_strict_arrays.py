@@ -129,7 +129,7 @@ def test_every_estimator_learns_the_same_from_strict_arrays(estimator, weighed, 
 
 @pytest.mark.parametrize("wrap", [np.asarray, xs.asarray], ids=["numpy", "strict"])
 def test_a_solver_has_the_diagonal_of_the_inverse(wrap, monkeypatch):
-    monkeypatch.setattr("kernelmetric.compute.backends._array_api._TILE", 7)
+    monkeypatch.setattr("kernelmetric.compute.backends._refined._TILE", 7)
     B = np.random.RandomState(0).standard_normal((30, 40))
     A = B @ B.T
     copy = wrap(A.copy())

@@ -17,10 +17,10 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from kernelmetric import LMNN, NCA, IdealizedKernel, Pairs
 from kernelmetric.compute import _threads as room
-from kernelmetric.compute import one_blas_thread, one_thread, sum_entries, tiles_at_once
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute._threads import _calm as calm
-from kernelmetric.compute.reductions import nearest_neighbors
+from kernelmetric.compute._threads import repeatable, small_steps, tiles_at_once
+from kernelmetric.compute.reductions import nearest_neighbors, sum_entries
 from kernelmetric.solvers import _lbfgs, minimize_lbfgs
 from kernelmetric.solvers._pair_curvature import Hessian
 
@@ -99,7 +99,7 @@ def test_fits_in_many_threads_leave_blas_as_it_was(n_threads):
             with pytest.raises(RuntimeError, match="on purpose"):
                 share(fail_at(2, RuntimeError("on purpose")), range(6))
         if number % 4 == 2:
-            with pytest.raises(KeyboardInterrupt), one_thread():
+            with pytest.raises(KeyboardInterrupt), repeatable():
                 small_fit(number)
                 raise KeyboardInterrupt
         if number % 4 == 3:
@@ -151,10 +151,10 @@ def test_blas_has_one_thread_while_ours_run_and_all_of_them_before_and_after():
 
 
 def test_blas_is_calm_among_our_threads_unless_a_call_is_worth_its_own():
-    with one_blas_thread(1e9):
+    with small_steps(LARGE, largest=1e9):
         assert set(blas_threads()) == {1}
         assert threads_used() == tiles_at_once() == 2
-    with one_blas_thread(LARGE):
+    with small_steps(LARGE, largest=LARGE):
         assert set(blas_threads()) == {2}
 
 
@@ -230,7 +230,7 @@ def test_an_error_in_any_share_comes_out_and_what_is_left_is_not_begun():
 
 
 def test_what_is_within_one_thread_has_one():
-    with one_thread():
+    with repeatable():
         assert {library.num_threads for library in ThreadpoolController().lib_controllers} == {1}
         assert threads_used() == tiles_at_once() == 1
     assert tiles_at_once() == 2
@@ -244,7 +244,7 @@ def test_openmp_is_given_back_to_the_thread_that_gave_it():
     with threadpool_limits(3, user_api="openmp"):
         with calm():
             before = [library.num_threads for library in openmp]  # one, if a BLAS goes by it
-            with one_thread():
+            with repeatable():
                 assert {library.num_threads for library in openmp} == {1}
             assert [library.num_threads for library in openmp] == before
         assert {library.num_threads for library in openmp} == {3}
@@ -362,7 +362,7 @@ def test_a_context_handed_to_another_thread_may_use_threads():
     context = contextvars.copy_context()
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(context.run, threads_used).result() == 2
-    with one_thread():
+    with repeatable():
         inside = contextvars.copy_context()
         with ThreadPoolExecutor(1) as pool:
             assert pool.submit(inside.run, threads_used).result() == 1
@@ -444,7 +444,7 @@ def test_joblib_gives_what_a_loop_gives(backend):
 
 def test_neighbours_are_the_same_on_one_thread_and_on_many():
     X = np.random.RandomState(0).randn(400, 600)
-    with one_thread():
+    with repeatable():
         alone = nearest_neighbors(X, 5)[0]
     with ThreadPoolExecutor(4) as pool:
         for found in pool.map(lambda _: nearest_neighbors(X, 5)[0], range(8)):

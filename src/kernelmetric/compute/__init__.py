@@ -5,7 +5,7 @@ NumPy arrays out, torch tensors (CPU or CUDA) in give torch tensors out. Pairwis
 *reduction over row blocks* whose size obeys a memory budget, so that no algorithm needs an
 n × n array::
 
-    _arrays.py      which library of arrays, which dtype
+    _arrays.py      which library of arrays, how many digits
     _device.py      the device on which NumPy arrays are computed with
     _budget.py      how much memory a block may take, and what cannot fit
     _machine.py     how much memory the machine, or its container, has
@@ -15,19 +15,23 @@ n × n array::
     reductions/     sums over pairs of points, as functions of a tile: a face of its own
     backends/       what each library of arrays does in its own way: ``backend_of(X)``
 
+Rooms above say what they need, and this one decides: ``precise`` numbers or ``rough`` ones that
+are right to a tolerance, with a rounding that ``rounding_of`` tells; ``small_steps`` that more
+threads would slow down, or ``repeatable`` ones; rows that are ``in_memory`` or are gone through.
 What comes in from outside is checked in ``kernelmetric.inputs``.
 """
 
 from kernelmetric._warnings import moved
 from kernelmetric.compute._arrays import (
     all_finite,
-    in_float64,
     in_library_of,
-    is_single,
+    in_memory,
     is_sparse,
-    is_streamed,
     like,
     namespace,
+    precise,
+    rough,
+    rounding_of,
     take_rows,
     to_numpy,
 )
@@ -39,32 +43,32 @@ from kernelmetric.compute._budget import (
     within_budget,
 )
 from kernelmetric.compute._device import to_device, use_device
-from kernelmetric.compute._execute import map_rows, over_rows, sum_entries, sum_rows
-from kernelmetric.compute._threads import one_blas_thread, one_thread, tiles_at_once
+from kernelmetric.compute._execute import map_rows, over_rows, sum_rows
+from kernelmetric.compute._threads import bytes_at_once, repeatable, small_steps
 from kernelmetric.compute.backends import backend_of
 
 __all__ = [
     "all_finite",
     "backend_of",
     "block_budget",
+    "bytes_at_once",
     "fits_budget",
-    "in_float64",
     "in_library_of",
-    "is_single",
+    "in_memory",
     "is_sparse",
-    "is_streamed",
     "like",
     "map_rows",
     "memory_budget",
     "namespace",
-    "one_blas_thread",
-    "one_thread",
     "over_rows",
+    "precise",
+    "repeatable",
     "require_memory",
-    "sum_entries",
+    "rough",
+    "rounding_of",
+    "small_steps",
     "sum_rows",
     "take_rows",
-    "tiles_at_once",
     "to_device",
     "to_numpy",
     "use_device",

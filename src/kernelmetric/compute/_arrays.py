@@ -1,7 +1,8 @@
-"""Which array library, which dtype, and what works for all of them."""
+"""Which array library, how many digits, and what works for all of them."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from scipy import sparse
 from kernelmetric.compute.backends import backend_of
 
 _COLLECTIONS = {"dask", "dask_expr"}  # libraries of data that lie on many machines
+_MANY_OPERATIONS = 1e6  # which take longer than a copy in fewer digits
+_LARGEST = 1e15  # between it and its inverse, squares are far from the ends of float32
 
 
 def is_sparse(X: Any) -> bool:
@@ -24,9 +27,9 @@ def is_collection(*values: Any) -> bool:
     return any(type(value).__module__.partition(".")[0] in _COLLECTIONS for value in values)
 
 
-def is_streamed(X: Any) -> bool:
-    """Whether X are rows on many machines, of which a few are here at a time."""
-    return getattr(type(X), "streamed", False)
+def in_memory(X: Any) -> bool:
+    """Whether all rows of X are here; where not, sums over them and a few at a time can be had."""
+    return not getattr(type(X), "streamed", False)
 
 
 def namespace(*arrays: Any) -> Any:
@@ -75,17 +78,47 @@ def is_read_only(array: np.ndarray) -> bool:
     return array.base is None and not array.flags.writeable
 
 
-def is_single(X: Any) -> bool:
-    """Whether X, sparse or of any supported library, holds float32."""
-    return str(X.dtype).endswith("float32")
+def rounding_of(X: Any) -> float:
+    """By how much the numbers of X, of any supported library, may be off, relative to them."""
+    single = str(X.dtype).endswith("float32")
+    return float(np.finfo(np.float32 if single else np.float64).eps)
 
 
-def in_float64(X: Any) -> Any:
-    """X in float64, where small eigenvalues do not drown; itself where it is so already."""
+def precise(X: Any, *, if_cheap: bool = False) -> Any:
+    """X in all digits, for small eigenvalues and long sums; ``if_cheap``: if they cost no time."""
+    if if_cheap and not backend_of(X).wide_is_fast(X):
+        return X
+    return _in_dtype(X, "float64")
+
+
+def rough(
+    X: Any,
+    tol: float | None = None,
+    *,
+    operations: float = math.inf,
+    size: float = 1.0,
+    dense: bool = False,
+) -> Any:
+    """X in half of the digits where these suffice and are faster; without ``tol``, for the memory.
+
+    They suffice where numbers need be right to ``tol``, relative, and those of ``size`` have
+    squares in range. They are faster in many ``operations``; of ``dense`` algebra, some devices do
+    as many in all digits.
+    """
+    if tol is not None:
+        suffice = tol >= np.finfo(np.float32).eps and 1 / _LARGEST < size < _LARGEST
+        faster = operations >= _MANY_OPERATIONS and not (dense and backend_of(X).wide_is_fast(X))
+        if not (suffice and faster):
+            return X
+    return _in_dtype(X, "float32")
+
+
+def _in_dtype(X: Any, name: str) -> Any:
+    """X in a dtype; itself where it is so already."""
     if is_sparse(X):
-        return X.astype(np.float64, copy=False)
+        return X.astype(name, copy=False)
     xp = array_namespace(X)
-    return xp.astype(X, xp.float64, copy=False)
+    return xp.astype(X, getattr(xp, name), copy=False)
 
 
 def in_library_of(array: Any, X: Any) -> Any:
@@ -100,6 +133,8 @@ def in_library_of(array: Any, X: Any) -> Any:
 
 def all_finite(K: Any) -> bool:
     """Whether K holds neither NaN nor infinity; one sum decides nearly always."""
+    if not in_memory(K):  # its chunks are looked at where they are made
+        return True
     xp = namespace(K)
     with np.errstate(all="ignore"):
         return bool(xp.isfinite(xp.sum(K))) or bool(xp.all(xp.isfinite(K)))

@@ -20,7 +20,7 @@ from kernelmetric.compute._budget import fits_budget, row_blocks
 from kernelmetric.compute._threads import (
     alone,
     in_threads,
-    one_thread,
+    repeatable,
     tiles_at_once,
     worth_threads,
 )
@@ -190,7 +190,7 @@ def sum_entries(
     """
     flops = _FLOPS_OF_ONE * operations * n_entries
     if n_entries <= _CACHED and not worth_threads(flops):
-        with one_thread() if operations * n_entries > _WAKING else nullcontext():
+        with repeatable() if operations * n_entries > _WAKING else nullcontext():
             return work(slice(0, n_entries))
     n_parts = _GROUPS[0] if worth_threads(flops) else 1
     blocks = [slice(k, min(k + _CACHED, n_entries)) for k in range(0, n_entries, _CACHED)]

@@ -31,17 +31,24 @@ _WORTH_BLAS = 2e10  # of one call among many others: half a second, many times w
 _WORTH_THREADS = 2e8  # floating-point operations: some milliseconds, many times what threads cost
 
 
-def one_thread(flops: float = -math.inf) -> AbstractContextManager[Any]:
-    """Keep what is inside on one thread, of BLAS, OpenMP and ours, if more would only wait.
+def small_steps(operations: float, *, largest: float = math.inf) -> AbstractContextManager[Any]:
+    """Run many calls on small matrices, of so many operations together, as fast as they go.
 
-    They would where ``flops``, the operations inside, are few.
+    ``largest``: tiles are shared there too, and the largest other call has so many operations.
     """
-    return nullcontext() if _ALONE.get() or worth_threads(flops) else _alone()
+    if not worth_threads(operations):  # more threads would only wait
+        return repeatable()
+    return nullcontext() if largest > _WORTH_BLAS else _calm()
 
 
-def one_blas_thread(flops: float) -> AbstractContextManager[Any]:
-    """One thread for BLAS while ours may share tiles, unless its largest call is worth more."""
-    return nullcontext() if flops > _WORTH_BLAS else _calm()
+def repeatable() -> AbstractContextManager[Any]:
+    """One thread, of BLAS, OpenMP and ours: digits and CPU time are those of any machine."""
+    return nullcontext() if _ALONE.get() else _alone()
+
+
+def bytes_at_once(block_bytes: float, operations: float = math.inf) -> float:
+    """Bytes of the blocks that are worked on at once, of ``block_bytes`` each."""
+    return tiles_at_once(operations) * block_bytes
 
 
 def alone() -> bool:

@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import has_fit_parameter
 
-from kernelmetric.compute import one_thread
+from kernelmetric.compute import repeatable
 from kernelmetric.evaluation._class_scores import ClassScores, class_scores
 from kernelmetric.inputs import check_weights
 
@@ -151,7 +151,7 @@ def run_trials(
             accuracy, seconds, note = measured(_fit_and_score, fitted, *parts, *counts)
             scores = None
             if not is_regressor(fitted):
-                with one_thread():
+                with repeatable():
                     scores = class_scores(fitted, parts[1][0], parts[1][1], counts[1])
             yield Trial(name, number, accuracy, seconds, note, fitted, scores)
 
@@ -301,7 +301,7 @@ def measured(function: Callable[..., Any], *arguments: Any) -> Measured:
     2.0
     """
     begin = time.process_time()
-    with one_thread(), warnings.catch_warnings(record=True) as caught:
+    with repeatable(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         value = function(*arguments)
     seconds = round(time.process_time() - begin, 6)

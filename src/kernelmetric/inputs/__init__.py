@@ -26,7 +26,7 @@ from kernelmetric.inputs._methods import (
     to_host,
     unchanged_on_failure,
 )
-from kernelmetric.inputs._points import check_points, location_of
+from kernelmetric.inputs._points import as_floats, check_points, location_of
 from kernelmetric.inputs._refusals import refuse_ambiguous, refuse_text
 from kernelmetric.inputs._weights import (
     WeightedLabels,
@@ -44,6 +44,7 @@ __all__ = [
     "FarCellWarning",
     "WeightedLabels",
     "Weights",
+    "as_floats",
     "check_labels",
     "check_points",
     "check_weights",

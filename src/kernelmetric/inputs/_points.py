@@ -9,7 +9,7 @@ from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from kernelmetric.compute import is_sparse, is_streamed, namespace, to_device, to_numpy
+from kernelmetric.compute import in_memory, is_sparse, namespace, precise, to_device, to_numpy
 from kernelmetric.inputs._refusals import refuse_ambiguous
 
 _FAR = 100.0  # deviations from zero, which leave five of the digits of float32
@@ -23,7 +23,7 @@ def check_points(
     ``reset`` is True in ``fit``; ``options`` go to scikit-learn's ``validate_data``. What is
     NumPy's goes to the device in use, and arrays of other libraries stay where they are.
     """
-    if is_streamed(X):
+    if not in_memory(X):
         return _check_streamed(estimator, X, reset=reset)
     if is_array_api_obj(X) and not is_numpy_array(X) and not is_sparse(X):
         return _check_foreign(estimator, X, reset=reset, **options)
@@ -97,6 +97,11 @@ def as_points(X: Any) -> Any:
         return check_array(X, dtype=[np.float64, np.float32], input_name="X")
 
 
+def as_floats(A: Any) -> Any:
+    """Numbers that are computed with as they are, float32 or float64; others in float64."""
+    return A if str(A.dtype).endswith(("float32", "float64")) else precise(A)
+
+
 def refuse_twins(names: Any) -> None:
     """Refuse names of columns of which two are the same."""
     names = [str(name) for name in names]
@@ -110,7 +115,7 @@ def refuse_twins(names: Any) -> None:
 
 def location_of(X: Any) -> np.ndarray | None:
     """Means and deviations of the features, two rows; None where float32 has digits enough."""
-    if is_sparse(X) or is_streamed(X):
+    if is_sparse(X) or not in_memory(X):
         return None
     xp = namespace(X)
     with np.errstate(all="ignore"):  # what overflows is refused by others

@@ -15,7 +15,7 @@ from array_api_compat import is_array_api_obj
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from kernelmetric.compute import is_sparse, is_streamed, take_rows, to_numpy
+from kernelmetric.compute import in_memory, is_sparse, take_rows, to_numpy
 from kernelmetric.inputs._refusals import refuse_ambiguous
 
 _ROUNDING = 1e-9  # of the sum of weights: what round-off may leave of none
@@ -83,7 +83,7 @@ def rows_and_weights(sample_weight: Any, X: Any) -> tuple[np.ndarray | None, Wei
 
 def refuse_streams(X: Any) -> None:
     """Refuse rows that stay where they are: weights of them are not looked at there."""
-    if is_streamed(X):
+    if not in_memory(X):
         raise ValueError(
             "Got weights with rows that stay on their workers, but expected rows that fit into "
             "memory: take some of them, or leave the weights out."

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric._warnings import warn
-from kernelmetric.compute import is_streamed, require_memory
+from kernelmetric.compute import in_memory, require_memory
 from kernelmetric.compute.watch import stage
 from kernelmetric.graphs import are_tuples
 from kernelmetric.inputs import check_weights, on_clusters, to_host, unchanged_on_failure
@@ -290,7 +290,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
             supervision = supervision.for_learner(self.learner, X.shape[0])
             recipe = choose(self, X.shape[0], supervision)
             require_memory(
-                0 if is_streamed(X) else fit_bytes(recipe, *X.shape),
+                fit_bytes(recipe, *X.shape) if in_memory(X) else 0,
                 f"{name} on {X.shape[0]} points",
                 "try a space of lower rank, such as KPCA(50) or Nystroem(500, n_components=50).",
             )
@@ -326,7 +326,8 @@ class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
         """Keep where training rows lie, in a space that places them as if they were left out."""
         self.embedding_ = self.n_neighbors_ = self._training_table = None
         knows = getattr(self.space_, "knows_labels", False) and isinstance(self.learner_, Metric)
-        if not knows or is_streamed(X):
+        table = fingerprint(X) if knows else None
+        if table is None:
             return
         with config_context(transform_output="default"):
             self.embedding_ = in_dtype_of(Z, self.learner_.transform(Z))
@@ -336,7 +337,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
             said = worse_than_kernel(self.kernel_, X, *judged)
             if said is not None:
                 warn(said, NotBetterWarning)
-        self._training_table = fingerprint(X)
+        self._training_table = table
 
     def _streams(self) -> str | None:
         """When a fit goes through the rows of many machines: its space, and then its learner."""

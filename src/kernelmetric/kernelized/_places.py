@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import is_sparse, is_streamed, over_rows, take_rows, to_numpy
+from kernelmetric.compute import in_memory, is_sparse, over_rows, take_rows, to_numpy
 from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.graphs import coded_targets
 from kernelmetric.inputs import Weights
@@ -43,7 +43,7 @@ def among_candidates() -> Iterator[None]:
 
 def fingerprint(X: Any) -> str | None:
     """What tells a table of checked points again; None of rows that stay on other machines."""
-    if is_streamed(X):
+    if not in_memory(X):
         return None
     parts = (X.indptr, X.indices, X.data) if is_sparse(X) else (X,)
     digest = hashlib.blake2b(repr((X.shape, str(X.dtype))).encode(), digest_size=16)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute import tiles_at_once
+from kernelmetric.compute.watch import once_per_machine
 from kernelmetric.kernelized._memory import coordinates_rank, fit_bytes
 from kernelmetric.kernelized._parts import check_parts
 from kernelmetric.kernelized._recipe import check_recipe, choose
@@ -44,13 +44,9 @@ class Rates(NamedTuple):
         return n_values * (self.value + n_features * self.feature)
 
 
+@once_per_machine
 def rates() -> Rates:
-    """What a short run on this machine says, once for a process and a number of threads."""
-    return _measured(tiles_at_once())
-
-
-@cache
-def _measured(n_threads: int) -> Rates:
+    """What a short run on this machine says."""
     rng = np.random.RandomState(0)
     A = rng.standard_normal((_SIZE, _SIZE))
     product = _fastest(lambda: A @ A) / _SIZE**3
@@ -159,7 +155,7 @@ def fit_seconds(recipe: Any, n: int, d: int) -> float:
 def _ridge_seconds(rate: Rates, space: RidgeKPCA, n: int, d: int) -> float:
     """Ridge regression of all rows or, where they are too many, on landmarks."""
     if n <= ALL_ROWS or space._held(n):
-        cube = 0.7 if n <= DOUBLE_ROWS else 0.33  # float32 beyond
+        cube = 0.7 if n <= DOUBLE_ROWS else 0.33  # in half of the digits
         return rate.product * cube * n**3 + 8.0 * n**2 * rate.value + rate.block(n**2, d)
     m, some = min(space.most_landmarks(n), n), min(n, ENOUGH_ROWS)
     solved = rate.product * (2.0 * some * m**2 + 4.0 * m**3) + 4.0 * rate.block(some * m, d)

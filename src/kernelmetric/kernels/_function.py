@@ -12,11 +12,11 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from kernelmetric.compute import (
     all_finite,
     in_library_of,
-    is_single,
     is_sparse,
     like,
     namespace,
     over_rows,
+    rounding_of,
     take_rows,
 )
 from kernelmetric.kernels._base import Kernel
@@ -218,7 +218,7 @@ def _rows(A: Any) -> list[Any]:
     return [A[i, :] for i in range(A.shape[0])]
 
 
-_ASYMMETRY, _SINGLE_ASYMMETRY = 1e-8, 1e-4  # tolerated, relative to the largest entry
+_ASYMMETRY, _TIMES_ROUNDING = 1e-8, 800.0  # tolerated, relative to the largest entry
 
 
 class Precomputed(Kernel):
@@ -259,7 +259,7 @@ class Precomputed(Kernel):
             return float(xp.max(xp.abs(X[rows, :] - X[:, rows].T)))
 
         asymmetry = max(over_rows(differences, n, 4 * 8 * n), default=0.0)
-        if asymmetry > (_SINGLE_ASYMMETRY if is_single(X) else _ASYMMETRY) * largest:
+        if asymmetry > max(_ASYMMETRY, _TIMES_ROUNDING * rounding_of(X)) * largest:
             raise ValueError(
                 f"Got a precomputed kernel with |K - Kᵀ| up to {asymmetry:.3g}, but expected a "
                 "symmetric Gram matrix: try (K + K.T) / 2 if that is round-off."

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import in_library_of, is_sparse, is_streamed, like, map_rows, namespace
+from kernelmetric.compute import in_library_of, is_sparse, like, map_rows, namespace
 from kernelmetric.compute.reductions import map_points
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._names import as_kernel
@@ -96,9 +96,9 @@ class Rescaled(MappedKernel):
         if scales.ndim == 2:
             return A @ scales.T if is_sparse(A) else map_points(A, like(scales, A))
         scales = like(scales, A)
-        if is_streamed(A):
-            return map_rows(lambda rows: A[rows, :] * scales[None, :], A.shape[0], 1)
-        return A.multiply(scales[None, :]).tocsr() if is_sparse(A) else A * scales[None, :]
+        if is_sparse(A):
+            return A.multiply(scales[None, :]).tocsr()
+        return map_rows(lambda rows: A[rows, :] * scales[None, :], A.shape[0], 1)
 
 
 class Columns(MappedKernel):

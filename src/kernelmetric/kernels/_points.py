@@ -11,7 +11,7 @@ from array_api_compat import is_array_api_obj
 from sklearn.base import clone
 
 from kernelmetric.compute import is_sparse, like, namespace, to_numpy
-from kernelmetric.inputs import refuse_ambiguous
+from kernelmetric.inputs import as_floats, refuse_ambiguous
 from kernelmetric.tables import TableSchema, is_frame, is_table
 
 
@@ -26,20 +26,18 @@ def as_block(A: Any, kernel: Any) -> Any:
                 f"Got sparse points, but {type(kernel).__name__} expected a dense array: try "
                 "X.toarray(), or a kernel that takes sparse data, such as RBF."
             )
-        A = A.tocsr()
-        return A if A.dtype in (np.float32, np.float64) else A.astype(np.float64)
+        return as_floats(A.tocsr())
     if not is_array_api_obj(A) or isinstance(A, np.ndarray):
         A = _as_numbers(A)
-    xp = namespace(A)
     if A.ndim != 2:
         raise ValueError(
             f"Got an array of shape {tuple(A.shape)}, but expected a 2D array with points in rows: "
             "try X.reshape(1, -1) for a single point."
         )
-    if A.dtype in (xp.float32, xp.float64):
-        return A
-    refuse_ambiguous(A if isinstance(A, np.ndarray) else to_numpy(A), "X")
-    return xp.astype(A, xp.float64)
+    floats = as_floats(A)
+    if floats is not A:
+        refuse_ambiguous(A if isinstance(A, np.ndarray) else to_numpy(A), "X")
+    return floats
 
 
 def _as_numbers(A: Any) -> np.ndarray:

@@ -10,14 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import (
-    is_streamed,
-    like,
-    namespace,
-    require_memory,
-    tiles_at_once,
-    to_numpy,
-)
+from kernelmetric.compute import bytes_at_once, in_memory, like, namespace, require_memory, to_numpy
 from kernelmetric.compute.reductions import map_points
 from kernelmetric.inputs import (
     check_labels,
@@ -92,7 +85,7 @@ class Learner(Metric, BaseEstimator):
         r = getattr(self, "n_components", None) or n_features
         # copies of X and its images, L with twenty vectors of L-BFGS, blocks of rows × n
         arrays = 4 * n_samples * (n_features + r) + 25 * n_features * r
-        blocks = self._blocks * tiles_at_once() * BLOCK_BYTES
+        blocks = bytes_at_once(self._blocks * BLOCK_BYTES)
         return 8 * arrays + min(blocks, self._bytes_of_pair * n_samples**2)
 
     def __sklearn_tags__(self) -> Any:
@@ -117,7 +110,7 @@ class Learner(Metric, BaseEstimator):
 
     def _check_points(self, X: Any) -> Any:
         X = check_points(self, X, reset=True, ensure_min_samples=2)
-        if is_streamed(X):
+        if not in_memory(X):
             return X
         check_spread(X)
         warn_of_far_cells(X)

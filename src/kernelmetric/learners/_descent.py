@@ -13,15 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from kernelmetric._warnings import warn
-from kernelmetric.compute import (
-    backend_of,
-    in_float64,
-    is_single,
-    like,
-    namespace,
-    one_thread,
-    to_numpy,
-)
+from kernelmetric.compute import backend_of, like, namespace, precise, small_steps, to_numpy
 from kernelmetric.compute.watch import time_left, warn_of_limit
 from kernelmetric.inputs import Weights
 from kernelmetric.learners._base import FromLabels, Learner, as_gram
@@ -31,7 +23,7 @@ from kernelmetric.solvers import minimize_lbfgs, right_singular
 from kernelmetric.spaces import Gram
 
 _FLOPS_OF_START = 10.0  # of a singular value decomposition, times n d²
-_SINGLE_ABOVE = 1e6  # products of coordinates that all pairs of points take
+OF_POINTS = 0.012  # of the tolerance of a descent: so right need be its points
 
 Found = tuple[np.ndarray, float, bool]  # where a descent ended, the objective, whether it converged
 
@@ -136,7 +128,7 @@ class GradientLearner(IterativeLearner):
             return self._last_map(X, most if given is None else len(given))
         if given is not None:
             return given
-        Z = in_float64(X)
+        Z = precise(X)
         Z = Z if W is None else to_numpy(Z) @ W
         n_components = min(n_components, Z.shape[1])
         if init == "auto":
@@ -145,7 +137,7 @@ class GradientLearner(IterativeLearner):
         if init == "identity":
             L = np.eye(n_components, Z.shape[1])
         elif init in ("pca", "lda"):
-            with one_thread(_FLOPS_OF_START * Z.shape[0] * Z.shape[1] ** 2):
+            with small_steps(_FLOPS_OF_START * Z.shape[0] * Z.shape[1] ** 2):
                 if init == "pca":
                     L = _principal_directions(Z, n_components, weights)
                 else:
@@ -254,15 +246,3 @@ def _complete(
         _, V = linalg.eigh(scatter - (1.0 + np.trace(scatter)) * span)
         return np.vstack([rows, V[:, ::-1][:, :missing].T])
     return np.vstack([rows, linalg.null_space(rows).T[:missing]])
-
-
-def in_single(points: Any, tol: float, least: float = 1e-5) -> bool:
-    """Whether a descent may run in float32: many points, a tolerance well above its round-off."""
-    n, d = points.shape
-    return not is_single(points) and n * n * d >= _SINGLE_ABOVE and tol >= least
-
-
-def in_float32(points: Any) -> Any:
-    """The points as a rough descent takes them."""
-    xp = namespace(points)
-    return xp.astype(points, xp.float32, copy=False)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import one_thread
+from kernelmetric.compute import small_steps
 from kernelmetric.compute.watch import until_limit
 from kernelmetric.graphs import IndexTuples, Pairs, rows_by_place
 from kernelmetric.solvers import PairDual, PairSolution, positive_part, solve_pairs
@@ -43,7 +43,7 @@ def choose_C(
     scores: list[list[float]] = []
     paths: list[_Path] = [[] for _ in folds]
     r = Z.shape[1]
-    with one_thread(most * max(min(r * (r + 1) // 2, most), r) ** 2):  # of a Newton step
+    with small_steps(most * max(min(r * (r + 1) // 2, most), r) ** 2):  # of a Newton step
         for C in until_limit(GRID, "C"):
             scores.append([])
             margins = []

@@ -11,19 +11,12 @@ from scipy import linalg
 from sklearn.utils.validation import _num_samples
 
 from kernelmetric._warnings import warn
-from kernelmetric.compute import in_float64, namespace, take_rows, tiles_at_once, to_numpy
+from kernelmetric.compute import bytes_at_once, namespace, precise, rough, take_rows, to_numpy
 from kernelmetric.compute.reductions import Triplets, read_only
 from kernelmetric.graphs import IndexTuples, neighbor_parts, target_neighbors
 from kernelmetric.learners._base import BLOCK_BYTES
 from kernelmetric.learners._checks import COUNT, PRICE, check_elsewhere
-from kernelmetric.learners._descent import (
-    Descent,
-    Found,
-    GradientLearner,
-    Training,
-    in_float32,
-    in_single,
-)
+from kernelmetric.learners._descent import OF_POINTS, Descent, Found, GradientLearner, Training
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._listed_margins import ListedMargins
 from kernelmetric.learners._margin import (
@@ -135,10 +128,10 @@ class LargeMargin(TakesTuples, GradientLearner):
             points = read_only(take_rows(basis.Z, order))
             exact = MarginProblem(points, targets, codes[order], self.c, reg, weighed)
         if self.solver == "projected":
-            problem = exact.on(in_float64(exact.points))
+            problem = exact.on(precise(exact.points))
         else:  # a map is judged in the precision of the data
-            single = in_single(exact.points, self.tol)
-            problem = exact.on(in_float32(exact.points) if single else exact.points)
+            n, d = exact.points.shape
+            problem = exact.on(rough(exact.points, OF_POINTS * self.tol, operations=n * n * d))
 
         def scale(L: np.ndarray) -> np.ndarray:
             return L * problem.best_length(basis.enter(L))
@@ -159,10 +152,11 @@ class LargeMargin(TakesTuples, GradientLearner):
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         k = min(self.n_neighbors, n_samples)
-        # of a block, which every thread has: distances, and margins and slopes for every target
-        threads = tiles_at_once(2.0 * n_samples**2 * self._start_rank(n_features))
+        # of blocks: distances, and margins and slopes for every target
+        flops = 2.0 * n_samples**2 * self._start_rank(n_features)
         # the pairs of few points are looked at all at once
-        at_once = min(threads * BLOCK_BYTES if n_samples > FEW_POINTS else np.inf, 6 * n_samples**2)
+        some = bytes_at_once(BLOCK_BYTES, flops) if n_samples > FEW_POINTS else np.inf
+        at_once = min(some, 6 * n_samples**2)
         blocks = (1 + 3 * k) * at_once
         listed = 24 * n_samples * min(100, n_samples)
         return super()._fit_bytes(n_samples, n_features) + blocks + listed

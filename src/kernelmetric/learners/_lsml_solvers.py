@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import fits_budget, one_thread, sum_rows
+from kernelmetric.compute import fits_budget, small_steps, sum_rows
 from kernelmetric.learners._log_det import Certified, LogDetDivergence, descend
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.learners._tuple_learner import differences, refuse_coinciding
@@ -104,7 +104,7 @@ def newton(
         return descend(problem, L, report, max_iter, tol)
     flops = N * (16.0 * d**2 + equations_of_step(N, d) ** 2)  # of a step
     # Where numbers are out of range no step is found, and L-BFGS goes on.
-    with one_thread(flops), np.errstate(all="ignore"):
+    with small_steps(flops), np.errstate(all="ignore"):
         here = problem.seen_by(L)
         if here.gap > _FAR:
             here = here.drawn_in(problem)

@@ -8,18 +8,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelmetric.compute import in_float64, is_streamed, like, namespace, take_rows, to_numpy
+from kernelmetric.compute import in_memory, like, namespace, precise, rough, take_rows, to_numpy
 from kernelmetric.compute.reductions import product, squared_distances
 from kernelmetric.inputs import Weights, check_labels, check_points
 from kernelmetric.learners._checks import LARGEST, Numbers
 from kernelmetric.learners._descent import (
+    OF_POINTS,
     Descent,
     Found,
     GradientLearner,
     Training,
     about_mean,
     descend_in,
-    in_single,
 )
 from kernelmetric.learners._nca_solvers import (
     DrawnPoints,
@@ -37,7 +37,7 @@ from kernelmetric.learners._progress import Iterations
 # far ones outweigh the neighbours by their number.
 _START_SQUARED_NORM = 4.0
 _START_PERPLEXITY = 50.0
-_PERPLEXITY_ROWS = 32
+_PERPLEXITY_ROWS, _PERPLEXITY_TOL = 32, 1e-3
 _LONGEST_START = 1024.0  # for points all equally far apart, which no length tells apart
 # From so many points on, a fit of some of them, to such a tolerance, is worth having as a start.
 _COARSE = 20_000, 4_000, 1e-3
@@ -161,7 +161,7 @@ class NCA(GradientLearner):
         return "at need" if minibatch else None
 
     def _fit(self, X: Any, y: Any, gram: Any, weights: Weights | None, **options: Any) -> Any:
-        if not is_streamed(X):
+        if in_memory(X):
             return super()._fit(X, y, gram, weights, **options)
         drawn = DrawnPoints(X, check_labels(y, X), self.random_state)
         points, labels = drawn()
@@ -220,7 +220,7 @@ class NCA(GradientLearner):
         if n >= above and fresh:
             rows = np.linspace(0, len(problem.codes) - 1, most).astype(int)
             some = problem.subset(rows)
-            some = some.in_single() if in_single(some.points, tol) else some
+            some = some.rough(OF_POINTS * tol)
             quiet = some.unit, some.objective, L, lambda *_: False
             L = descend_in(*quiet, self.max_iter, tol)[0]
             if held_out is not None:
@@ -248,7 +248,7 @@ def shrinking(reg: Any, X: Any, weights: Weights | None) -> float:
     """The weight of the penalty for each point, of their variance, where reg is 'shrink'."""
     if not isinstance(reg, str) or reg != "shrink":
         return 0.0
-    X = np.ascontiguousarray(to_numpy(in_float64(X)))
+    X = np.ascontiguousarray(to_numpy(X), dtype=np.float64)
     total = len(X) if weights is None else weights.total
     # Copies say nothing new: weights, and repeated rows, leave the pull as it is.
     n_distinct = len(np.unique(X.view(f"V{X.itemsize * X.shape[1]}")))
@@ -258,7 +258,7 @@ def shrinking(reg: Any, X: Any, weights: Weights | None) -> float:
 
 def softmax_start(L: np.ndarray, X: Any, weights: Weights | None = None) -> np.ndarray:
     """The multiple of L at which a descent on softmax neighbours should start."""
-    X = in_float64(X)
+    X = precise(X)
     xp, one = namespace(X), np.ones(X.shape[0])
     weights = Weights(one, one) if weights is None else weights
     share = like(weights.shares / weights.total, X)[:, None]
@@ -267,7 +267,8 @@ def softmax_start(L: np.ndarray, X: Any, weights: Weights | None = None) -> np.n
     if not length > 0:
         return L
     rows = np.unique(np.linspace(0, E.shape[0] - 1, _PERPLEXITY_ROWS).astype(int))
-    D2 = to_numpy(squared_distances(take_rows(E, rows), E) / length).astype(np.float32)
+    D2 = squared_distances(take_rows(E, rows), E) / length
+    D2 = to_numpy(rough(D2, _PERPLEXITY_TOL))
     D2[np.arange(len(rows)), rows] = np.inf
     masses = weights.masses
     low = high = _START_SQUARED_NORM

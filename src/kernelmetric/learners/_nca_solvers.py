@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import in_library_of, like, take_rows, to_numpy
+from kernelmetric.compute import in_library_of, like, rough, take_rows, to_numpy
 from kernelmetric.compute.reductions import (
     Listed,
     mine_softmax,
@@ -22,12 +22,12 @@ from kernelmetric.compute.reductions import (
 )
 from kernelmetric.inputs import Weights
 from kernelmetric.learners._base import frobenius
-from kernelmetric.learners._descent import Found, descend_in, in_float32, in_single
+from kernelmetric.learners._descent import Found, descend_in
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.solvers import finite_or_none, minimize_lbfgs, refuse_start
 from kernelmetric.spaces import Gram
 
-_ROUGH_TOL = 1e-6  # where float32 hands over to float64: its objective is good to 1e-7
+_ROUGH_TOL = 1e-6  # where few digits hand over to all: their objective is good to 1e-7
 _LONGEST_LIST = 0.05  # share of all pairs above which looking at all of them is cheaper
 _FIRST_ROUND = 5  # iterations between two looks at all pairs
 _STEP = 0.02  # of Adam, relative to the entries of the first map
@@ -58,9 +58,11 @@ class NCAProblem:
         # Tolerances are of what a row counts on average: to L-BFGS small values are as small as 1.
         self.unit = 1.0 if self.weights is None else self.weights.unit
 
-    def in_single(self) -> NCAProblem:
-        """The same in float32."""
-        return replace(self, points=in_float32(self.points))
+    def rough(self, tol: float) -> NCAProblem:
+        """The same with points that need be right to ``tol``."""
+        n, d = self.points.shape
+        points = rough(self.points, tol, operations=n * n * d)
+        return self if points is self.points else replace(self, points=points)
 
     def subset(self, rows: np.ndarray) -> NCAProblem:
         """The problem of some of the points."""
@@ -108,11 +110,11 @@ class DrawnPoints:
 def descend_exactly(
     problem: NCAProblem, L: np.ndarray, report: Iterations, max_iter: int, tol: float
 ) -> Found:
-    """L-BFGS over all pairs: in float32 as far as that can tell, the finish in float64."""
-    rough = max(tol, _ROUGH_TOL)
-    stages = [(problem, tol)]
-    if in_single(problem.points, rough, _ROUGH_TOL):
-        stages = [(problem.in_single(), rough), *stages[: tol < rough]]
+    """L-BFGS over all pairs: in few digits as far as these can tell, the finish in all."""
+    first_tol = max(tol, _ROUGH_TOL)
+    stages, first = [(problem, tol)], problem.rough(first_tol)
+    if first is not problem:
+        stages = [(first, first_tol), *stages[: tol < first_tol]]
     for stage, stage_tol in stages:
         left = max_iter - len(report.loss_curve)
         if left == 0 or report.stopped:
@@ -126,7 +128,7 @@ def descend_truncated(
     problem: NCAProblem, L: np.ndarray, report: Iterations, max_iter: int, tol: float, *, eps: float
 ) -> Found:
     """L-BFGS over near pairs, listed anew after every round; the value at the end is exact."""
-    rough = problem.in_single() if in_single(problem.points, 1.0) else problem
+    rough = problem.rough(1.0)
     value, listed = rough.mine(L, eps)
     length, converged = _FIRST_ROUND, False
     while not (converged or report.stopped) and len(report.loss_curve) < max_iter:

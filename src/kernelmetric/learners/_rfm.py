@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelmetric.compute import one_thread, take_rows, to_numpy
+from kernelmetric.compute import repeatable, take_rows, to_numpy
 from kernelmetric.compute.watch import time_left, warn_of_limit
 from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.inputs import Weights, check_labels
@@ -117,8 +117,7 @@ class RFM(Learner):
         Z = np.asarray(coordinates.Z, dtype=np.float64)
         order, columns = targets.spread(Z, rows)
         Y = targets.columns(rows)[np.ix_(order, columns)]
-        # One thread, whatever there are: another number of them rounds differently.
-        with np.errstate(under="ignore"), one_thread():
+        with np.errstate(under="ignore"), repeatable():
             roots = None if weights is None else np.sqrt(weights.shares[rows][order])
             L = self._learn(Z[order], Y, rank, roots)
         self._store(coordinates.leave(L), X)

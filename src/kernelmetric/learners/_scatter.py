@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute import in_float64, is_streamed, sum_rows
+from kernelmetric.compute import in_memory, sum_rows
 from kernelmetric.inputs import Weights
 from kernelmetric.learners._base import as_gram
 from kernelmetric.learners._spectral import LeftOut, about_centres, ledoit_wolf, shrinkage_of
@@ -32,8 +32,8 @@ def scatter_of(
     X: Any, codes: np.ndarray, shrinkage: float | str, gram: Any, weights: Weights | None
 ) -> Scatter:
     """The scatter of points in groups; a code of -1 is in no group."""
-    if is_streamed(X):
-        return _streamed_scatter(X, codes, shrinkage)
+    if not in_memory(X):
+        return _scatter_by_passes(X, codes, shrinkage)
     coordinates = orthonormal(X, as_gram(gram))
     Z, inside = coordinates.Z, codes >= 0
     shares = np.ones(len(Z)) if weights is None else weights.shares
@@ -45,16 +45,15 @@ def scatter_of(
     return Scatter(total, within, share, coordinates.leave, Z, shares)
 
 
-def _streamed_scatter(X: Any, codes: np.ndarray, shrinkage: float | str) -> Scatter:
+def _scatter_by_passes(X: Any, codes: np.ndarray, shrinkage: float | str) -> Scatter:
     """The same by passes over rows on many machines, where every direction has variance."""
     n, d = X.shape
     codes = codes.astype(np.int32)
     n_groups = int(codes.max()) + 1
-    first = in_float64(X[slice(0, min(_SHIFT_ROWS, n)), :])
-    shift = first.mean(axis=0)
+    shift = X[slice(0, min(_SHIFT_ROWS, n)), :].mean(axis=0, dtype=np.float64)
 
     def means(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        Z = in_float64(X[rows, :]) - shift
+        Z = X[rows, :] - shift
         sums = np.zeros((n_groups + 1, d))  # the last one is of those in no group
         np.add.at(sums, codes[rows], Z)
         return sums, np.bincount(codes[rows] % (n_groups + 1), minlength=n_groups + 1)
@@ -64,7 +63,7 @@ def _streamed_scatter(X: Any, codes: np.ndarray, shrinkage: float | str) -> Scat
     centres = sums / np.maximum(counts, 1)[:, None]
 
     def scatter(rows: slice) -> tuple[np.ndarray, np.ndarray, float]:
-        Z = in_float64(X[rows, :]) - shift
+        Z = X[rows, :] - shift
         about = (Z - centres[codes[rows]])[codes[rows] >= 0]
         Z = Z - mean
         return Z.T @ Z, about.T @ about, float(np.sum(np.einsum("ij,ij->i", about, about) ** 2))
@@ -84,7 +83,7 @@ def _streamed_scatter(X: Any, codes: np.ndarray, shrinkage: float | str) -> Scat
     left_out = LeftOut(within * members, counts[:n_groups], share)
 
     def losses(rows: slice) -> tuple[np.ndarray]:
-        of, Z = codes[rows], (in_float64(X[rows, :]) - shift) / size
+        of, Z = codes[rows], (X[rows, :] - shift) / size
         of, about = of[of >= 0], (Z - centres[of] / size)[of >= 0]
         return (left_out.losses(about, counts[of], np.ones(len(of))),)
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import in_float64, like, sum_rows, to_numpy
+from kernelmetric.compute import like, sum_rows, to_numpy
 from kernelmetric.graphs import (
     IndexTuples,
     Pairs,
@@ -386,7 +386,7 @@ def random_triplets(found: Triplets, most: int, rng: np.random.RandomState) -> T
 def span(X: Any) -> tuple[np.ndarray, np.ndarray | None]:
     """Centred float64 coordinates of the points in as few dimensions as they span, and a basis."""
     wide = X.shape[1] >= X.shape[0]
-    found = orthonormal(in_float64(to_numpy(X)), span=wide, unit=False)
+    found = orthonormal(np.asarray(to_numpy(X), dtype=np.float64), span=wide, unit=False)
     return found.Z, found.rotation
 
 

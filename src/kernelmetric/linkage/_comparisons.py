@@ -21,7 +21,7 @@ _FEW = 30  # values of a category, each of which returns this often:
 _RETURNS = 20
 _LOOKED_AT = 20_000  # records that decide on kinds
 _MOST_LETTERS = 1000  # of a text that are compared: the time grows with their square
-_NEARLY = np.float32(0.999)  # how alike two longer texts are that begin alike
+_NEARLY = 0.999  # how alike two longer texts are that begin alike
 _EXCHANGED = 0.9  # how alike two days are whose day and month changed places
 
 
@@ -113,12 +113,12 @@ class RecordComparison:
 
         Returns
         -------
-        ndarray of shape (n_pairs, n_fields), dtype float32
+        ndarray of shape (n_pairs, n_fields)
             From 0 to 1; NaN where a side is missing.
         """
         left, right = _tables(left, right)
         pairs = checked_pairs(pairs, len(left), len(right))
-        S = np.empty((len(pairs), len(self.fields_)), dtype=np.float32)
+        S = np.empty((len(pairs), len(self.fields_)))
         for k, name in enumerate(self.fields_):
             S[:, k] = self._compared(name, left, right, pairs)
         return S
@@ -133,7 +133,7 @@ class RecordComparison:
 
         Returns
         -------
-        ndarray of shape (n_pairs, 2 n_fields), dtype float32
+        ndarray of shape (n_pairs, 2 n_fields)
             For each field how alike it is, 0 where a side is missing, and 1 where it is missing.
         """
         S = self.similarities(left, right, pairs)
@@ -207,11 +207,11 @@ def _scored(kind: str, p: np.ndarray, q: np.ndarray) -> np.ndarray:
         "code": (fuzzy.distance.OSA.normalized_similarity, 1),
     }[kind]
     known = _there(p) & _there(q)
-    values = np.full(len(p), np.nan, dtype=np.float32)
+    values = np.full(len(p), np.nan)
     p, q = p[known], q[known]
     # Of longer texts only the beginnings: they are equal where all of their letters are.
     begins = [[text[:_MOST_LETTERS] for text in texts] for texts in (p, q)]
-    found = fuzzy.process.cpdist(*begins, scorer=scorer, dtype=np.float32) / np.float32(most)
+    found = fuzzy.process.cpdist(*begins, scorer=scorer, dtype=np.float64) / most
     longer = np.array([max(len(a), len(b)) > _MOST_LETTERS for a, b in zip(p, q, strict=True)])
     at = np.flatnonzero(longer)
     found[at] = np.where(np.equal(p[at], q[at]), 1, np.minimum(found[at], _NEARLY))

@@ -69,7 +69,7 @@ class LabellingSession:
         )
         self._pairs = self._found.candidates[:: self._found.step]
         self._place = {(int(i), int(j)): place for place, (i, j) in enumerate(self._pairs)}
-        self._points = pair_points(self._found.S, np.float32(0.5))
+        self._points = pair_points(self._found.S, 0.5)
         self._queue: list[int] = []
         self._learned_from: list[Any] | None = None
         self.answers: list[tuple[int, int, bool | None]] = []

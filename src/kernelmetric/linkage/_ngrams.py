@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
 
-from kernelmetric.compute import over_rows
+from kernelmetric.compute import over_rows, rough
 
 _BLOCK = 2**20  # letters: few blocks, as each is looked up among all n-grams
 _LETTER_BYTES = 400.0  # what the pieces that begin at a letter take, all arrays together
 _BASE = np.uint64(0x9E3779B97F4A7C15)  # of the hashes; odd, so that no letter is lost
+_TOL = 1e-6  # of a cosine that only ranks texts
 _PARTS = 4  # for each neighbour that is looked for, of a row of products
 
 
@@ -36,7 +37,7 @@ class TextWeights:
         self._columns = np.where(used, np.cumsum(used) - 1, -1).astype(np.int32)
 
     def rows(self, lines: list[str]) -> Any:
-        """The vectors of some of the texts, a sparse array of float32."""
+        """The vectors of some of the texts, a sparse array."""
         return vstack(_over_texts(self._weighed, lines), format="csr")
 
     def _weighed(self, texts: list[str]) -> Any:
@@ -48,7 +49,7 @@ class TextWeights:
         columns = self._columns[place][C.indices]
         kept = np.flatnonzero(columns >= 0)
         rows = rows[kept]
-        weights = (weights[kept] / lengths[rows]).astype(np.float32)
+        weights = rough(weights[kept] / lengths[rows], _TOL)
         starts = np.searchsorted(rows, np.arange(len(texts) + 1)).astype(np.int32)
         shape = len(texts), int(self._columns.max(initial=-1)) + 1
         return csr_array((weights, columns[kept], starts), shape)
@@ -81,7 +82,7 @@ class TextWeights:
 
         rows, pieces = self._pieces(texts)
         found, codes = pd.factorize(pieces)
-        ones, at = np.ones(len(rows), dtype=np.float32), (rows, found.astype(np.int32))
+        ones, at = np.ones(len(rows), dtype=np.int32), (rows, found.astype(np.int32))
         return codes, coo_array((ones, at), shape=(len(texts), len(codes))).tocsr()
 
     def _pieces(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from kernelmetric.compute import is_single, is_streamed, like, take_rows, to_numpy
+from kernelmetric.compute import in_memory, like, rounding_of, take_rows, to_numpy
 from kernelmetric.compute.reductions import GramProducts, gram_products, row_products
 from kernelmetric.compute.watch import stage
 from kernelmetric.inputs import check_labels, label_column, labels_and_weights
@@ -31,7 +31,7 @@ _DRAWN = 5_000  # rows to align on, of those on many machines
 _FEWEST = 3  # rows of a sample: pairs and triples are scaled up separately
 # A kernel whose spread about its mean is a smaller part of it than this: its weight would be so
 # large that the rounding of its values outweighed the other kernels.
-_LEAST_SPREAD, _LEAST_SINGLE_SPREAD = 1e-5, 3e-4
+_LEAST_SPREAD, _TIMES_ROUNDING = 1e-5, 2500.0
 
 
 class AlignedSum(Sum):
@@ -170,11 +170,11 @@ class KernelAlignment(Kernel):
         labels, weights = labels_and_weights(y)
         N = X.shape[0]
         kernels = Sum(self._base_kernels()).bind(X, y).kernels
-        most = _DRAWN if self.max_samples is None and is_streamed(X) else self.max_samples
+        here = in_memory(X)
+        most = _DRAWN if self.max_samples is None and not here else self.max_samples
         rows = sample_rows(N, most, self.random_state)
-        points = X if rows is None else take_rows(X, rows)
-        if is_streamed(points):
-            points = take_rows(X, np.arange(N))
+        all_here = rows is None and here
+        points = X if all_here else take_rows(X, np.arange(N) if rows is None else rows)
         shares = None if weights is None else weights.shares
         ideal = ideal_kernel(labels, X, self.target, rows, shares)
         if self.local is not None:
@@ -186,7 +186,7 @@ class KernelAlignment(Kernel):
         for kernel, product in zip(kernels, np.diagonal(sums.plain)[:-1], strict=True):
             if not np.isfinite(product):
                 raise overflow_error(kernel, X)
-        norms = _norms(sums, single=is_single(X), centered=self.centered)
+        norms = _norms(sums, rounding=rounding_of(X), centered=self.centered)
         products = sums.centred if self.centered else sums.plain
         cosines = products * np.outer(_inverse(norms), _inverse(norms))
         S, b = cosines[:-1, :-1].copy(), cosines[:-1, -1].copy()
@@ -288,12 +288,12 @@ def _tiles(kernels: list[Kernel], X: Any, ideal: Block) -> Any:
     return evaluate
 
 
-def _norms(sums: GramProducts, *, single: bool, centered: bool) -> np.ndarray:
+def _norms(sums: GramProducts, *, rounding: float, centered: bool) -> np.ndarray:
     """Frobenius norms of the Gram matrices; 0 where centring leaves too few digits."""
     norms = np.sqrt(np.maximum(np.diagonal(sums.plain), 0.0))
     if not centered:
         return norms
-    least = _LEAST_SINGLE_SPREAD if single else _LEAST_SPREAD
+    least = max(_LEAST_SPREAD, _TIMES_ROUNDING * rounding)
     centred = np.sqrt(np.maximum(np.diagonal(sums.centred), 0.0))
     return np.where(centred > least * norms, centred, 0.0)
 

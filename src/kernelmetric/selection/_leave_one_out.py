@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute import is_sparse, is_streamed, like, one_thread, take_rows, to_numpy
+from kernelmetric.compute import in_memory, is_sparse, like, repeatable, take_rows, to_numpy
 from kernelmetric.compute.reductions import l1_distances, squared_distances
 from kernelmetric.compute.watch import stage, time_left, warn_of_limit
 from kernelmetric.graphs import coded_targets, spread_rows
@@ -136,7 +136,7 @@ class LeaveOneOutRidge(Kernel):
 
     def _bound(self, X: Any, y: Any) -> Kernel:
         check_flags(self)
-        if not (is_sparse(X) or is_streamed(X)):
+        if in_memory(X) and not is_sparse(X):
             units = units_of(X)
             if units is not None:
                 return _in_units(self.bind(X * like(units, X), y), units)
@@ -166,11 +166,10 @@ class LeaveOneOutRidge(Kernel):
         if len(rows) < _FEWEST_ROWS or not unlike:
             median.__dict__["ridge_"] = FALLBACK_RIDGE
             return median
-        # One thread, whatever there are: another number of them rounds differently, and those of
-        # a BLAS cost more than they give on so few rows. Far points may underflow.
+        # Far points may underflow.
         what = f"{type(self).__name__}: comparing kernels on {len(rows):,} rows"
         working = stage(what, shown=self.verbose)
-        with np.errstate(all="ignore"), one_thread(), working:
+        with np.errstate(all="ignore"), repeatable(), working:
             groups = checked_groups(self.groups, X.shape[1])
             choice, mistakes = choose(sample, targets.key[rows], groups), np.nan
             more = self._rows_again(len(targets.key))

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import clone
 
-from kernelmetric.compute import all_finite, fits_budget, in_float64, namespace
+from kernelmetric.compute import all_finite, fits_budget, namespace, precise
 from kernelmetric.compute.reductions import squared_distances
 from kernelmetric.inputs import WeightedLabels, labels_and_weights
 from kernelmetric.kernels import Kernel, Precomputed, as_kernel
@@ -139,7 +139,7 @@ class KernelPath:
         # besides the distances: K, its centred copy and the eigenvectors, and K of the new points
         if not fits_budget(8 * (4 * n * n + 2 * m * n)):
             return None
-        X, X_new = in_float64(self.X), in_float64(self.X_new)
+        X, X_new = precise(self.X), precise(self.X_new)
         with np.errstate(all="ignore"):
             D2, D2_new = squared_distances(X, X), squared_distances(X_new, X)
         # Where they overflow, the kernel itself says best what is wrong.

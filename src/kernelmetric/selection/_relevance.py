@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg, optimize
 
-from kernelmetric.compute import namespace, take_rows, to_numpy
+from kernelmetric.compute import like, namespace, rough, take_rows, to_numpy
 from kernelmetric.compute.reductions import overflow_error
 from kernelmetric.compute.watch import time_left
 from kernelmetric.inputs import farthest_column
@@ -29,9 +29,9 @@ from kernelmetric.solvers import (
 
 _PRIOR = 1.0  # weight of a squared log-relevance; it is one sample against n
 _LOG_BOUNDS = (-8.0, 4.0)  # of a relevance, around the common one
-_LOG_RIDGE_BOUNDS = (np.log(1e-3), np.log(30.0))  # a smaller one would ask for float64
-_ROWS_OF_FLOAT32 = 1000  # of more, the smallest ridge is lost in its rounding
-_SQUARE_OF_FLOAT32 = 1e4  # likewise of larger ones: distances are differences of squares
+_LOG_RIDGE_BOUNDS = (np.log(1e-3), np.log(30.0))  # a smaller one would ask for all digits
+_RIGHT = 1.2e-4  # over the rows, so right need be points: else the smallest ridge is lost
+_SQUARE = 10.0  # likewise over a tenth of squares: distances are differences of these
 _SPREAD_ROWS = 200  # tell the spread of a column
 _BEYOND = 1e30  # of another column: rounding leaves nothing so small, and no unit is so large
 _RANGE = 1e-100, 1e100  # of a spread, whose square and inverse are numbers
@@ -75,23 +75,23 @@ def relevance_loss(
     parameters: np.ndarray,
     X: np.ndarray,
     Y: np.ndarray,
-    dtype: type = np.float64,
+    tol: float = 0.0,
     roots: np.ndarray | None = None,
 ) -> tuple[float, np.ndarray]:
     """Logarithm of the leave-one-out error of ridge regression, and its gradient.
 
     With ``K_ij = exp(-Σ_f w_f (x_if - x_jf)²)``, ``G = (K + 1 + λI)⁻¹`` and the residuals
     ``r_i = (GY)_i / G_ii`` of points left out, it is ``log mean r²``; the parameters are the
-    logarithms of w and λ. O(n³ + n² d) time, some n × n arrays.
+    logarithms of w and λ. Points need be right to ``tol``. O(n³ + n² d) time, some n × n arrays.
     """
     ridge = float(np.exp(parameters[-1]))
-    Z = ((X - X.mean(axis=0)) * np.exp(0.5 * parameters[:-1])).astype(dtype)
+    Z = rough((X - X.mean(axis=0)) * np.exp(0.5 * parameters[:-1]), tol)
     K = np.exp(-np.clip(_squared_distances(Z), 0.0, FARTHEST))
     G = inverse_of(cholesky_factor(with_intercept(K, roots), ridge), "potri")
     np.copyto(G, G.T, where=np.tri(len(G), k=-1, dtype=bool).T)
     if roots is not None:
-        Y, K = roots[:, None] * Y, (roots[:, None] * K * roots).astype(dtype)
-    alpha, diagonal = G @ Y.astype(dtype), np.diag(G)[:, None]
+        Y, K = roots[:, None] * Y, like(roots[:, None] * K * roots, Z)
+    alpha, diagonal = G @ like(Y, Z), np.diag(G)[:, None]
     residuals = alpha / diagonal
     squares = np.sum(residuals**2, axis=1)
     syrk, syr2k, symm = linalg.get_blas_funcs(("syrk", "syr2k", "symm"), (G,))
@@ -119,16 +119,14 @@ def relevances(
 
     scales = np.exp(0.5 * start[:-1])
     far = max(np.max(np.abs((X - X.mean(axis=0)) * scales)) for X, *_ in blocks) ** 2
-    narrow = n <= _ROWS_OF_FLOAT32 and far <= _SQUARE_OF_FLOAT32
+    tol = _RIGHT / max(n, far / _SQUARE)
 
     def loss_of_block(parameters: np.ndarray, *block: Any) -> tuple[float, np.ndarray]:
         X, Y, *roots = block
-        if narrow:
-            try:
-                return relevance_loss(parameters, X, Y, np.float32, *roots)
-            except linalg.LinAlgError:  # relevances may have grown on the way
-                pass
-        return relevance_loss(parameters, X, Y, np.float64, *roots)
+        try:
+            return relevance_loss(parameters, X, Y, tol, *roots)
+        except linalg.LinAlgError:  # relevances may have grown on the way
+            return relevance_loss(parameters, X, Y, 0.0, *roots)
 
     def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         values, gradients = zip(

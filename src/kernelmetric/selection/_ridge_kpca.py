@@ -12,13 +12,13 @@ from array_api_compat import is_array_api_obj
 from scipy import linalg
 
 from kernelmetric.compute import (
-    backend_of,
     fits_budget,
-    in_float64,
     in_library_of,
-    is_single,
     is_sparse,
     like,
+    precise,
+    rough,
+    rounding_of,
     take_rows,
     to_numpy,
 )
@@ -50,8 +50,8 @@ from kernelmetric.spaces._base import (
 
 MOST_COMPONENTS = 32
 ROWS_PER_COMPONENT = 50  # fewer, and a learner finds directions that mean nothing to new points
-DOUBLE_ROWS = 2_000  # up to here ridge regression is solved in float64
-ALL_ROWS = 4_000  # up to here always, in float32 where that is refined
+DOUBLE_ROWS = 2_000  # up to here K is kept in all digits
+ALL_ROWS = 4_000  # up to here always
 HELD_ROWS = 12_000  # up to here where the memory has room; every point is an anchor
 ENOUGH_ROWS = 200_000  # more say nothing new of ridge regression on so many landmarks
 N_LANDMARKS = 2_000
@@ -61,9 +61,9 @@ _FEW_MISTAKES = 0.01  # on points left out: more of them would hardly be right b
 _MOST_DIRECTIONS = 128  # of ridge regression; more classes than that share them
 _SHARE = 0.3  # spread of all components beside that of the predictions
 _ROWS_FOR_RIDGE = 500  # to choose the ridge of a given kernel
-_HELD_BYTES = 5.0  # for each entry of a Gram matrix that is kept in float32
-_WIDE_BYTES = 24.0  # in float64, with what is solved beside it
-_TIMES_ROUNDING = 40.0  # of a Gram matrix in float32, as an eigenvalue: a ridge below gets lost
+_HELD_BYTES = 5.0  # for each entry of a Gram matrix that is kept in half of the digits
+_WIDE_BYTES = 24.0  # in all digits, with what is solved beside it
+_TIMES_ROUNDING = 40.0  # of a Gram matrix, as an eigenvalue: a ridge below gets lost
 _RELATIVE_CUT = 1e-10
 _SAME_POINT = np.exp(-0.5e-6)  # what Delta has at a thousandth of its width
 _OF_ONE_FIT = "boundary_rows", "written_kernel"  # per-fit caches, not copied
@@ -268,11 +268,11 @@ class RidgeKPCA(Space):
         some = take_rows(X, rows)
         K = to_numpy(take_rows(some.T, rows).T if smooth.pairwise else smooth(some))
         roots = np.ones(len(rows)) if weights is None else np.sqrt(weights.masses[rows])
-        single = is_single(K)
+        eps = rounding_of(K)
         n_features = 1 if smooth.pairwise else X.shape[1]
-        rounding = round_off(float(np.trace(K)), n_features, single=single)
+        rounding = round_off(float(np.trace(K)), n_features, eps=eps)
         found, spectrum = ridge_of(K.astype(np.float64), Y[rows], roots)
-        refuse_indefinite(*spectrum, rounding=rounding, single=single)
+        refuse_indefinite(*spectrum, rounding=rounding, eps=eps)
         return unit * found
 
     @property
@@ -284,7 +284,7 @@ class RidgeKPCA(Space):
 
     @staticmethod
     def _held(n: int) -> bool:
-        """Whether K of more points is kept in float32, and ridge regression solved with it."""
+        """Whether K of more points is kept, and ridge regression solved with it."""
         return n <= HELD_ROWS and fits_budget(_HELD_BYTES * n * n)
 
     def _learn_from(
@@ -294,15 +294,12 @@ class RidgeKPCA(Space):
         n, pairwise = X.shape[0], self.kernel_.pairwise
         rank, held = self._n_leading(n), self._held(n) or self.rows_ == "boundary"
         exact = n <= ALL_ROWS or held
-        narrow = exact and held and n > DOUBLE_ROWS and not pairwise
-        if narrow and fits_budget(_WIDE_BYTES * n * n):
-            wide = backend_of(X).wide_is_fast(X) or self.ridge_ < self._least_ridge(X, weights)
-            narrow = not wide
-        elif narrow and is_auto(self.ridge):
-            self.ridge_ = max(self.ridge_, self._least_ridge(X, weights))
+        kind = precise(like(np.zeros(1), X))
+        if exact and held and n > DOUBLE_ROWS and not pairwise:
+            kind = self._kept_digits(kind, X, weights)
         given = X, Y, self.ridge_, weights
         if exact:
-            found = solved_exactly(self.kernel_, *given, rank, self.random_state, narrow=narrow)
+            found = solved_exactly(self.kernel_, *given, rank, self.random_state, kind=kind)
         elif pairwise:
             raise ValueError(
                 f"Got the Gram matrix of {n} points, but RidgeKPCA expected at most {ALL_ROWS}, or "
@@ -321,11 +318,17 @@ class RidgeKPCA(Space):
         self.offset_ = like(found.offset @ T, found.kind)
         return lambda: like(np.hstack([F, found.components]) @ T, found.kind)
 
-    def _least_ridge(self, X: Any, weights: Weights | None) -> float:
-        """The least ridge with which float32 places left-out points to about a hundredth."""
+    def _kept_digits(self, kind: Any, X: Any, weights: Weights | None) -> Any:
+        """An array with the digits that K is kept in: left-out points are right to a hundredth."""
         norms = to_numpy(self.kernel_.diag(X))
-        largest = np.max(norms if weights is None else weights.counts * norms)
-        return _TIMES_ROUNDING * np.sqrt(len(norms)) * np.finfo(np.float32).eps * float(largest)
+        largest = float(np.max(norms if weights is None else weights.counts * norms))
+        lost = max(_TIMES_ROUNDING * np.sqrt(len(norms)) * largest, np.finfo(float).tiny)
+        if fits_budget(_WIDE_BYTES * len(norms) ** 2):
+            return rough(kind, self.ridge_ / lost, dense=True)
+        kind = rough(kind)
+        if is_auto(self.ridge):
+            self.ridge_ = max(self.ridge_, lost * rounding_of(kind))
+        return kind
 
     def _seen(self, X: Any) -> Any:
         """The points as the kernel sees them: without features of scale zero."""
@@ -361,7 +364,7 @@ class RidgeKPCA(Space):
             return super()._affine(X, P, offset)
         # A model of version 0.1 has landmarks, then all training points with offsets of their own.
         smooth, _, delta = without_ridge(self.kernel_)
-        landmarks, known = self.anchors_[:m, :], in_float64(self.anchors_[m:, :])
+        landmarks, known = self.anchors_[:m, :], precise(self.anchors_[m:, :])
         own_offsets = to_numpy(P[m:, :])
 
         def embed(block: Any) -> Any:
@@ -369,7 +372,7 @@ class RidgeKPCA(Space):
             Z = Z - in_library_of(offset, Z)
             if delta is None:  # all points are new to it
                 return Z
-            near = to_numpy(delta(in_float64(block), in_library_of(known, block)))
+            near = to_numpy(delta(precise(block), in_library_of(known, block)))
             moved = (near.max(axis=1) >= _SAME_POINT)[:, None] * own_offsets[near.argmax(axis=1)]
             return Z + like(moved, Z)
 

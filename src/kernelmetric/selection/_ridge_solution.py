@@ -19,12 +19,13 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
     backend_of,
-    in_float64,
-    is_single,
     is_sparse,
+    like,
     map_rows,
     namespace,
-    one_thread,
+    precise,
+    rounding_of,
+    small_steps,
     sum_rows,
     take_rows,
     to_numpy,
@@ -32,14 +33,7 @@ from kernelmetric.compute import (
 from kernelmetric.compute.watch import stage
 from kernelmetric.inputs import Weights
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
-from kernelmetric.solvers import (
-    OnSubspace,
-    cholesky_factor,
-    evenly,
-    inverse_diagonal_in_place,
-    krylov_eigenpairs,
-    solve_in_place,
-)
+from kernelmetric.solvers import OnSubspace, cholesky_factor, evenly, krylov_eigenpairs
 from kernelmetric.spaces import Nystroem
 from kernelmetric.spaces._base import block_size, own, refuse_indefinite
 from kernelmetric.spaces._centred_gram import CentredGram
@@ -54,7 +48,7 @@ _LEVERAGES = 128  # random columns that tell how far a row moves its own predict
 _LEAST_LEFT = 0.1  # of a residual, where a row's part in its prediction is estimated
 _COPIES = 1e-9  # of the median place: points nearer than that are copies
 _FOR_MEDIAN = 101  # rows whose median is the middle
-_FEW_THREADS = 0.05  # of n³: what many small products leave to the threads of a BLAS
+_LARGE_CALLS = 0.05  # of n³: operations that are not in many small products
 
 
 class Solution(NamedTuple):
@@ -83,22 +77,21 @@ def solved_exactly(
     rank: int,
     random_state: Any,
     *,
-    narrow: bool,
+    kind: Any,
 ) -> Solution:
-    """Ridge regression and components of all points, which are the anchors."""
-    single = is_single(X) and kernel.pairwise
-    X = in_float64(X)
+    """Ridge regression and components of all points, the anchors; K has the digits of ``kind``."""
+    given, X = X, precise(X)
     counts = np.ones(len(Y)) if weights is None else weights.counts
     norms = counts * to_numpy(kernel.diag(X))
     working = stage(f"ridge regression of {len(Y):,} rows")
-    with one_thread(_FEW_THREADS * len(Y) ** 3), working:
+    with small_steps(_LARGE_CALLS * len(Y) ** 3), working:
         gram = CentredGram(
             kernel,
             X,
             hold=True,
-            narrow=narrow,
+            kind=kind,
             trace=float(np.sum(norms, dtype=np.float64)),
-            single=single,
+            rounding=rounding_of(given if kernel.pairwise else X),
             weights=weights,
         )
         U = _leading(gram, min(rank, gram.n - 1), random_state)
@@ -118,10 +111,10 @@ def solved_exactly(
 def _leading(gram: CentredGram, rank: int, random_state: Any) -> np.ndarray:
     """Orthonormal columns that span what the leading eigenvectors of HKH do, or nearly."""
     if gram.n <= _DENSE_ROWS:
-        with one_thread(10.0 * gram.n**3):
+        with small_steps(10.0 * gram.n**3):
             found, U = linalg.eigh(to_numpy(_centred(gram)), overwrite_a=True, check_finite=False)
         ends = float(found[0]), float(found[-1])
-        refuse_indefinite(*ends, rounding=gram.round_off, single=gram.single)
+        refuse_indefinite(*ends, rounding=gram.round_off, eps=gram.rounding)
         return np.ascontiguousarray(U[:, : -rank - 1 : -1])
     rng = check_random_state(random_state)
     A = OnSubspace(gram.centred_times, gram.centre, gram.n - 1)
@@ -139,7 +132,10 @@ def _regression(
     scaled = roots[:, None] * Y
     scaled -= q[:, None] * (q @ scaled)
     try:
-        alpha, diagonal = (_in_place if gram.narrow else _in_full)(gram, scaled, ridge, q)
+        K, along = _lifted(gram, q), gram.centred_trace / gram.n
+        namespace(K).reshape(K, (-1,), copy=False)[:: gram.n + 1] += ridge
+        solve = backend_of(K).positive_solver(K)
+        alpha, diagonal = solve(scaled), solve.inverse_diagonal() - q**2 / (along + ridge)
     except linalg.LinAlgError:
         raise ValueError(
             f"Got a Gram matrix with a negative eigenvalue, which ridge={ridge:.3g} does not lift, "
@@ -152,37 +148,22 @@ def _regression(
     return alpha, left_out / roots[:, None]
 
 
-def _in_full(
-    gram: CentredGram, Y: np.ndarray, ridge: float, q: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Solution, and diagonal of the inverse among centred vectors; in float64 and where K is."""
-    K, along = _centred(gram), gram.centred_trace / gram.n
-    K += along / gram.n if gram.roots is None else along * (gram.constant @ gram.constant.T)
-    namespace(K).reshape(K, (-1,), copy=False)[:: gram.n + 1] += ridge
-    solve = backend_of(K).positive_solver(K)
-    return solve(Y), solve.inverse_diagonal() - q**2 / (along + ridge)
-
-
-def _in_place(
-    gram: CentredGram, Y: np.ndarray, ridge: float, q: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The same in one array of float32, refined; of columns of Y, a basis is solved for."""
-    U, values, Vt = linalg.svd(Y, full_matrices=False)
-    some = values > 1e-10 * max(values[0], np.finfo(float).tiny)
-    K, along = np.ascontiguousarray(to_numpy(gram.K)), gram.centred_trace / gram.n
-    gram.K = None
-    narrow = q.astype(np.float32)
-    image = K @ narrow
-    image -= np.float32(0.5 * (float(narrow @ image) + along)) * narrow
+def _lifted(gram: CentredGram, q: np.ndarray) -> Any:
+    """H K H, with its mean diagonal as the eigenvalue of q; in place where memory is short."""
+    along = gram.centred_trace / gram.n
+    if rounding_of(gram.kind) <= rounding_of(gram.X):
+        K = _centred(gram)
+        K += along / gram.n if gram.roots is None else along * (gram.constant @ gram.constant.T)
+        return K
+    K, gram.K = np.ascontiguousarray(to_numpy(gram.K)), None
+    q = like(q, K)
+    image = K @ q
+    image -= 0.5 * (float(q @ image) + along) * q
     for start in range(0, gram.n, _TILE):
         rows = slice(start, start + _TILE)
-        K[rows] -= np.multiply.outer(narrow[rows], image)
-        K[rows] -= np.multiply.outer(image[rows], narrow)
-    K.reshape(-1)[:: gram.n + 1] += np.float32(ridge)
-    first = float(K[0, 0])
-    alpha, _ = solve_in_place(K, U[:, some])
-    diagonal = inverse_diagonal_in_place(K, first) - q**2 / (along + ridge)
-    return (alpha * values[some]) @ Vt[some], diagonal
+        K[rows] -= np.multiply.outer(q[rows], image)
+        K[rows] -= np.multiply.outer(image[rows], q)
+    return K
 
 
 def _centred(gram: CentredGram) -> Any:

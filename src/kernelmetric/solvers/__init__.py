@@ -3,8 +3,8 @@
 L-BFGS (:func:`minimize_lbfgs`), accelerated projected gradient (:func:`minimize_projected`),
 quadratic programs over non-negative vectors (:func:`nonnegative_qp`) and over pairs or comparisons
 (:func:`solve_pairs`), the graphical lasso (:func:`sparse_precision`), leading and smallest
-eigenvectors (:func:`krylov_eigenpairs`, :func:`smallest_eigenvectors`), equations that fill the
-memory (:func:`solve_in_place`), and ridge regression on points left out (:class:`Grid`).
+eigenvectors (:func:`krylov_eigenpairs`, :func:`smallest_eigenvectors`), and ridge regression on
+points left out (:class:`Grid`).
 """
 
 from kernelmetric.solvers._fista import minimize_projected
@@ -19,7 +19,6 @@ from kernelmetric.solvers._nonnegative import nonnegative_qp
 from kernelmetric.solvers._pair_dual import ComparisonDual, PairDual, PairSolution
 from kernelmetric.solvers._pair_interior import pair_bytes
 from kernelmetric.solvers._pair_solve import solve_pairs
-from kernelmetric.solvers._refined import inverse_diagonal_in_place, solve_in_place
 from kernelmetric.solvers._ridge_grid import (
     FARTHEST,
     RIDGES,
@@ -54,7 +53,6 @@ __all__ = [
     "evenly",
     "few_columns",
     "finite_or_none",
-    "inverse_diagonal_in_place",
     "inverse_of",
     "krylov_eigenpairs",
     "lanczos_eigenpairs",
@@ -70,7 +68,6 @@ __all__ = [
     "right_singular",
     "ritz_interval",
     "smallest_eigenvectors",
-    "solve_in_place",
     "solve_pairs",
     "sparse_precision",
     "with_intercept",

@@ -2,7 +2,7 @@
 
 What is added to the basis for a Ritz pair (θ, v) is ``T_d(X) v - T_d(x) v`` with ``X = (A - c)/e``,
 ``x = (θ - c)/e`` and a filter that is small on [c - e, c + e], the unwanted part of the spectrum.
-Its recurrence starts from the residual and so has all its digits: the filter may run in float32.
+Its recurrence starts from the residual and so has all its digits: the filter may be rough.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import in_library_of, namespace, to_device, to_numpy
+from kernelmetric.compute import like, namespace, precise, rough, to_device, to_numpy
 from kernelmetric.compute.reductions import BlockProduct
 from kernelmetric.solvers._leading_eigenvectors import OnSubspace, ritz_interval
 
 BLOCK = 16  # vectors filtered together: narrow enough for the cache
 GUARD = 10  # Ritz vectors kept beyond those wanted: the filter's edge lies behind them
 _DEGREE = 10
-_LARGEST = 1e6  # of the filter: beyond, float32 would show the smallest eigenvectors only
+_LARGEST = 1e6  # of the filter: beyond, few digits show the smallest eigenvectors only
 _LOOKS = 4  # random vectors that look for overlooked eigenvectors: one would do
 _MARGIN = 0.9  # of the tolerance, so that the residuals measured at the end are within it
 TINY = np.finfo(np.float64).tiny
@@ -73,7 +73,7 @@ class Davidson:
     ):
         self.multiply, self.k, self.width, self.rng = multiply, k, width, rng
         self.kept = k + GUARD
-        self._rough = BlockProduct(A, np.float32, far=multiply.far)
+        self._rough = BlockProduct(A, rough=True, far=multiply.far)
         n = multiply.null.shape[0]
         A_there = OnSubspace(multiply, multiply.project, n - multiply.null.shape[1])
         lowest, self.upper = ritz_interval(A_there, multiply.here(rng.standard_normal((n, 1))))
@@ -106,10 +106,7 @@ class Davidson:
                 block = self._filter(self._random(_LOOKS if looked_around else self.width), None)
             self._grow(block)
         self._rotate()
-        return self.theta[: self.k], self.V[:, : self.m] @ self._like(self.S[:, : self.k])
-
-    def _like(self, values: np.ndarray) -> Any:
-        return in_library_of(np.ascontiguousarray(values), self.V)
+        return self.theta[: self.k], self.V[:, : self.m] @ like(self.S[:, : self.k], self.V)
 
     def _random(self, width: int) -> Any:
         return self.multiply.here(self.rng.standard_normal((self.V.shape[0], width)))
@@ -139,14 +136,14 @@ class Davidson:
 
     def _restart(self) -> None:
         m, kept = self.m, min(self.kept, self.m)
-        S = self._like(self.S[:, :kept])
+        S = like(self.S[:, :kept], self.V)
         for basis in (self.V, self.AV):
             basis[:, :kept] = basis[:, :m] @ S
         self.H[:kept, :kept] = np.diag(self.theta[:kept])
         self.m = kept
 
     def _residuals(self, chosen: np.ndarray) -> Any:
-        S, theta = self._like(self.S[:, chosen]), self._like(self.theta[chosen])
+        S, theta = like(self.S[:, chosen], self.V), like(self.theta[chosen], self.V)
         return self.AV[:, : self.m] @ S - (self.V[:, : self.m] @ S) * theta
 
     def _open_pairs(self, tol: float) -> np.ndarray:
@@ -174,7 +171,7 @@ class Davidson:
         most = _DEGREE if theta is not None else 10 * _DEGREE  # random vectors have a longer way
         degree = int(np.clip(np.arccosh(_LARGEST) / np.arccosh(lowest), 1, most))
         xp = self.xp
-        R = xp.astype(R / xp.clip(column_norms(R), TINY, None), xp.float32)
+        R = rough(R / xp.clip(column_norms(R), TINY, None), 1e-6)
         x = np.zeros(R.shape[1]) if theta is None else (theta - center) / half
         t_before, t = np.ones_like(x), x
         before, E = xp.zeros_like(R), R
@@ -183,17 +180,17 @@ class Davidson:
         for _ in range(degree - 1):
             after = 2 * self._shifted(E, center, half) - before
             if theta is not None:
-                after += self._like((2 * t).astype(np.float32)) * R
+                after += like(2 * t, R) * R
             before, E = E, after
             t_before, t = t, 2 * x * t - t_before
-        return xp.astype(E, xp.float64)
+        return precise(E)
 
     def _shifted(self, V: Any, center: float, half: float) -> Any:
         """X V with the spectrum beyond the edge moved to [-1, 1]."""
         self.multiply.count += V.shape[1]
         image = self.multiply.project(self._rough(V))
-        image -= float(np.float32(center)) * V
-        image /= float(np.float32(half))
+        image -= float(center) * V
+        image /= float(half)
         return image
 
 
@@ -203,7 +200,7 @@ def _orthonormal(W: Any) -> Any:
     W = W / namespace(W).clip(column_norms(W), TINY, None)
     squared, S = np.linalg.eigh(to_numpy(W.T @ W))
     fine = squared > 1e-12 * np.max(squared, initial=0.0)
-    return W @ in_library_of(np.ascontiguousarray(S[:, fine] / np.sqrt(squared[fine])), W)
+    return W @ like(S[:, fine] / np.sqrt(squared[fine]), W)
 
 
 def column_norms(V: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import sum_entries
+from kernelmetric.compute.reductions import sum_entries
 from kernelmetric.solvers._line_search import LineSearch
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]

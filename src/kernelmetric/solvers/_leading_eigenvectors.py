@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from kernelmetric.compute import backend_of, in_float64, is_single, like, namespace, to_numpy
+from kernelmetric.compute import backend_of, like, namespace, precise, rounding_of, to_numpy
 
 _DEPTH = 6  # blocks of one Krylov cycle: one is then enough for most kernels of a medium width
 _MAX_CYCLES = 40
 _LANCZOS_STEPS = 15
-_DEPENDENT = {4: 1e-5, 8: 1e-12}  # by itemsize: eigenvalues of unit columns that are rounding
+_DEPENDENT, _TIMES_ROUNDING = 1e-12, 80.0  # eigenvalues of unit columns that are rounding
 
 
 class OnSubspace(NamedTuple):
@@ -105,7 +105,7 @@ def ritz_interval(A: OnSubspace, start: Any) -> tuple[float, float]:
 def _ritz(basis: list[Any], images: list[Any]) -> tuple[np.ndarray, Any]:
     """Ritz values, ascending, and the coordinates of their vectors in a basis given in blocks."""
     xp = namespace(basis[0])
-    rows = [xp.concat([in_float64(Q.T @ AQ) for AQ in images], axis=1) for Q in basis]
+    rows = [xp.concat([precise(Q.T @ AQ) for AQ in images], axis=1) for Q in basis]
     T = xp.concat(rows, axis=0)
     T = (T + T.T) / 2
     return backend_of(T).symmetric_eigenpairs(T)
@@ -146,7 +146,8 @@ def _independent(block: Any) -> Any:
     xp = namespace(block)
     lengths = to_numpy(xp.sqrt(xp.sum(block * block, axis=0)))
     unit = block / like(np.where(lengths > 0, lengths, 1.0), block)
-    G, least = to_numpy(unit.T @ unit).astype(np.float64), _DEPENDENT[4 if is_single(block) else 8]
+    G = to_numpy(unit.T @ unit).astype(np.float64)
+    least = max(_DEPENDENT, _TIMES_ROUNDING * rounding_of(block))
     try:  # a factor exists where all eigenvalues are above the least, and takes a tenth of the time
         np.linalg.cholesky(G - least * np.eye(len(G)))
     except np.linalg.LinAlgError:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import fits_budget, map_rows, sum_rows
+from kernelmetric.compute import fits_budget, like, map_rows, rough, sum_rows
 from kernelmetric.solvers._symmetric import positive_part
 
 _BLOCK_ROWS = 8192  # differences of so many pairs stay in the cache while they are used twice
@@ -117,13 +117,15 @@ class PairDual:
         """Differences of some pairs, with the sign of their product in the matrix of each."""
         return [(1.0, self.Z[self.first[rows]] - self.Z[self.second[rows]])]
 
-    def in_single(self) -> PairDual:
-        """The same with passes in float32, twice as fast: for steps, not for the certificate."""
-        single = copy(self)
-        single.Z = self.Z.astype(np.float32)
-        single._kept = None if self._kept is None else self._kept.astype(np.float32)
-        single._products = single._few_products()
-        return single
+    def rough(self, tol: float, size: float) -> PairDual:
+        """The same for steps, not for the certificate, with metrics up to a size."""
+        Z = rough(self.Z, tol, size=size)
+        if Z is self.Z:
+            return self
+        found = copy(self)
+        found.Z, found._kept = Z, None if self._kept is None else like(self._kept, Z)
+        found._products = found._few_products()
+        return found
 
     def _few_products(self) -> np.ndarray | None:
         """All products of two coordinates of each difference, if few: a pass is one product."""

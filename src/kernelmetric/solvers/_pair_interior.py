@@ -13,7 +13,7 @@ import numpy as np
 from scipy import linalg
 from scipy.optimize import brentq, minimize_scalar
 
-from kernelmetric.compute import one_thread, tiles_at_once
+from kernelmetric.compute import bytes_at_once, small_steps
 from kernelmetric.solvers._pair_curvature import MOST_DENSE, TILE_ROWS, Cone, Hessian
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
 
@@ -49,9 +49,9 @@ def pair_bytes(n_pairs: int, r: int) -> int:
     taken = 8 * N * (r + 30) + 8 * 6 * r * r  # differences, multipliers, matrices
     if _flops(n_pairs, r, psd=True) > MOST_FLOPS:
         return int(taken + 8 * min(N, 8192) * 2 * r)
-    if products < N:  # features of a block of pairs for every thread, and the small matrix
-        rows = min(N, TILE_ROWS * tiles_at_once(N * products**2 / 3))
-        return int(taken + 8 * (rows * products + 4 * products**2))
+    if products < N:  # features of blocks of pairs, and the small matrix
+        blocks = bytes_at_once(8 * TILE_ROWS * products, N * products**2 / 3)
+        return int(taken + min(8 * N * products, blocks) + 8 * 4 * products**2)
     return int(taken + 8 * N * (4 * N + min(products, 2048)))
 
 
@@ -224,9 +224,8 @@ class _Newton:
         """Go to the next point; returns the part of a whole Newton step."""
         cone = Cone(self.M, self.S) if self.problem.psd else None
         ratio = self.y / self.x
-        # The inverse is worth the threads of BLAS, which would only wait for each other elsewhere.
         self.hessian.move_to(cone, ratio[: self.n] + ratio[self.n : 2 * self.n])
-        with one_thread(len(self.problem) * self.problem.Z.shape[1] ** 2):
+        with small_steps(len(self.problem) * self.problem.Z.shape[1] ** 2):
             return self._step(mu, cone, ratio)
 
     def _step(self, mu: float, cone: Any, ratio: np.ndarray) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import one_blas_thread, one_thread
+from kernelmetric.compute import small_steps
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
 from kernelmetric.solvers._pair_interior import (
     MOST_FLOPS,
@@ -18,8 +18,7 @@ from kernelmetric.solvers._pair_interior import (
 
 _CHECK_EVERY = 10  # steps between two certificates
 _POWER_STEPS = 12  # for the largest curvature, to a few per cent
-_SINGLE_TOL = 1e-4  # from here on, steps in float32 are good enough
-_SINGLE_RANGE = 1e15  # of a metric: squared distances under it are far from the end of float32
+_OF_STEPS = 1.2e-3  # of the tolerance: so right need coordinates be for steps
 _INTERIOR_TOL = 1e-9  # a few steps more than for less, and the bounds of Proposition 2 are sharp
 _QUICK_FLOPS, _LONG_TOL = 3e9, 1e-6  # where a step takes longer, those few would take seconds
 
@@ -51,10 +50,10 @@ def solve_pairs(
     if solver == "interior" or (solver == "auto" and flops <= MOST_FLOPS):
         most = min(max_iter, 100)
         goal = min(tol, _INTERIOR_TOL if flops <= _QUICK_FLOPS else _LONG_TOL) if sharp else tol
-        # Where the rank is low, our threads share the tiles, and BLAS is left an inverse.
+        # Where the rank is low, tiles are shared, and an inverse is the largest other call.
         products = problem.Z.shape[1] * (problem.Z.shape[1] + 1) / 2
         inverse = products**3 / 3 if products < len(problem) else flops
-        with one_thread(flops), one_blas_thread(inverse):
+        with small_steps(flops, largest=inverse):
             found = interior_point(problem, tol=goal, max_iter=most, report=report, metric=metric)
             if metric is not None and not found.certificate.gap <= tol and found.n_iter < most:
                 found = interior_point(problem, tol=goal, max_iter=most, report=report)
@@ -85,7 +84,7 @@ def first_order(
             f"Got bounds that allow a metric of size {largest:.3g}, but expected squares in the "
             "range of float64: try smaller bounds."
         )
-    problem = exact.in_single() if tol >= _SINGLE_TOL and largest < _SINGLE_RANGE else exact
+    problem = exact.rough(_OF_STEPS * tol, largest)
     steps = _Steps(problem, 1e-6 * tol)
     weights = steps.weights
     x = problem.project(np.zeros(len(problem)), weights)

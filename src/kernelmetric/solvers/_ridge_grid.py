@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
+from kernelmetric.compute import rough
+
 RIDGES = 10.0 ** np.arange(-4, 2)
-FARTHEST = 40.0  # exp(-40) is nothing beside one, and no denormal number of float32
+FARTHEST = 40.0  # exp(-40) is nothing beside one, and no denormal number
 _NEAR = 1.04  # a width whose error is within this factor may be better with another ridge
 _WIDEST_START = 4  # wider kernels are nearly linear, and say little of scales
 _GUESSING = 0.7  # of the variance: more is little better than the mean
@@ -53,8 +55,7 @@ class Grid:
         different = some[some > 0]
         median = float(np.median(different)) if len(different) else 1.0
         self.gammas = 1.0 / (median * family.widths)
-        self._D = D / median  # in a unit that float32 has numbers for
-        self._D32 = self._D.astype(np.float32)
+        self._D = D / median
         self.errors, self.dimensions = np.full((2, len(self.gammas), len(RIDGES)), np.nan)
 
     @property
@@ -98,17 +99,17 @@ class Grid:
 
     def look(self, places: Iterable[tuple[int, int]]) -> Grid:
         """Compute the errors of some widths and ridges; those off the grid are passed over."""
-        K, of = np.empty(0), None
+        K, of = np.empty(0), (-1, None)
         for i, j in places:
             inside = 0 <= i < len(self.gammas) and 0 <= j < len(RIDGES)
             if inside and np.isnan(self.errors[i, j]):
-                tell = 8 * len(self._Y) * np.finfo(np.float32).eps < RIDGES[j]
-                if of != (i, tell):
-                    K, of = self._gram(i, self._D32 if tell else self._D), (i, tell)
+                D = rough(self._D, RIDGES[j] / (8 * len(self._Y)))
+                if of != (i, D.dtype):
+                    K, of = self._gram(i, D), (i, D.dtype)
                 how = self._Y, RIDGES[j], self._judged, self._roots
                 try:
                     found = left_out(K, *how)
-                except linalg.LinAlgError:  # rounding of single precision beyond the ridge
+                except linalg.LinAlgError:  # rounding beyond the ridge
                     found = left_out(self._gram(i, self._D), *how)
                 self.errors[i, j], self.dimensions[i, j] = found
         return self
@@ -125,7 +126,7 @@ class Grid:
         return self
 
     def settle(self) -> Grid:
-        """Compute the best again, in double precision and for every point."""
+        """Compute the best again, in all digits and for every point."""
         i, j = self.best
         found = left_out(self._gram(i, self._D), self._Y, RIDGES[j], roots=self._roots)
         if self.errors[i, j] > 0:  # the others are told from some points: relative to the best

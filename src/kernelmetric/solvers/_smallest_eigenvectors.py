@@ -22,7 +22,7 @@ class Eigenpairs(NamedTuple):
     """Eigenvalues, ascending, orthonormal eigenvectors, and how good they are.
 
     Within ``residuals``, ``‖A v - value v‖``, of each value lies an eigenvalue. ``n_matvecs``
-    counts products in float32 too.
+    counts rough products too.
     """
 
     values: np.ndarray

@@ -15,7 +15,6 @@ from kernelmetric.compute import (
     backend_of,
     in_library_of,
     is_sparse,
-    is_streamed,
     map_rows,
     namespace,
     require_memory,
@@ -250,10 +249,9 @@ def embedded(embed: Callable[[Any], Any], X: Any, n_inner: int) -> Any:
 
 def as_finite(Z: Any, dtype: Any) -> Any:
     """Coordinates in a dtype, refused where they are NaN, infinite or beyond its range."""
-    if is_streamed(Z):  # their chunks are looked at where they are made
-        return Z
-    with np.errstate(all="ignore"):
-        Z = namespace(Z).astype(Z, dtype, copy=False)
+    if Z.dtype != dtype:
+        with np.errstate(all="ignore"):
+            Z = namespace(Z).astype(Z, dtype)
     if not all_finite(Z):
         raise ValueError(
             f"Got coordinates that are not finite numbers of {dtype}, but expected points whose "
@@ -284,20 +282,20 @@ def own(points: Any) -> Any:
     return namespace(points).asarray(points, copy=True)
 
 
-_INDEFINITE = {4: 1e-3, 8: 1e-6}  # by itemsize: negative beyond this share of λmax is no round-off
+_INDEFINITE = 1e-6  # negative beyond this share of λmax is no round-off,
+_TIMES_ROUNDING = 8e3  # and beyond so many times the rounding of points
 _ROUND_OFF = 8.0  # of eps, for an entry that is a sum of few terms
 
 
-def round_off(trace: float, n_features: int, *, single: bool) -> float:
+def round_off(trace: float, n_features: int, *, eps: float) -> float:
     """How large the rounding of a Gram matrix, before it is centred, may make an eigenvalue."""
     # An entry is a sum over features, wrong by some eps √d of √(k_ii k_jj).
-    eps = float(np.finfo(np.float32 if single else np.float64).eps)
     return max(_ROUND_OFF, float(np.sqrt(n_features))) * eps * abs(trace)
 
 
-def refuse_indefinite(smallest: float, largest: float, *, rounding: float, single: bool) -> None:
+def refuse_indefinite(smallest: float, largest: float, *, rounding: float, eps: float) -> None:
     """Refuse a Gram matrix with an eigenvalue that is negative beyond :func:`round_off`."""
-    if smallest < -max(_INDEFINITE[4 if single else 8] * largest, rounding):
+    if smallest < -max(max(_INDEFINITE, _TIMES_ROUNDING * eps) * largest, rounding):
         raise ValueError(
             f"Got a Gram matrix whose smallest eigenvalue is {smallest:.3g} (the largest is "
             f"{largest:.3g}), but expected a positive semi-definite kernel: try another "

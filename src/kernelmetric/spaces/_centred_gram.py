@@ -7,18 +7,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from array_api_compat import device as device_of
 
-from kernelmetric.compute import (
-    backend_of,
-    in_float64,
-    is_sparse,
-    like,
-    map_rows,
-    namespace,
-    take_rows,
-    to_numpy,
-)
+from kernelmetric.compute import backend_of, like, map_rows, namespace, precise, take_rows, to_numpy
 from kernelmetric.inputs import Weights
 from kernelmetric.kernels import Kernel
 from kernelmetric.spaces._base import refuse_rank_zero, round_off, times
@@ -29,8 +19,8 @@ _SKETCH = 4  # points per column of a sketch
 class CentredGram:
     """H K H with H = I - 11ᵀ/n, as something to multiply by; without ``hold``, K is computed anew.
 
-    ``narrow``: K is held and multiplied in float32. ``single``: its values have only the digits of
-    float32. With weights, K is ``S K S`` with their roots on the diagonal of S.
+    K is held and multiplied in the digits of the array ``kind``, and its values are right up to
+    ``rounding``, relative. With weights, K is ``S K S`` with their roots on the diagonal of S.
     """
 
     def __init__(
@@ -39,21 +29,19 @@ class CentredGram:
         X: Any,
         *,
         hold: bool,
-        narrow: bool,
+        kind: Any,
         trace: float,
-        single: bool,
+        rounding: float,
         weights: Weights | None = None,
     ):
         self.kernel = kernel
         self.X = X
         self.trace = trace
-        self.single = single
+        self.rounding = rounding
         self.n = X.shape[0]
         self.anchors = kernel.anchors(X)
         self.xp = namespace(X)
-        self.device = None if is_sparse(X) else device_of(X)
-        self.narrow = narrow
-        self.dtype = self.xp.float32 if narrow else self.xp.float64
+        self.kind, self.dtype = kind, kind.dtype
         self.counts = np.ones(self.n) if weights is None else weights.counts
         self.roots: Any = None if weights is None else self.array(np.sqrt(self.counts))
         # The vector of length one that centring leaves nothing of
@@ -84,7 +72,7 @@ class CentredGram:
             return self.array(rng.standard_normal((self.n, width)))
         chosen = np.sort(rng.permutation(self.n)[:m])
         some = take_rows(self.anchors, chosen)
-        K_mm = in_float64(self.kernel(take_rows(self.X, chosen), some))
+        K_mm = precise(self.kernel(take_rows(self.X, chosen), some))
         V = backend_of(K_mm).symmetric_eigenpairs(K_mm)[1][:, -width:]
         V = self.xp.astype(V, self.dtype, copy=False)
 
@@ -96,7 +84,7 @@ class CentredGram:
 
     def array(self, values: np.ndarray) -> Any:
         """Numbers in the library and dtype of K, and on its device."""
-        return self.xp.asarray(values, dtype=self.dtype, device=self.device)
+        return like(values, self.kind)
 
     def eigenpairs(self) -> tuple[np.ndarray, Any]:
         """All eigenpairs of H K H, ascending: O(n³) time, 3 n × n arrays. K is no more."""
@@ -136,7 +124,7 @@ class CentredGram:
     def round_off(self) -> float:
         """What rounding of K may make of an eigenvalue that is zero."""
         n_features = 1 if self.kernel.pairwise else self.X.shape[1]
-        return round_off(self.trace, n_features, single=self.single)
+        return round_off(self.trace, n_features, eps=self.rounding)
 
     def refuse_coincident(self) -> None:
         """Refuse points that centring leaves no variance but rounding."""

@@ -10,11 +10,10 @@ import numpy as np
 
 from kernelmetric.compute import (
     backend_of,
-    in_float64,
     in_library_of,
-    is_single,
     like,
     namespace,
+    precise,
     sum_rows,
     to_numpy,
     within_budget,
@@ -202,15 +201,16 @@ class FeatureMapSpace(Space):
         self, X: Any, W: Any | None, m: int, counts: np.ndarray | None
     ) -> tuple[np.ndarray, Any]:
         """Mean and scatter of f, accumulated in float64 around the mean of the first rows."""
-        # One product in float64 instead of two in float32, where it is as fast
-        wide = W is not None and is_single(X) and backend_of(X).wide_is_fast(X)
-        last = W if wide else None
-        W = None if W is None or wide else _finite_like(W, X)
+        # Where all digits cost no time, one product with them replaces two
+        of_X = like(np.zeros(1), X)
+        cheap = W is not None and precise(of_X, if_cheap=True).dtype != X.dtype
+        last = W if cheap else None
+        W = None if W is None or cheap else _finite_like(W, X)
 
         def mapped(rows: slice) -> Any:
             F = self._features(X[rows, :])
             F = F if W is None else times(F, W)
-            return in_float64(F) if wide else F
+            return precise(F) if cheap else F
 
         first = mapped(slice(0, min(_SHIFT_ROWS, X.shape[0])))
         shift = namespace(first).mean(first, axis=0, keepdims=True)
@@ -223,7 +223,7 @@ class FeatureMapSpace(Space):
             scatter = xp.astype(scatter, xp.float64, copy=False)
             return xp.sum(xp.astype(G, xp.float64, copy=False), axis=0), scatter
 
-        total, scatter = sum_rows(moments, X.shape[0], **block_size(X, 2 * m if wide else m))
+        total, scatter = sum_rows(moments, X.shape[0], **block_size(X, 2 * m if cheap else m))
         if last is not None:
             total, scatter, shift = total @ last, last.T @ scatter @ last, shift @ last
         drift = total / (X.shape[0] if counts is None else float(np.sum(counts)))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import in_float64, is_single, like, namespace, to_numpy
+from kernelmetric.compute import like, namespace, precise, rounding_of, to_numpy
 from kernelmetric.solvers import right_singular
 from kernelmetric.spaces._base import Space, embedded, own, refuse_indefinite, round_off
 
@@ -235,7 +235,7 @@ def orthonormal(
     Coordinates
         O(n d²) time.
     """
-    X = in_float64(to_numpy(X)) if span else X
+    X = np.asarray(to_numpy(X), dtype=np.float64) if span else X
     xp = namespace(X)
     Z = X if gram is None else like(gram.whiten(X), X)
     Z = Z - xp.mean(Z, axis=0, keepdims=True)  # last: what whitening rounds would be a direction
@@ -319,8 +319,7 @@ class KernelTrick(Space):
 
     def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
         self.__dict__.pop("eigenvalues_", None)
-        single = is_single(X)
-        points = in_float64(X)
+        points = precise(X)
         self.anchors_ = own(self.kernel_.anchors(points))
         K = self.kernel_(points)
         # A symmetric copy: X itself may be K, and belongs to the caller.
@@ -330,9 +329,10 @@ class KernelTrick(Space):
         rounding = round_off(
             float(np.trace(self.gram_.matrix)),
             X.shape[1],
-            single=single and self.kernel_.pairwise,
+            eps=rounding_of(X if self.kernel_.pairwise else points),
         )
-        refuse_indefinite(float(values[0]), float(values[-1]), rounding=rounding, single=single)
+        ends = float(values[0]), float(values[-1])
+        refuse_indefinite(*ends, rounding=rounding, eps=rounding_of(X))
         self.explained_variance_ratio_ = 1.0
         return lambda: own(self.basis_gram_)
 

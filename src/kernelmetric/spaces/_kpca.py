@@ -14,9 +14,10 @@ from sklearn.utils import check_random_state
 from kernelmetric._warnings import warn
 from kernelmetric.compute import (
     fits_budget,
-    in_float64,
-    is_single,
     like,
+    precise,
+    rough,
+    rounding_of,
     to_numpy,
     within_budget,
 )
@@ -44,9 +45,8 @@ _DENSE_ROWS = 500  # below, LAPACK needs a tenth of a second for the whole spect
 _ALWAYS_DENSE_ROWS = 5000  # for a fraction of the variance: up to here it is under 1 GB
 _DENSE_SHARE = 10  # for so large a share of the eigenvectors LAPACK beats one Krylov cycle
 _ENTRY_BYTES = 1.5 * 8  # of an entry of K, with the tiles that fill it
-_WIDE_ENOUGH = 1e15  # float32 squares of numbers between this and its inverse are in range
 _FIRST_RANK = 64  # where the search for a fraction of the variance starts
-_RESIDUAL = {4: 1e-5, 8: 1e-7}  # by itemsize
+_RESIDUAL, _TIMES_ROUNDING = 1e-7, 80.0  # of eigenvectors, relative
 
 
 @dataclass(eq=False, repr=False)
@@ -152,7 +152,7 @@ class KPCA(Space):
     def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
         self.solver_ = self._chosen_solver(X.shape[0])
         gram = self._gram(X, labels_and_weights(y)[1])
-        values, V = self._eigenpairs(gram, single=is_single(X))
+        values, V = self._eigenpairs(gram, rounding_of(X))
         values, V = values[::-1], gram.xp.flip(V, axis=1)
         kept = n_kept(values, self._cut_off(gram, values), self.n_components, gram.centred_trace)
         if kept == 0:
@@ -200,14 +200,10 @@ class KPCA(Space):
 
     def _gram(self, X: Any, weights: Weights | None = None) -> CentredGram:
         n = X.shape[0]
-        narrow = self.solver_ == "randomized" and is_single(X)
-        single = is_single(X) and (narrow or self.kernel_.pairwise)
-        X = X if narrow else in_float64(X)
+        given, X = X, X if self.solver_ == "randomized" else precise(X)
         norms = to_numpy(self.kernel_.diag(X))
         norms = norms if weights is None else weights.counts * norms
         trace = float(np.sum(norms, dtype=np.float64))
-        # Iterations square what they multiply with K: in float32 that leaves the range soon.
-        narrow = narrow and 1 / _WIDE_ENOUGH < trace < _WIDE_ENOUGH
         if not np.isfinite(trace * (n if self.solver_ == "dense" else trace)):
             raise ValueError(
                 f"Got values of {self.kernel_!r} so large that sums and squares of them are not "
@@ -218,13 +214,14 @@ class KPCA(Space):
             self.kernel_,
             X,
             hold=self.solver_ == "dense" or fits_budget(_ENTRY_BYTES * n * n),
-            narrow=narrow,
+            # Iterations square what they multiply with K.
+            kind=rough(precise(like(np.zeros(1), X)), rounding_of(X), size=trace),
             trace=trace,
-            single=single,
+            rounding=rounding_of(given if self.kernel_.pairwise else X),
             weights=weights,
         )
 
-    def _eigenpairs(self, gram: CentredGram, *, single: bool) -> tuple[np.ndarray, Any]:
+    def _eigenpairs(self, gram: CentredGram, eps: float) -> tuple[np.ndarray, Any]:
         rng = check_random_state(self.random_state)
         k = self.n_components
         rank = min(int(k) if isinstance(k, Integral) else _FIRST_RANK, gram.n - 1)
@@ -234,7 +231,7 @@ class KPCA(Space):
                 smallest = float(values[0])
             else:
                 values, V, smallest = self._leading(gram, rank, rng)
-            refuse_indefinite(smallest, float(values[-1]), rounding=gram.round_off, single=single)
+            refuse_indefinite(smallest, float(values[-1]), rounding=gram.round_off, eps=eps)
             done = self.solver_ == "dense" or isinstance(k, Integral) or rank == gram.n - 1
             if done or values[0] <= 0 or values.sum() >= float(k or 0) * gram.centred_trace:
                 return values, V
@@ -251,7 +248,8 @@ class KPCA(Space):
             if len(values) < rank:
                 fault = f"Lanczos found {len(values)} of {rank} eigenvectors; others are left out."
         else:
-            tol, floor = _RESIDUAL[4 if gram.narrow else 8], gram.round_off
+            tol = max(_RESIDUAL, _TIMES_ROUNDING * rounding_of(gram.kind))
+            floor = gram.round_off
             found = krylov_eigenpairs(
                 A, rank, lambda width: gram.sketch(width, rng), tol=tol, floor=floor
             )
@@ -269,7 +267,7 @@ class KPCA(Space):
 
     def _cut_off(self, gram: CentredGram, values: np.ndarray) -> float:
         relative = _RELATIVE_CUT if self.tol is None else self.tol
-        eps = float(gram.xp.finfo(gram.dtype).eps)
+        eps = rounding_of(gram.kind)
         if self.solver_ == "dense":
             # The last of n eigenvalues hold the round-off of all n² entries.
             return max(relative * values[0], gram.n * eps * gram.trace, 0.0)

@@ -13,13 +13,12 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
     backend_of,
-    in_float64,
     in_library_of,
-    is_single,
     is_sparse,
-    is_streamed,
     like,
     namespace,
+    precise,
+    rounding_of,
     take_rows,
     to_numpy,
 )
@@ -35,7 +34,7 @@ from kernelmetric.spaces._base import (
 )
 from kernelmetric.spaces._features import FeatureMapSpace
 
-_RELATIVE_CUT = {4: 1e-6, 8: 1e-10}  # by itemsize: below, float32 features are round-off
+_RELATIVE_CUT, _TIMES_ROUNDING = 1e-10, 8.0  # below the larger, features are round-off
 _POOL = 20_000  # rows that k-means and RPCholesky look at
 _POOL_PER_LANDMARK = 20
 _MANY = 1_000  # landmarks
@@ -143,15 +142,15 @@ class Nystroem(FeatureMapSpace):
         self.anchors_ = self._chosen_landmarks(X)
         if self.anchors_.shape[0] == 0:  # every point has norm zero in the feature space
             refuse_rank_zero(X.shape[0], self.kernel_)
-        single = is_single(X)
-        cut_off = _RELATIVE_CUT[4 if single else 8] if self.tol is None else self.tol
+        eps = rounding_of(X)
+        cut_off = max(_RELATIVE_CUT, _TIMES_ROUNDING * eps) if self.tol is None else self.tol
         K = self._landmark_gram(X)
         m, trace = K.shape[0], float(namespace(K).linalg.trace(K))
         values, U = backend_of(K).symmetric_eigenpairs(K)
-        rounding = round_off(trace, X.shape[1], single=single and self.kernel_.pairwise)
-        refuse_indefinite(float(values[0]), float(values[-1]), rounding=rounding, single=single)
-        eps = np.finfo(np.float64).eps
-        kept = values[values > max(cut_off * values[-1], m * eps * trace, 0.0)]  # they ascend
+        own = rounding_of(K)
+        rounding = round_off(trace, X.shape[1], eps=eps if self.kernel_.pairwise else own)
+        refuse_indefinite(float(values[0]), float(values[-1]), rounding=rounding, eps=eps)
+        kept = values[values > max(cut_off * values[-1], m * own * trace, 0.0)]  # they ascend
         if not len(kept):
             refuse_rank_zero(X.shape[0], self.kernel_)
         W = U[:, m - len(kept) :] / in_library_of(np.sqrt(kept), U)
@@ -162,7 +161,7 @@ class Nystroem(FeatureMapSpace):
             K = to_numpy(X)[np.ix_(self.anchors_, self.anchors_)].astype(np.float64)
             K = in_library_of(K, X)
         else:
-            K = self.kernel_(in_float64(self.anchors_))
+            K = self.kernel_(precise(self.anchors_))
         return (K + K.T) / 2
 
     def _chosen_landmarks(self, X: Any) -> Any:
@@ -236,7 +235,7 @@ def _kmeans_centres(X: Any, m: int, rng: np.random.RandomState) -> np.ndarray:
 
 def _scale(points: np.ndarray) -> float:
     """A power of two that brings points whose squares would leave the range back into it."""
-    most = 1e12 if is_single(points) else 1e100
+    most = float(np.cbrt(np.finfo(points.dtype).max))
     _, power = np.frexp(np.max(np.abs(points)))
     scale = 2.0 ** (float(power) - 1)
     return points.dtype.type(1.0 if 1 / most < scale < most else scale)
@@ -249,7 +248,7 @@ def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) 
        Applied Mathematics, 2025.
     """
     rows = _uniform_rows(X.shape[0], _pool(X.shape[0], m), rng)
-    sample = X if len(rows) == X.shape[0] and not is_streamed(X) else take_rows(X, rows)
+    sample = take_rows(X, rows)
     points, numbers = (X, rows) if kernel.pairwise else (sample, np.arange(len(rows)))
     diagonal = to_numpy(kernel.diag(X if kernel.pairwise else sample)).astype(np.float64)
     rest = diagonal[rows] if kernel.pairwise else diagonal.copy()

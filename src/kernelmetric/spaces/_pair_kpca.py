@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from kernelmetric.compute import like, one_thread, to_numpy
+from kernelmetric.compute import like, small_steps, to_numpy
 from kernelmetric.graphs import Pairs
 from kernelmetric.solvers import column_signs
 from kernelmetric.spaces._base import Space, check_whole
@@ -108,7 +108,7 @@ class PairKPCA(Space):
         full.kernel_ = self.kernel_
         found = full._learn(X, None)()
         Z = to_numpy(found).astype(np.float64)
-        with one_thread(10.0 * Z.shape[1] ** 3):
+        with small_steps(10.0 * Z.shape[1] ** 3):
             B = _directions(Z, y, int(self.n_components))
             values, V = linalg.eigh((Z @ B).T @ (Z @ B))
         B = B @ V[:, ::-1]

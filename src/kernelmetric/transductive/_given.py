@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from kernelmetric._warnings import warn
-from kernelmetric.compute import is_single, map_rows, take_rows, to_device, to_numpy
+from kernelmetric.compute import map_rows, take_rows, to_device, to_numpy
 from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.graphs import (
     as_pairs,
@@ -22,7 +22,7 @@ from kernelmetric.graphs import (
     pair_graphs,
     union_graph,
 )
-from kernelmetric.inputs import rows_and_weights, rows_of
+from kernelmetric.inputs import as_floats, rows_and_weights, rows_of
 from kernelmetric.selection._ridge_kpca import is_auto
 from kernelmetric.tables._cells import is_gap
 from kernelmetric.transductive._penalties import warn_of_gaps
@@ -165,8 +165,7 @@ def prior_points(prior: Any, X: Any) -> np.ndarray:
             )
         if not np.all(np.isfinite(X)):
             raise ValueError("Got NaN or infinity from the prior, but expected finite points.")
-    X = to_numpy(X)
-    return np.array(X, dtype=np.float32 if is_single(X) else np.float64, order="C")
+    return np.array(as_floats(to_numpy(X)), order="C")
 
 
 def as_graph(graph: Any, points: np.ndarray, n_neighbors: int) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from kernelmetric.compute import over_rows, to_device, to_numpy
+from kernelmetric.compute import over_rows, rough, to_device, to_numpy
 from kernelmetric.compute.reductions import nearest_neighbors, subspace_distances
-from kernelmetric.inputs import device_like
+from kernelmetric.inputs import as_floats, device_like
 
 TANGENTS = (
     "shift in x",
@@ -179,8 +179,8 @@ def tangent_neighbors(
 def _pictures(images: Any, shape: tuple[int, int], sigma: float) -> np.ndarray:
     """Images as a finite floating-point array of shape (n, h, w)."""
     pictures = np.asarray(to_numpy(images))
-    if pictures.dtype not in (np.float32, np.float64):
-        pictures = pictures.astype(np.float32)
+    # Whole numbers of grey have few digits.
+    pictures = as_floats(pictures) if pictures.dtype.kind == "f" else rough(pictures)
     n_pixels = int(np.prod(shape))
     if len(shape) != 2 or pictures.ndim not in (2, 3) or np.prod(pictures.shape[1:]) != n_pixels:
         raise ValueError(

@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from scipy import linalg
 
-_TILE = 1024  # columns of an inverse that are squared at a time
+from kernelmetric.compute.backends._refined import RefinedSolver, squares_of_columns
 
 
 class PositiveSolver:
@@ -25,9 +25,7 @@ class PositiveSolver:
     def inverse_diagonal(self) -> np.ndarray:
         """Diagonal of the inverse of A. The factor is no more."""
         inverse, _ = linalg.lapack.dtrtri(self._factor, lower=1, overwrite_c=1)
-        tiles = range(0, len(inverse), _TILE)
-        parts = (np.tril(inverse[first:, first : first + _TILE]) for first in tiles)
-        return np.concatenate([np.sum(part**2, axis=0) for part in parts])
+        return squares_of_columns(inverse)
 
 
 class ArrayAPI:
@@ -126,8 +124,9 @@ class ArrayAPI:
         return self.to_numpy(values), V
 
     def positive_solver(self, A: Any) -> Any:
-        """On the host."""
-        return PositiveSolver(self.to_numpy(A))
+        """Solves equations with a positive definite A on the host, to the digits of float64."""
+        A = self.to_numpy(A)
+        return RefinedSolver(A) if A.dtype == np.float32 else PositiveSolver(A)
 
     def orthonormal_columns(self, B: Any) -> Any:
         """Orthonormal columns with the span of B."""

@@ -57,8 +57,9 @@ class Torch(ArrayAPI):
         return X.is_cuda and cuda.wide_is_fast(X)
 
     def positive_solver(self, A: Any) -> Any:
-        """Where the tensor is."""
-        return _dense().PositiveSolver(A) if A.is_cuda else super().positive_solver(A)
+        """Where the tensor is, unless it has too few digits."""
+        there = A.is_cuda and A.itemsize == 8
+        return _dense().PositiveSolver(A) if there else super().positive_solver(A)
 
     def orthonormal_columns(self, B: Any) -> Any:
         """By Cholesky's factor on a CUDA device, whose Householder reflections are slow."""

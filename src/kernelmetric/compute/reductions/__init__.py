@@ -16,6 +16,7 @@ tile function takes all that it looks at as arguments and writes into nothing th
 """
 
 from kernelmetric.compute._arrays import read_only
+from kernelmetric.compute._execute import sum_entries
 from kernelmetric.compute.reductions._centres import centres_on_device
 from kernelmetric.compute.reductions._distances import (
     exp_of_negative,
@@ -67,5 +68,6 @@ __all__ = [
     "softmax_reduction",
     "squared_distances",
     "subspace_distances",
+    "sum_entries",
     "weighted_quantiles",
 ]

@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from kernelmetric.compute._arrays import is_sparse, is_streamed, namespace, take_rows, to_numpy
+from kernelmetric.compute._arrays import in_memory, is_sparse, namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._products import product
@@ -96,7 +96,7 @@ def sampled_squared_distances(
     """Squared distances of different points, all or random ones; counts, None without weights."""
     i, j = _sampled_pairs(X.shape[0], n_pairs, random_state)
     counts = None if weights is None else weights[0][i] * weights[0][j]
-    if is_streamed(X):
+    if not in_memory(X):
         rows, both = np.unique(np.concatenate([i, j]), return_inverse=True)
         X, (i, j) = take_rows(X, rows), np.split(both, 2)
     values = pair_squares(X, X, i, j)

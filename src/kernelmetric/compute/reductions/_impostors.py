@@ -15,7 +15,7 @@ from scipy import sparse
 from kernelmetric.compute._arrays import device_of, in_library_of, like, namespace, to_numpy
 from kernelmetric.compute._budget import fits_budget, itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._execute import sum_tiles
-from kernelmetric.compute._threads import one_thread
+from kernelmetric.compute._threads import small_steps
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._distances import robust_center, squared_lengths
 from kernelmetric.compute.reductions._products import BlockProduct
@@ -67,7 +67,7 @@ def lmnn_hinge(
     n, p = V.shape
     i, slot = np.nonzero(targets >= 0)
     if n <= _WHOLE_ROWS and fits_budget(_WHOLE_BYTES * n * n):
-        with one_thread(2.0 * n * n * (E.shape[1] + p)):
+        with small_steps(2.0 * n * n * (E.shape[1] + p)):
             D2 = distances(points_of(E, codes), Block(slice(0, n), slice(0, 0)))
             rows, others, hinge, values, slopes = _active(D2, margins)
             weights = (pull + c * slopes)[i, slot]
@@ -209,5 +209,6 @@ def laplacian_product(i: np.ndarray, j: np.ndarray, weights: np.ndarray, V: Any)
         W = sparse.csr_array(parts, shape=(n, n))
         for A in (W, W.T):
             small = A.nnz * values.shape[1] < _WORTH_SHARING
-            product -= A @ values if small else BlockProduct(A, values.dtype)(values)
+            rough = values.dtype == np.float32
+            product -= A @ values if small else BlockProduct(A, rough=rough)(values)
     return product if backend_of(V).host else like(product, V)

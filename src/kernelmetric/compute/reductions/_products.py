@@ -12,7 +12,7 @@ from kernelmetric.compute._arrays import all_finite, is_sparse, namespace, to_nu
 from kernelmetric.compute._budget import row_blocks
 from kernelmetric.compute._device import matrix_to_device
 from kernelmetric.compute._execute import over_tiles
-from kernelmetric.compute._threads import one_thread, worth_threads
+from kernelmetric.compute._threads import repeatable, worth_threads
 from kernelmetric.compute.backends import backend_of
 
 # SciPy's sparse product waits for memory: an operation takes as long as some ten of a GEMM, so
@@ -42,20 +42,20 @@ def product(A: Any, B: Any) -> Any:
         return A @ B
     flops = 2.0 * A.shape[0] * A.shape[1] * B.shape[1]
     if not worth_threads(flops):
-        with one_thread(flops):
+        with repeatable():
             return A @ B
     rows = row_blocks(A.shape[0], 0, most=max(_LEAST_ROWS, -(-A.shape[0] // _PARTS)))
     return np.concatenate(over_tiles(partial(_times, B), [A[some] for some in rows], flops=flops))
 
 
 class BlockProduct:
-    """The product ``A @ V`` in a chosen precision, rows of a sparse A shared among threads.
+    """The product ``A @ V``, rows of a sparse A shared among threads.
 
-    ``far``: matrix and vectors are on the device in use.
+    ``rough``: in half of the digits. ``far``: matrix and vectors are on the device in use.
     """
 
-    def __init__(self, A: Any, dtype: Any = np.float64, *, far: bool = False):
-        self.dtype = np.dtype(dtype)
+    def __init__(self, A: Any, *, rough: bool = False, far: bool = False):
+        self.dtype = np.dtype(np.float32 if rough else np.float64)
         self.shape = A.shape
         if is_sparse(A):
             A = _short_indices(sparse.csr_array(A, dtype=self.dtype))
@@ -64,7 +64,7 @@ class BlockProduct:
         self._A = matrix_to_device(A) if far else A
 
     def __call__(self, V: Any) -> Any:
-        """``A @ V`` for a block of vectors (n, p), in the chosen precision."""
+        """``A @ V`` for a block of vectors (n, p), with as many digits."""
         if not isinstance(V, np.ndarray):
             return self._A @ V
         if not (is_sparse(self._A) or isinstance(self._A, np.ndarray)):

@@ -16,7 +16,7 @@ import numpy as np
 from kernelmetric.compute._arrays import in_library_of, like, namespace
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._execute import sum_tiles
-from kernelmetric.compute._threads import one_thread
+from kernelmetric.compute._threads import small_steps
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._distances import CountsAndShares, robust_center
 from kernelmetric.compute.reductions._products import product
@@ -51,7 +51,7 @@ def nca_loss(
        learning algorithms", Neurocomputing 73 (2010).
     """
     host = backend_of(X).host
-    with one_thread(6.0 * X.shape[0] ** 2 * L.shape[0]) if host else nullcontext():
+    with small_steps(6.0 * X.shape[0] ** 2 * L.shape[0]) if host else nullcontext():
         E = product(X, L.T)
         # Moving the embedding changes no distance but keeps its squares small in float32.
         E = E - robust_center(E)

@@ -1,0 +1,126 @@
+"""Linear equations with a large dense matrix, in the memory of the matrix in single precision."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+_ATTEMPTS = 6  # shifts to try, each ten times the one before
+_SHIFT = 4.0  # of the rounding of a factor, as an eigenvalue
+_TILE = 1024  # rows or columns that are copied at a time
+_PROBES, _TERMS = 128, 6  # random vectors, and powers, that tell what a shift has changed
+_DEPENDENT = 1e-10  # of the largest singular value: columns that others span
+_LOOSEST = 1e-2  # residual beyond which a solution is none
+
+
+class RefinedSolver:
+    """Solves ``K X = B``, once, for a positive semi-definite K in float32, which is overwritten.
+
+    Conjugate gradients, preconditioned by the Cholesky factor of K, which takes one triangle of K,
+    the products the other. Where that does not converge, a little is added to the diagonal of K.
+    """
+
+    def __init__(self, K: np.ndarray, *, tol: float = 1e-4, max_iter: int = 20):
+        self._K, self._tol, self._max_iter = np.ascontiguousarray(K), tol, max_iter
+        self._diagonal = K.diagonal().copy()
+        rounding = float(np.finfo(np.float32).eps * np.abs(self._diagonal).max())
+        self._least = _SHIFT * np.sqrt(len(K)) * rounding
+
+    def __call__(self, B: np.ndarray) -> np.ndarray:
+        """The solution in float64; of the columns of B, a basis is solved for."""
+        U, values, Vt = linalg.svd(B, full_matrices=False)
+        some = values > _DEPENDENT * max(values[0], np.finfo(float).tiny)
+        X, left = self._solved(U[:, some], 0.0)
+        if np.any(left > self._tol):
+            _mirror(self._K)
+            X, left = self._solved(U[:, some], self._least)
+            if not np.all(left <= _LOOSEST):
+                raise linalg.LinAlgError(
+                    f"Got equations of {len(X)} rows whose solution float32 does not find, even "
+                    f"with {self._least:.3g} added to the diagonal, but expected a matrix nearer "
+                    "to the identity."
+                )
+        return (X * values[some]) @ Vt[some]
+
+    def inverse_diagonal(self) -> np.ndarray:
+        """Diagonal of the inverse of K, after the solution. K is no more.
+
+        Its factor is that of ``K + s I`` with a small shift s; with ``G = (K + s I)⁻¹``, the
+        inverse of K is ``G + s G² + s² G³ + ...``, whose diagonal after G is told by random
+        vectors.
+        """
+        K = self._K
+        shift = max(float(K[0, 0]) ** 2 - float(self._diagonal[0]), 0.0)
+        V = np.random.RandomState(0).standard_normal((len(K), _PROBES)).astype(np.float32)
+        V, _ = linalg.lapack.spotrs(K.T, V, lower=1)
+        more, term = V.astype(np.float64), V
+        for _ in range(_TERMS if shift > 0 else 0):
+            term = np.float32(shift) * linalg.lapack.spotrs(K.T, term, lower=1)[0]
+            more += term
+        inverse, fault = linalg.lapack.strtri(K.T, lower=1, overwrite_c=1)
+        if fault:
+            raise linalg.LinAlgError(f"Got a factor with a zero at {fault}, but expected none.")
+        return shift * np.mean(V * more, axis=1) + squares_of_columns(inverse)
+
+    def _solved(self, B: np.ndarray, added: float) -> tuple[np.ndarray, np.ndarray]:
+        """Solve ``(K + added I) X = B`` for columns of length one; what is left of each."""
+        K, symm, potrs = self._K, linalg.blas.ssymm, linalg.lapack.spotrs
+        factor = _factor(K, self._diagonal, self._least)
+        rest = (self._diagonal.astype(np.float64) + added - K.diagonal())[:, None]
+
+        def multiply(V: np.ndarray) -> np.ndarray:
+            return symm(1.0, K.T, V.astype(np.float32), lower=0).astype(np.float64) + rest * V
+
+        def precondition(R: np.ndarray) -> np.ndarray:
+            return potrs(factor, R.astype(np.float32), lower=1)[0].astype(np.float64)
+
+        X, R = np.zeros(B.shape), B.copy()
+        D = precondition(R)
+        along = np.sum(R * D, axis=0)
+        for _ in range(self._max_iter):
+            image = multiply(D)
+            curvature = np.sum(D * image, axis=0)
+            step = np.divide(along, curvature, out=np.zeros_like(along), where=curvature > 0)
+            X += step * D
+            R -= step * image
+            if np.all(linalg.norm(R, axis=0) <= self._tol):
+                break
+            Z = precondition(R)
+            before, along = along, np.sum(R * Z, axis=0)
+            D = Z + np.divide(along, before, out=np.zeros_like(along), where=before > 0) * D
+        return X, linalg.norm(R, axis=0)
+
+
+def squares_of_columns(lower: np.ndarray) -> np.ndarray:
+    """Squared lengths of the columns of a lower triangle, whatever lies above."""
+    tiles = range(0, len(lower), _TILE)
+    parts = (np.tril(lower[first:, first : first + _TILE]) for first in tiles)
+    return np.concatenate([np.sum(part**2, axis=0, dtype=np.float64) for part in parts])
+
+
+def _factor(K: np.ndarray, diagonal: np.ndarray, shift: float) -> np.ndarray:
+    """The Cholesky factor of K with a little more on its diagonal, in one triangle of K."""
+    n = len(K)
+    for _ in range(_ATTEMPTS):
+        K.reshape(-1)[:: n + 1] = diagonal + np.float32(shift)
+        # Transposed it lies as LAPACK wants it; what is its lower triangle is the upper one of K.
+        factor, fault = linalg.lapack.spotrf(K.T, lower=1, overwrite_a=1, clean=0)
+        if not fault:
+            return factor
+        shift *= 10.0
+        _mirror(K)
+    raise linalg.LinAlgError(
+        f"Got a matrix of {n} rows with an eigenvalue below {-0.1 * shift:.3g}, but expected a "
+        "positive semi-definite one."
+    )
+
+
+def _mirror(K: np.ndarray) -> None:
+    """Put the lower triangle into the upper one, where a factor was; the diagonal stays."""
+    for start in range(0, len(K), _TILE):
+        rows = slice(start, start + _TILE)
+        lower = np.tril(K[rows, rows], -1)
+        own = K[rows, rows].diagonal().copy()
+        K[rows, start:] = np.tril(K[start:, rows], -1).T
+        K[rows, rows] += lower
+        np.fill_diagonal(K[rows, rows], own)
