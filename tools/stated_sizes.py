@@ -182,11 +182,11 @@ RUNS = [
     ),
     Run(
         COST,
-        "a fit of 12,000 rows may take 2.4 GB",
+        "a fit of 12,000 rows takes 0.9 GB",
         default_metric,
         stated=12_000,
         seconds=30,
-        megabytes=2_400,
+        megabytes=900,
         rows=5_000,
         growth=2.0,
         growth_of_memory=2.0,
