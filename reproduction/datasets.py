@@ -30,10 +30,10 @@ def load(
 ) -> Bunch | tuple:
     """Load a data set of the papers by name.
 
-    The folder ``data_home``, scikit-learn's own copies and OpenML are asked, in this order. Files
-    are held to their sha256, downloads to a checksum of their values, see ``content_digest``;
-    other data than expected are a ChecksumError. A verified download is kept in scikit-learn's
-    data home. Where no source has the set, a DataUnavailableError says why.
+    Three sources are tried in turn: the folder ``data_home``, scikit-learn's own copies, OpenML.
+    Files are compared with their sha256, downloads with a checksum of their values
+    (:func:`content_digest`). If they differ, a ChecksumError is raised. A verified download is
+    kept in scikit-learn's data home. If no source has the set, a DataUnavailableError says why.
 
     Parameters
     ----------

@@ -69,24 +69,25 @@ def threshold_for(
 
     Two pairs that share a record are not independent. Their variance, Σ_r (Σ_{p of r} x_p)² -
     Σ_p x_p² with x_p what a pair adds to an estimate [1]_, says how many independent pairs they are
-    worth, and Wilson's interval is taken for so many. The pairs that chose a threshold flatter it,
-    so precision counts one more false match than was seen, and recall one more match [2]_.
+    worth, and Wilson's interval is taken for so many. A threshold looks too good on the pairs that
+    chose it. So precision counts one more false match than was seen, and recall one more match
+    [2]_.
 
     Parameters
     ----------
     scores : array-like of shape (n_pairs,)
-        Of labelled pairs that whatever gave the scores did not learn from; large for matches:
-        probabilities, or ``-distance``.
+        Scores of labelled pairs, large for matches: probabilities, or ``-distance``. The model
+        that gave the scores must not have learned from these pairs.
     same : array-like of shape (n_pairs,), dtype bool
         Which pairs match.
     pairs : array-like of shape (n_pairs, 2)
         The two records of each pair, by number: pairs that share one are not independent.
     precision : float, default=None
-        Wanted part of the accepted pairs that match. A warning says where the pairs are too few
-        for it; then none known to differ is accepted.
+        Wanted share of matches among the accepted pairs. If there are too few pairs for it, a
+        warning says so, and no pair known to differ is accepted.
     recall : float, default=None
-        Wanted part of the matches that are accepted; where the pairs are too few for it, all. Of
-        precision and recall exactly one is given.
+        Wanted share of the matches that are accepted. If there are too few pairs for it, all are.
+        Of precision and recall exactly one is given.
     match_share : float, default=None
         The part of all candidates that match; None takes that of the labelled pairs.
     two_tables : bool, default=False

@@ -30,11 +30,11 @@ def to_onnx(metric: Any, *, dtype: str = "float32", precision: str = "float64") 
     Parameters
     ----------
     metric : fitted metric
-        A linear learner; a metric with a kernel (RBF, Delta, Laplacian, Polynomial, Linear,
-        Cosine, Precomputed, their sums, products and rescalings, so aligned and automatic kernels
-        too) in any space; or a pipeline that ends in one, after steps whose formula is known: the
-        scalers, Normalizer, PCA, TruncatedSVD and selectors. The columns of X are those that the
-        pipeline was fitted on, in their order. Any other step is refused: skl2onnx exports it.
+        A linear learner, a metric with a kernel in any space, or a pipeline that ends in one. The
+        kernel may be RBF, Delta, Laplacian, Polynomial, Linear, Cosine, Precomputed, or a sum,
+        product or rescaling of them. Aligned and automatic kernels are such sums. Earlier steps
+        may be scalers, Normalizer, PCA, TruncatedSVD and selectors. Any other step is refused:
+        skl2onnx exports it. X has the columns that the pipeline was fitted on, in their order.
     dtype : {'float32', 'float64'}, default='float32'
         Of X and Z. Features that lie far from zero, such as timestamps, need 'float64'.
     precision : {'float64', 'float32'}, default='float64'
