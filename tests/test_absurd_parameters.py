@@ -25,10 +25,8 @@ from kernelmetric import (
 
 LEARNERS = [
     NCA(max_iter=5),
-    NCA(solver="truncated", max_iter=5),
     NCA(solver="minibatch", max_iter=1, batch_size=4),
     LMNN(max_iter=5),
-    LMNN(solver="projected", max_iter=5),
     LMCA(max_iter=5),
     MCML(max_iter=5),
     MLKR(max_iter=5),

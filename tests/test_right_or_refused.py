@@ -163,7 +163,7 @@ def test_a_note_has_no_traceback():
 
 
 @pytest.mark.parametrize(
-    ("seed", "optimum"),  # certified by solver='projected', and by ever smaller tolerances
+    ("seed", "optimum"),  # certified by projected gradients, and by ever smaller tolerances
     [(0, 258.64535), pytest.param(6, 169.76980, marks=pytest.mark.slow), (9, 82.36684)],
 )
 def test_lmnn_with_a_small_tolerance_ends_at_the_optimum(seed, optimum):

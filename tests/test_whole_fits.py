@@ -26,10 +26,8 @@ from kernelmetric.learners._progress import Iterations
 
 ITERATING = [
     NCA(2),
-    NCA(2, solver="truncated"),
     NCA(2, solver="minibatch", batch_size=10),
     LMNN(2),
-    LMNN(solver="projected"),
     LMCA(2),
     MLKR(2),
     MCML(2),
@@ -255,10 +253,8 @@ def stopped_after(n, monkeypatch):
     "learner",
     [
         NCA(5),
-        NCA(5, solver="truncated"),
         NCA(5, solver="minibatch", batch_size=50),
         LMNN(),
-        LMNN(solver="projected"),
         LMCA(5),
         MLKR(5),
         MCML(),
