@@ -37,7 +37,6 @@ LEARNERS = [
     LPP(),
     RCA(),
     ITML(max_iter=5),
-    ITML(solver="projections", max_iter=3),
     MMC(max_iter=5),
     MMC(diagonal=True, max_iter=5),
     IdealizedKernel(C=10.0, max_iter=5),

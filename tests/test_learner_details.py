@@ -65,7 +65,7 @@ DEFAULTS = {
         "max_iter": 2000, "warm_start": False, "random_state": 0, "verbose": False,
     },
     ITML: {
-        "gamma": 1.0, "prior": None, "bounds": None, "percentiles": (5, 95), "solver": "lbfgs",
+        "gamma": 1.0, "prior": None, "bounds": None, "percentiles": (5, 95),
         "max_pairs": 2000, "tol": 1e-3, "max_iter": 1000, "warm_start": False, "random_state": 0,
         "verbose": False,
     },

@@ -7,7 +7,6 @@ import pytest
 
 from kernelmetric import (
     ITML,
-    KPCA,
     LDA,
     LMCA,
     LMNN,
@@ -86,18 +85,6 @@ def test_a_function_of_two_points_takes_rows_and_gives_squares():
     assert function(X[0], X[1], squared=True) == pytest.approx(distance**2)
     with pytest.raises(ValueError, match="expected"):
         function(X[:2], X[:2])
-
-
-@pytest.mark.parametrize("n", [2, 3, 5, 9])
-def test_lanczos_finds_as_many_components_as_there_are(n):
-    dense, lanczos = (
-        KPCA(n - 1, solver=solver, random_state=0).fit(X[:n]) for solver in ("dense", "lanczos")
-    )
-    assert lanczos.rank_ == dense.rank_
-    np.testing.assert_allclose(lanczos.eigenvalues_, dense.eigenvalues_, rtol=1e-8)
-    D = np.linalg.norm(dense.transform(X[:n])[:, None] - dense.transform(X[:n])[None], axis=2)
-    E = np.linalg.norm(lanczos.transform(X[:n])[:, None] - lanczos.transform(X[:n])[None], axis=2)
-    np.testing.assert_allclose(E, D, atol=1e-7)
 
 
 # --- labels -------------------------------------------------------------------------------------

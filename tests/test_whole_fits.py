@@ -32,7 +32,7 @@ ITERATING = [
     MLKR(2),
     MCML(2),
     ITML(tol=1e-9),
-    ITML(solver="projections", tol=1e-9, prior=np.diag([1.0, 2.0, 3.0, 4.0])),
+    ITML(tol=1e-9, prior=np.diag([1.0, 2.0, 3.0, 4.0])),
     MMC(tol=1e-9),
     MMC(diagonal=True, tol=1e-9),
     IdealizedKernel(C=3.0, nu=0.8),
@@ -272,9 +272,7 @@ def test_a_stop_is_final_in_every_stage(learner, monkeypatch):
     assert learner.n_iter_ == len(learner.loss_curve_) == 3
 
 
-@pytest.mark.parametrize(
-    "learner", [ITML(tol=1e-9), ITML(solver="projections", tol=1e-9), MMC(tol=1e-9)], ids=repr
-)
+@pytest.mark.parametrize("learner", [ITML(tol=1e-9), MMC(tol=1e-9)], ids=repr)
 def test_a_stop_of_a_learner_from_pairs_is_final_and_says_how_far_it_got(
     learner, labelled, monkeypatch
 ):

@@ -155,8 +155,7 @@ TYPICAL: dict[str, list[Any]] = {
     "bounds": [None, (0.5, 2.0)],
     "percentiles": [(5, 95), (20, 80)],
     "NCA.solver": ["lbfgs", "minibatch"],
-    "ITML.solver": ["lbfgs", "projections"],
-    "KPCA.solver": ["auto", "dense", "lanczos", "randomized"],
+    "KPCA.solver": ["auto", "dense", "randomized"],
     "max_pairs": [5, 50],
     "max_tuples": [5, 50],
     "tol": [1e-3, 1e-5],
@@ -188,7 +187,7 @@ TYPICAL: dict[str, list[Any]] = {
     "n_features": [1, 10, 50],
     "neighbors": ["feature", "input"],
     "lam": ["auto", 0.1, 1.0, np.inf],
-    "penalty": ["laplacian", "normalized", "lle", "isomap", "kernel", "warped"],
+    "penalty": ["laplacian", "normalized", "kernel", "warped"],
     "graph": ["auto", "neighbors", "gaussian"],
     "cost": ["robust", "paper"],
     "n_votes": [1, 3],
@@ -727,8 +726,11 @@ def transductive_case(draw: Draw) -> Case:
     if draw.happens(0.3):
         penalty = draw.one(
             [
-                *(transductive.IsomapPenalty, transductive.LLEPenalty, transductive.KernelPenalty),
-                *(transductive.WarpedPenalty, transductive.GraphLaplacian),
+                *(
+                    transductive.KernelPenalty,
+                    transductive.WarpedPenalty,
+                    transductive.GraphLaplacian,
+                ),
                 *(transductive.NormalizedLaplacian,),
             ]
         )

@@ -11,7 +11,6 @@ from kernelmetric.solvers._lbfgs import Minimum, finite_or_none, minimize_lbfgs,
 from kernelmetric.solvers._leading_eigenvectors import (
     OnSubspace,
     krylov_eigenpairs,
-    lanczos_eigenpairs,
     ritz_interval,
 )
 from kernelmetric.solvers._nonnegative import nonnegative_qp
@@ -56,7 +55,6 @@ __all__ = [
     "inverse_diagonal_in_place",
     "inverse_of",
     "krylov_eigenpairs",
-    "lanczos_eigenpairs",
     "leave_one_out_errors",
     "left_out",
     "minimize_lbfgs",
