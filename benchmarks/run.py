@@ -26,7 +26,6 @@ HERE = Path(__file__).parent
 QUICK_SIZES = SIZES[:2]
 # What takes long at small sizes too, or shows little there.
 NOT_QUICK = {
-    "convex reference",
     "kernelmetric, minibatch",
     "nca-fit mnist-4000",
     "nca-60000 | kernelmetric",
@@ -93,7 +92,7 @@ semi-definite constraint. A dense solver forms the matrix of all pairs × all pa
 for 4,000 pairs and 80 GB for 100,000.
 
 LMNN's objective is the papers' (plain hinge, c = 1), evaluated at every contender's result by the
-same code. The convex reference is accelerated projected gradient on M; ours descends on a factor.
+same code.
 """
 
 

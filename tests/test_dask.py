@@ -71,7 +71,6 @@ DX, DY = chunked(X), chunked(Y, (150, None))
 
 FITS = {
     "NCA": NCA(4, max_iter=2),
-    "NCA truncated": NCA(3, solver="truncated", max_iter=2),
     "LMNN": LMNN(4, max_iter=2),
     "LDA": LDA(),
     "LFDA": LFDA(3),
@@ -206,7 +205,7 @@ def test_a_fit_on_one_or_three_workers_has_the_numbers_of_a_fit_here(fits, name)
 def test_tiles_are_shared_where_there_is_somebody_to_share_with(fits):
     shared = fits[1]
     assert all(shared[name, 1] == 0 for name in FITS)
-    for name in ("NCA", "LMNN", "NCA truncated", "TransductiveDistance"):
+    for name in ("NCA", "LMNN", "TransductiveDistance"):
         assert shared[name, 3] > 0
 
 
@@ -782,5 +781,5 @@ def test_a_fit_on_two_workers_has_the_numbers_of_a_fit_here(client):
     found, shared = fits_on(client, (2,))
     for name, estimator in FITS.items():
         same(quietly(clone(estimator).fit, X, labels_for(name)), found[name, 2])
-    for name in ("NCA", "LMNN", "NCA truncated", "TransductiveDistance"):
+    for name in ("NCA", "LMNN", "TransductiveDistance"):
         assert shared[name, 2] > 0

@@ -16,7 +16,6 @@ from tested_learners import weighable
 xs = pytest.importorskip("array_api_strict")
 
 MORE_SPACES = [
-    KPCA(4, solver="lanczos", random_state=0),
     KPCA(4, solver="randomized", random_state=0),
     Nystroem(12, landmarks="uniform", random_state=0),
     Nystroem(12, landmarks="rpcholesky", random_state=0),

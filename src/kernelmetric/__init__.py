@@ -103,7 +103,7 @@ _MOVED = {
         "kernels": "FunctionKernel PairwiseKernel Precomputed Product Rescaled Sum "
         "as_kernel polynomial_degrees rbf_widths",
         "selection": "AlignedSum",
-        "transductive": "GraphLaplacian IsomapPenalty KernelPenalty LLEPenalty NormalizedLaplacian "
+        "transductive": "GraphLaplacian KernelPenalty NormalizedLaplacian "
         "PaperCost RobustCost WarpedPenalty tangent_distance tangent_neighbors tangent_vectors",
     }.items()
     for name in names.split()
