@@ -83,10 +83,10 @@ def test_a_gram_matrix_in_float32_is_never_whole_in_float64(monkeypatch):
     monkeypatch.setattr(_ridge_kpca, "DOUBLE_ROWS", 500)
     monkeypatch.setattr(_ridge_kpca, "ALL_ROWS", 500)
     monkeypatch.setattr(_base, "BLOCK_BYTES", 2**20)
-    X, y = points(1_500, 4)
+    X, y = points(2_500, 4)
     space = RidgeKPCA(5, kernel=RBF(gamma=0.1), ridge=1.0)
     with memory_budget("10GB"):  # which leaves blocks as large as they like
-        assert peak_of(space, X, y) < 1.15 * space.estimate_memory(*X.shape)
+        assert peak_of(space, X, y) < 1.3 * space.estimate_memory(*X.shape)
 
 
 @pytest.mark.parametrize("n", [100, 140, 200])
