@@ -5,8 +5,8 @@ a process of its own, on points that would take it far longer. It prints how lon
 long the processor worked for it (less, where others use the machine too), what was kept, and what
 was said. A fit that took more than 1.2 times its limit and half a second beside
 is marked with a star, and counted. ``--free`` also fits without a limit, for two minutes at most.
-``--interrupt`` sends SIGINT a second after the fit began, and prints how many seconds later Python
-had the ``KeyboardInterrupt``; what took more than one second is marked.
+``--interrupt 2`` sends SIGINT two seconds after a fit began, and prints how many seconds later
+Python had the ``KeyboardInterrupt``; what took more than one second is marked.
 """
 
 from __future__ import annotations
@@ -61,8 +61,6 @@ ESTIMATORS = {
     "MetricClassifier()": 12_000,
     "MetricClassifier(NCA(), cv=5)": 20_000,
     "MetricRegressor()": 12_000,
-    "PairVerifier(Kernelized(ITML()))": 20_000,
-    "PairVerifier(ITML(tol=1e-12, max_iter=10**6))": 20_000,
     "TransductiveDistance()": 20_000,
     "TransductiveDistance(n_neighbors=10)": 100_000,
     "IdealizedKernel('rbf')": 400,
@@ -75,7 +73,7 @@ ESTIMATORS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--limits", type=float, nargs="*", default=[1.0, 5.0], help="seconds")
-    parser.add_argument("--interrupt", action="store_true", help="send SIGINT after a second")
+    parser.add_argument("--interrupt", type=float, help="seconds after which SIGINT is sent")
     parser.add_argument("--free", action="store_true", help="also fit without a limit")
     parser.add_argument("--only", nargs="*", default=[""], help="how names of estimators begin")
     parser.add_argument("--fit", help=argparse.SUPPRESS)
@@ -110,10 +108,10 @@ def tell(name: str, limit: float | None, found: dict[str, Any], mark: str) -> No
     )
 
 
-def apart(name: str, limit: float | None, interrupt: bool) -> dict[str, Any]:
+def apart(name: str, limit: float | None, interrupt: float | None) -> dict[str, Any]:
     """The outcome of a fit in a process of its own."""
     command = [sys.executable, __file__, "--fit", name]
-    command += ["--interrupt"] if interrupt else []
+    command += [] if interrupt is None else ["--interrupt", str(interrupt)]
     command += [] if limit is None else ["--limit", str(limit)]
     seconds = FREE if limit is None else 30 + 2 * limit
     process = subprocess.Popen(
@@ -124,7 +122,7 @@ def apart(name: str, limit: float | None, interrupt: bool) -> dict[str, Any]:
     try:
         process.stdout.readline()  # it is about to begin
         if interrupt:
-            time.sleep(1.0)
+            time.sleep(interrupt)
             process.send_signal(signal.SIGINT)
         written, _ = process.communicate(timeout=seconds)
         return json.loads(written.splitlines()[-1])
@@ -136,7 +134,7 @@ def apart(name: str, limit: float | None, interrupt: bool) -> dict[str, Any]:
         return {"seconds": float("inf"), "kept": "failed", "said": []}
 
 
-def fit(name: str, limit: float | None, interrupt: bool) -> dict[str, Any]:
+def fit(name: str, limit: float | None, interrupt: float | None) -> dict[str, Any]:
     """Fit; how long it took, or how long after the signal it ended, and what was kept."""
     import kernelmetric
 
@@ -156,7 +154,7 @@ def fit(name: str, limit: float | None, interrupt: bool) -> dict[str, Any]:
             with kernelmetric.time_limit(limit):
                 work()
         except KeyboardInterrupt:
-            signalled.append(time.monotonic() - begun - 1.0)
+            signalled.append(time.monotonic() - begun - interrupt)
     worked = time.process_time() - worked
     seconds = signalled[0] if signalled else time.monotonic() - begun
     said = [str(w.message) for w in caught if w.category is kernelmetric.TimeLimitWarning]
@@ -183,9 +181,6 @@ def prepared(name: str) -> tuple[Any, Any]:
         return linked(estimator, rng, n), estimator
     if hasattr(estimator, "bind"):
         return lambda: estimator.bind(X, y), estimator
-    if isinstance(estimator, kernelmetric.PairVerifier):
-        pairs = rng.randint(0, n, (n, 2))
-        return lambda: estimator.fit(X[pairs], y[pairs[:, 0]] == y[pairs[:, 1]]), estimator
     if isinstance(estimator, kernelmetric.TransductiveDistance):
         y = np.where(np.arange(n) % 10, -1, y)
     if "MLKR" in name or "Regressor" in name:
