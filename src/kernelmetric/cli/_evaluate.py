@@ -36,8 +36,9 @@ def evaluate(talk: Talk, data: Path, test: Path | None, folds: int, **options: A
       kernelmetric evaluate train.csv --label species --test test.csv --learner lmnn
       kernelmetric evaluate faces.npz --pairs pairs.csv --json
     """
-    study = open_study(data, **options)
-    talk.say(f"Read {data}: {count(len(study.rows), 'row')}.")
+    with talk.busy(f"Reading {data.name}"):
+        study = open_study(data, **options)
+    talk.say(f"Read {data}: {count(study.n_read or len(study.rows), 'row')}.")
     talk.listed(study.notes)
     how = f"mean±std over {folds} folds"
     said: list[str] = []

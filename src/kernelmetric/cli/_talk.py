@@ -13,7 +13,7 @@ from typing import Any
 import click
 from rich import box
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from kernelmetric.compute.watch import progress
@@ -25,6 +25,7 @@ INTERRUPTED = 130  # what shells report of a program that Ctrl-C ended
 _MOST_SENTENCES = 40  # of a list; a table may have a remark on each of 20,000 columns
 _LONGEST = 300  # characters of a sentence, for a name may be as long as a book
 _LONGEST_CELL = 60
+_LONGEST_LINE = 120
 _LONGEST_ERROR = 2_000
 _NUMBER = re.compile(r"(-?\d[\d.,e+-]*( %)?)?")
 
@@ -108,21 +109,30 @@ class Talk:
         if self.as_json:
             click.echo(json_text(result))
 
-    def tracked(self, work: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:
-        """The results of work under a bar, which names the step that is being taken."""
+    @contextmanager
+    def busy(self, name: str) -> Iterator[Any]:
+        """Show what work is going on, and how far it is, in lines that go away with the block."""
         hidden = self.silent or not self._err.is_terminal  # a log file wants no bar
-        columns = (SpinnerColumn(), *Progress.get_default_columns(), TimeElapsedColumn())
-        with Progress(*columns, console=self._err, disable=hidden, transient=True) as bar:
-            task = bar.add_task(names[0], total=len(names))
-            within = bar.add_task("", total=None)
+        words = TextColumn("{task.description}", markup=False)
+        on: Any = {"console": self._err, "disable": hidden, "transient": True}
+        on |= {"redirect_stdout": False, "redirect_stderr": False}
+        with Progress(SpinnerColumn(), words, TimeElapsedColumn(), **on) as bar:
+            task = bar.add_task(name, total=None)
+            within = bar.add_task("", total=None, visible=False)
 
             def tell(line: str) -> None:
-                bar.update(within, description=visible(line, most=_LONGEST_CELL))
+                bar.update(within, description=visible(line, most=_LONGEST_LINE), visible=True)
 
             with progress(not hidden, to=tell):
-                for done, result in enumerate(work, start=1):
-                    bar.update(task, advance=1, description=names[min(done, len(names) - 1)])
-                    yield result
+                yield lambda words: bar.update(task, description=words)
+
+    def tracked(self, work: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:
+        """The results of work, while the step that is being taken is shown."""
+        steps = [f"{name}, step {k} of {len(names)}" for k, name in enumerate(names, start=1)]
+        with self.busy(steps[0]) as update:
+            for n_done, result in enumerate(work, start=1):
+                update(steps[min(n_done, len(steps) - 1)])
+                yield result
 
 
 @contextmanager
