@@ -36,7 +36,7 @@ def evaluate(talk: Talk, data: Path, test: Path | None, folds: int, **options: A
       kernelmetric evaluate train.csv --label species --test test.csv --learner lmnn
       kernelmetric evaluate faces.npz --pairs pairs.csv --json
     """
-    with talk.busy(f"Reading {data.name}"):
+    with talk.busy(f"Reading {data.name}", abrupt=True):
         study = open_study(data, **options)
     talk.say(f"Read {data}: {count(study.n_read or len(study.rows), 'row')}.")
     talk.listed(study.notes)
@@ -58,7 +58,7 @@ def evaluate(talk: Talk, data: Path, test: Path | None, folds: int, **options: A
         names = list(methods) * len(splits)
         work = run_trials(methods, X, y, splits, sample_weight=weights)
         what = "Accuracy"
-    trials = list(talk.tracked(work, names))
+    trials = list(talk.tracked(work, names, abrupt=True))
     what = f"{what} in %, {how}"
     cells = [
         Cell(visible(data.stem, most=40), trial.method, trial.split, trial.accuracy, trial.seconds)

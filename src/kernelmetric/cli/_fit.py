@@ -82,7 +82,7 @@ def fit(
     inputs = {f"DATA {path}": path for path in data}
     inputs |= {f"--{name}": options[f"{name}_file"] for name in (*KNOWN, "recipe")}
     require_outputs({"--out": out, "--report": report}, inputs)
-    with talk.busy("Reading " + " ".join(path.name for path in data)):
+    with talk.busy("Reading " + " ".join(path.name for path in data), abrupt=True):
         study = open_study(data, **options)
     n_rows = count(study.n_read or len(study.rows), "row")
     source = str(study.path) if len(data) == 1 else count(len(data), "file")
@@ -90,13 +90,13 @@ def fit(
     talk.listed(study.notes)
     keep = out is not None or (report is not None and study.pairs is not None)
     train, test, others = _split(study, test_size)
-    with talk.busy("Looking how fast this machine is"):
+    with talk.busy("Looking how fast this machine is", abrupt=True):
         sizes = [len(others)] if keep else []
         forecast = [] if talk.silent else study.forecast(len(train), *sizes)
     talk.listed(forecast)
     found = _learn(study, talk, train, test, others, keep=keep)
     _show(talk, study, found)
-    with talk.busy("Writing"):
+    with talk.busy("Making the page", abrupt=True):
         page = "" if report is None else _page(study, found)  # first: it may be refused
     files = {}
     if out is not None:
@@ -168,7 +168,7 @@ def _learn(study: Study, talk: Talk, train: Any, test: Any, others: Any, *, keep
     if keep:
         last = _fitted(study, others, test, ended)
         work, names = chain(work, last), [*names, everything]
-    found = list(talk.tracked(work, names))
+    found = list(talk.tracked(work, names, abrupt=True))
     model = found.pop() if keep else None
     if isinstance(model, Trial):  # it was judged as well
         found.append(model)
