@@ -244,6 +244,24 @@ def test_a_cell_is_named_by_its_row_in_the_file(files, small_pieces):
     assert table.place(3) == f"row {table.rows[3]}, from 0, of 3 files"
 
 
+def test_notes_and_places_of_several_files_name_them(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text("x;y\n1;2\n3;4\n", encoding="utf-8")
+    table, n_rows, _ = sample_table([tmp_path / "a.csv", tmp_path / "b.csv"])
+    assert (n_rows, table.name, table.lines) == (4, "2 files", None)
+    assert table.notes == tuple(f"{n}.csv: The cells are parted by semicolons." for n in "ab")
+    alone, _, _ = sample_table(tmp_path / "a.csv")
+    assert (alone.name, alone.lines.tolist()) == ("a.csv", [2, 3])
+
+
+def test_a_column_that_is_not_there_is_missed_before_all_is_read(files, monkeypatch):
+    monkeypatch.setattr(_study.tables, "sample_table", None)
+    paths = [_study.Path(path) for path in files]
+    for option in ({"use": ("tre",)}, {"ignore": ("tre",)}, {"weights": "tre"}):
+        with pytest.raises(TableError, match="Did you mean 'tree'"):
+            _study.open_study(paths, label="fruit", **option)
+
+
 def test_labels_that_all_differ_are_refused_while_they_are_read(tmp_path):
     rows = np.arange(3_000)
     pd.DataFrame({"x": rows, "y": [f"n{i}" for i in rows]}).to_parquet(tmp_path / "a.parquet")

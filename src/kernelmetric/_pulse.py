@@ -31,7 +31,8 @@ def arrived() -> None:
         tell("")
         sys.stderr.write("\r\x1b[K")
         sys.stderr.flush()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _start() -> None:
@@ -39,15 +40,14 @@ def _start() -> None:
     import atexit
     import subprocess
 
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # whoever started us does not want it
-        return
     process = subprocess.Popen([sys.executable, "-I", "-S", __file__], stdin=subprocess.PIPE)
     assert process.stdin is not None
     _pipe.append(os.dup(process.stdin.fileno()))
     process.stdin.close()
     process.returncode = 0  # it ends after us: nobody waits for it
     atexit.register(tell, _BYE)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it may be ignored
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     tell("Loading kernelmetric")
 
 

@@ -192,6 +192,8 @@ def open_study(data: Path | Sequence[Path], **options: Any) -> Study:
     recipe, encoder = load_recipe(wanted.recipe_file) if wanted.recipe_file else (None, None)
     metric = wanted.metric(recipe)
     paths = [data] if isinstance(data, Path) else list(data)
+    if named := [name for name in (weights, *wanted.use, *wanted.ignore) if name is not None]:
+        tables.require_columns(next(tables.read_pieces(paths)).frame, named)  # before all is read
     drawn: Any = {"classes": not wanted.regression, "random_state": wanted.seed}
     drawn |= {"label": label, "most": wanted.rows} if known is None else {}  # pairs count all rows
     table, n_read, n_labelled = tables.sample_table(paths, **drawn)

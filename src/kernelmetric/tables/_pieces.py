@@ -60,7 +60,7 @@ def read_pieces(paths: str | Path | Iterable[str | Path]) -> Iterator[Table]:
     path = Path()
     for path in _different(paths):
         n_before = n_rows
-        for piece in _parquet_pieces(path) if path.suffix == ".parquet" else _others(path):
+        for piece in _parquet_pieces(path) if _is_parquet(path) else _others(path):
             check_names(piece.frame, path)
             if n_rows == n_before:
                 kinds = _kinds(path, piece.frame)
@@ -117,13 +117,15 @@ def sample_table(
     (100, 1000, 1000)
     """
     draw = _Draw(most, random_state)
-    notes: dict[str, tuple[str, ...]] = {}  # by file
+    files = _different(paths)
+    name, notes = f"{len(files)} files", []
     n_rows = n_labelled = 0
-    for table in read_pieces(paths):
+    for table in read_pieces(files):
         if label is not None:
             require_columns(table.frame, [label])
         codes = draw.codes(table.frame[label], classes) if label is not None else None
-        notes[table.name] = table.notes
+        name = table.name if len(files) == 1 else name
+        notes += [note if len(files) == 1 else f"{table.name}: {note}" for note in table.notes]
         n_rows += len(table.frame)
         n_labelled += len(table.frame) if codes is None else int(np.sum(codes >= 0))
         draw.add(table, codes)
@@ -134,12 +136,8 @@ def sample_table(
                 "another column."
             )
     frame, rows, lines = draw.result()
-    if len(notes) == 1:
-        (name, said), *_ = notes.items()
-    else:
-        name, lines = f"{len(notes)} files", None
-        said = tuple(f"{name}: {note}" for name, of_file in notes.items() for note in of_file)
-    return Table(frame, said, lines, name, rows), n_rows, n_labelled
+    lines = lines if len(files) == 1 else None
+    return Table(frame, tuple(notes), lines, name, rows), n_rows, n_labelled
 
 
 class _Draw:
@@ -271,6 +269,10 @@ def _parquet_pieces(path: Path) -> Iterator[Table]:
                     shown.step("rows", len(frame))
 
 
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() == ".parquet"
+
+
 def _different(paths: str | Path | Iterable[str | Path]) -> list[Path]:
     found = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
     twice = next((path for i, path in enumerate(found) if path in found[:i]), None)
@@ -281,7 +283,7 @@ def _different(paths: str | Path | Iterable[str | Path]) -> list[Path]:
 
 def _kinds(path: Path, frame: Any) -> dict[str, str]:
     """What the columns of a Parquet file are to the encoder; of a text file that is still open."""
-    if path.suffix != ".parquet":
+    if not _is_parquet(path):
         return dict.fromkeys(frame.columns, "nothing")
     import pyarrow.parquet as pq
 
