@@ -64,7 +64,7 @@ def joined(pieces):
 
 def test_pieces_cover_all_rows_in_their_order(files, small_pieces):
     pieces = list(read_pieces(files))
-    assert max(len(piece.frame) for piece in pieces) == 120
+    assert [len(piece.frame) for piece in pieces] == [100, 100, 50, 50, 100, 100, 100]
     assert np.concatenate([piece.rows for piece in pieces]).tolist() == list(range(600))
     pd.testing.assert_frame_equal(joined(pieces), orchard(), check_dtype=False)
 
@@ -125,6 +125,15 @@ def test_what_the_first_rows_have_shown_holds_for_the_rest(
     path.write_text(first + later, encoding="utf-8")
     with pytest.raises(TableError, match=sentence):
         open_table(path)
+
+
+def test_groups_of_rows_are_read_together_or_cut_as_their_size_asks(tmp_path, monkeypatch):
+    monkeypatch.setattr(_pieces, "_PIECE_BYTES", 8 * 7 * 120)
+    for size, expected in ((40, [120, 120, 60]), (300, [120, 120, 60]), (110, [110, 110, 80])):
+        orchard(300).to_parquet(tmp_path / "a.parquet", index=False, row_group_size=size)
+        pieces = list(read_pieces(tmp_path / "a.parquet"))
+        assert [len(piece.frame) for piece in pieces] == expected
+        pd.testing.assert_frame_equal(joined(pieces), orchard(300), check_dtype=False)
 
 
 def test_a_file_without_rows_adds_none(tmp_path, files):

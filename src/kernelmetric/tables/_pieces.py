@@ -263,10 +263,26 @@ def _parquet_pieces(path: Path) -> Iterator[Table]:
             n_rows, n_columns = file.metadata.num_rows, file.metadata.num_columns
             most = max(1, _PIECE_BYTES // (8 * max(n_columns, 1)))
             with stage(f"reading {path.name}", n_rows) as shown:
-                for batch in file.iter_batches(most):
-                    frame = pa.Table.from_batches([batch]).to_pandas().reset_index(drop=True)
-                    yield Table(frame, name=path.name)
-                    shown.step("rows", len(frame))
+                for groups in _bundles(file.metadata, most):
+                    for batch in file.iter_batches(most, row_groups=groups):
+                        frame = pa.Table.from_batches([batch]).to_pandas().reset_index(drop=True)
+                        yield Table(frame, name=path.name)
+                        shown.step("rows", len(frame))
+
+
+def _bundles(metadata: Any, most: int) -> Iterator[list[int]]:
+    """Groups of rows to read by one reader, which keeps all that it has read: few at a time."""
+    bundle: list[int] = []
+    n_rows = 0
+    for group in range(metadata.num_row_groups):
+        n_more = metadata.row_group(group).num_rows
+        if bundle and n_rows + n_more > most:
+            yield bundle
+            bundle, n_rows = [], 0
+        bundle.append(group)
+        n_rows += n_more
+    if bundle:
+        yield bundle
 
 
 def _is_parquet(path: Path) -> bool:
