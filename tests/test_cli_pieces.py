@@ -341,6 +341,21 @@ def test_folds_of_a_large_table_are_those_of_a_sample(files, monkeypatch):
     assert np.ptp(np.unique(study.y[tested], return_counts=True)[1]) < 25
 
 
+def test_a_large_table_to_judge_on_is_sampled_and_that_is_said(run, files, monkeypatch):
+    from kernelmetric.cli import _evaluate
+
+    for module in (_study, _evaluate):
+        monkeypatch.setattr(module, "MOST_COMPARED", 120)
+    monkeypatch.setattr(_study, "MOST_ROWS_FOR_SVM", 100)
+    result = run("evaluate", files[2], "--label", "fruit", "--test", files[0], *FAST, "--json")
+    assert result.exit_code == 0, result.output
+    printed = json.loads(result.stdout)
+    assert "a.parquet: 120 of 249 rows are judged." in printed["notes"]
+    assert "The comparison takes a sample of 120 of 299 rows." in printed["notes"]
+    right = 120 * printed["scores"]["LDA"][0]
+    assert right == pytest.approx(round(right))
+
+
 def test_numbers_are_predicted_from_a_sample_too(run, files, monkeypatch, tmp_path):
     monkeypatch.setattr(_study, "MOST_ROWS_FOR_SVM", 100)
     options = ["--task", "regression", "--learner", "mlkr", "--kernel", "none", "--rows", "150"]

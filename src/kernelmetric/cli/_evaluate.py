@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from kernelmetric.cli._options import FILE, data_argument, metric_options, output_options
-from kernelmetric.cli._study import Study, open_study, pair_trials
+from kernelmetric.cli._study import MOST_COMPARED, Study, open_study, pair_trials
 from kernelmetric.cli._talk import Talk, count, visible
 from kernelmetric.cli._uneven import by_method, tell_uneven, trial_notes, uneven_summary
 from kernelmetric.evaluation import run_trials
@@ -51,7 +51,12 @@ def evaluate(talk: Talk, data: Path, test: Path | None, folds: int, **options: A
             splits = study.folds(folds)
         else:
             X, y, weights, said = _joined(study, test)
-            splits = [(np.arange(len(study.y)), np.arange(len(study.y), len(y)))]
+            judged = np.arange(len(study.y), len(y))
+            if len(judged) > MOST_COMPARED:
+                said.append(f"{test.name}: {MOST_COMPARED:,} of {len(judged):,} rows are judged.")
+                rng = np.random.RandomState(study.wanted.seed)
+                judged = rng.choice(judged, MOST_COMPARED, replace=False)
+            splits = [(study.compared, judged)]
             how = f"on {test.name}"
             talk.listed(said)
         methods = study.methods

@@ -202,8 +202,8 @@ def open_study(data: Path | Sequence[Path], **options: Any) -> Study:
     counts = None if weights is None else tables.weights_of(frame, weights)
     y, pairs = None, None
     notes: list[str] = []
-    sampled = len(frame) < n_read
-    if sampled and n_labelled < n_read:
+    sampled = len(frame) < n_labelled
+    if len(frame) <= n_labelled < n_read:  # the draw has left them out
         notes.append(f"{n_read - n_labelled} rows have no {label} and are left out.")
     if known is not None:
         file = getattr(wanted, f"{known}_file")
@@ -235,14 +235,12 @@ def open_study(data: Path | Sequence[Path], **options: Any) -> Study:
     else:
         plan = _plan_of(encoder, frame, wanted)
     notes = [*table.notes, *plan.notes, *notes]
-    if sampled and len(table.frame) < n_labelled:
+    if sampled:
         first = (
             f"A sample of {len(rows):,} of {n_labelled:,} rows decides about columns, medians and "
             "scales, and is all that is learned from: --rows N draws another number."
         )
         notes = [first, *notes]
-    else:
-        sampled = False
     if y is not None and pairs is None:
         notes += _notes_on_size(metric, wanted, y)
     size = n_labelled if sampled else None
