@@ -28,6 +28,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except ImportError as error:
+        arrived()
         if (error.name or "").partition(".")[0] not in {"click", "rich"}:
             raise
         sys.stderr.write(
