@@ -99,7 +99,7 @@ class TunedNeighbors(ClassifierMixin, BaseEstimator):
 
 
 def settled(metric: Any) -> Any:
-    """An unfitted metric with the kernel or C that a fitted one chose.
+    """An unfitted metric with the recipe or C that a fitted one chose.
 
     Parameters
     ----------
@@ -117,11 +117,11 @@ def settled(metric: Any) -> Any:
     >>> from kernelmetric import Kernelized, LFDA
     >>> from reproduction.beyond import settled
     >>> metric = Kernelized(LFDA(), "auto").fit(*load_iris(return_X_y=True))
-    >>> settled(metric).kernel is metric.kernel_
+    >>> settled(metric).recipe is metric.recipe_
     True
     """
     if isinstance(metric, Kernelized):
-        return clone(metric).set_params(kernel=metric.kernel_)
+        return clone(metric).set_params(recipe=metric.recipe_)
     if isinstance(metric, IdealizedKernel):
         return clone(metric).set_params(C=metric.C_)
     return clone(metric)

@@ -56,7 +56,7 @@ from kernelmetric.kernelized import _arguments
 from kernelmetric.kernels import Columns, Delta
 from kernelmetric.learners import _margin, _nca
 from kernelmetric.prediction import _base
-from kernelmetric.selection import RidgeKPCA, _ridge_kpca, _ridge_solution
+from kernelmetric.selection import RidgeKPCA, _leave_one_out, _ridge_kpca, _ridge_solution
 from kernelmetric.spaces import _automatic, _kpca
 
 N, D = 48, 4
@@ -457,6 +457,8 @@ def shrunk(monkeypatch: Any, size: str) -> None:
     monkeypatch.setattr(_automatic, "LANDMARKS", 16)
     if size == "sample":
         monkeypatch.setattr(_ridge_kpca, "ENOUGH_ROWS", 30)
+        monkeypatch.setattr(_ridge_kpca, "_ROWS_OF_LANDMARKS", 20)
+        monkeypatch.setattr(_leave_one_out, "MANY_ROWS", 30)
     if size == "boundary":
         monkeypatch.setattr(_ridge_kpca, "EASY_ROWS", (18, 10))
         for module in (_ridge_kpca, _ridge_solution, _arguments):

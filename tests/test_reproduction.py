@@ -20,7 +20,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelmetric import DNE, LDA, LMNN, NCA, RBF, IdealizedKernel
+from kernelmetric import DNE, LDA, LMNN, NCA, RBF, IdealizedKernel, Kernelized
 from kernelmetric.evaluation import measured
 from kernelmetric.kernels import Delta, rbf_widths
 from kernelmetric.report import Cell, Summary, png_bytes
@@ -489,6 +489,15 @@ def test_a_settled_metric_chooses_nothing_anew():
     chosen = IdealizedKernel().fit(X[::3], y[::3])
     assert settled(chosen).get_params()["C"] == chosen.C_
     assert settled(LMNN(2)).get_params() == LMNN(2).get_params()
+
+
+@pytest.mark.filterwarnings("ignore::kernelmetric.inputs.FarCellWarning")
+def test_votes_are_chosen_also_where_a_cell_is_read_as_missing():
+    X, y = load_iris(return_X_y=True)
+    X[0, 0] = 9999.0
+    model = TunedNeighbors(lambda d: Kernelized(LDA())).fit(X[::2], y[::2])
+    assert hasattr(model.metric_, "schema_")  # its kernel is of other columns than those of X
+    assert model.score(X[1::2], y[1::2]) > 0.8
 
 
 def test_where_labels_are_noisy_more_than_one_neighbour_votes():

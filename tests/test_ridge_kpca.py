@@ -361,7 +361,7 @@ def test_whole_weights_give_the_map_of_repeated_rows(problem, way, monkeypatch):
     weighted, repeated = space_of(), space_of()
     for space in (weighted, repeated):  # the same landmarks for both
         marks = Nystroem(landmarks=X[::3])
-        space._landmarks = lambda kernel, marks=marks: clone(marks).set_params(kernel=kernel)
+        space._landmarks = lambda kernel, n, marks=marks: clone(marks).set_params(kernel=kernel)
     weighted.fit(X, y, sample_weight=counts)
     repeated.fit(X[rows], y[rows])
     expected = repeated.transform(X_new)
@@ -993,3 +993,14 @@ def test_a_matrix_that_fills_the_memory_is_centred_where_it_lies(few, weighted, 
     found = _ridge_solution._lifted(gram, q)
     assert np.shares_memory(found, held) is few
     np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+def test_more_rows_get_more_landmarks(problem, monkeypatch):
+    X, y, _, _ = problem
+    thresholds(monkeypatch, ALL_ROWS=50, HELD_ROWS=50, N_LANDMARKS=20, _ROWS_OF_LANDMARKS=len(X))
+    assert space_of().fit(X, y).n_landmarks_ == 20
+    thresholds(monkeypatch, _ROWS_OF_LANDMARKS=len(X) // 8, ENOUGH_ROWS=len(X) // 2)
+    space = space_of().fit(X, y)
+    assert space.n_landmarks_ == pytest.approx(40, abs=1)  # by all rows, not by those of the sample
+    assert space.n_landmarks_ == space.most_landmarks(len(X))
+    assert space_of(n_landmarks=15).fit(X, y).n_landmarks_ == 15

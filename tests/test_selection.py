@@ -27,6 +27,7 @@ from kernelmetric.selection import (
     leave_one_out_errors,
 )
 from kernelmetric.selection._leave_one_out import FAMILIES
+from kernelmetric.selection._many_rows import LANDMARKS, errors_by_landmarks, for_many_rows
 from kernelmetric.selection._relevance import (
     Judged,
     Sample,
@@ -639,3 +640,47 @@ def test_of_many_points_an_eighth_judges_width_and_ridge(n, judges, monkeypatch)
     kernel = LeaveOneOutRidge().bind(X, y)
     assert seen == judges
     assert kernel.effective_dimension_ > 0
+
+
+# --- many rows ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fine_board():
+    """Squares so small that few rows hardly show them."""
+    return make_checkerboard(3000, n_cells=8, random_state=0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_errors_by_landmarks_are_those_of_ridge_regression(fine_board, weighted):
+    X, y = fine_board[0][:600], coded_targets(fine_board[1], fine_board[0]).columns()[:600]
+    masses = np.linspace(0.5, 1.5, 600) if weighted else np.ones(600)
+    learn, judge = (Sample(X[s], y[s], np.sqrt(masses[s])) for s in (slice(400), slice(400, 600)))
+    assert len(learn.Y) < LANDMARKS  # every row is one
+    kernel, ridges = RBF(gamma=2.0), np.array([1.0, 0.1])
+    w = masses[:400]
+    means = np.average(learn.Y, axis=0, weights=w)
+    for found, ridge in zip(errors_by_landmarks(kernel, learn, judge, ridges), ridges, strict=True):
+        alpha = linalg.solve(kernel(learn.X) + ridge * np.diag(1.0 / w), learn.Y - means)
+        missed = kernel(judge.X, learn.X) @ alpha + means - judge.Y
+        wanted = np.average(np.mean(missed**2, axis=1), weights=masses[400:])
+        assert found == pytest.approx(wanted, rel=1e-6)
+
+
+def test_many_rows_get_a_narrower_kernel_where_it_predicts_better(fine_board, monkeypatch):
+    X, labels = fine_board
+    y = coded_targets(labels, X).columns()
+    wide = RBF(gamma=1.0)
+    narrow, _ = for_many_rows(wide, 0.1, Sample(X, y))
+    assert 16.0 < narrow.gamma < 1024.0  # squares are an eighth wide
+    monkeypatch.setattr(_leave_one_out, "for_many_rows", lambda k, r, s: (RBF(7.0), 0.5))
+    assert LeaveOneOutRidge(100).bind(X, labels).ridge_ != 0.5
+    monkeypatch.setattr(_leave_one_out, "MANY_ROWS", 2000)
+    chosen = LeaveOneOutRidge(100).bind(X, labels)
+    assert (chosen.gamma, chosen.ridge_) == (7.0, 0.5)
+
+
+def test_many_rows_leave_a_kernel_as_wide_as_it_is_good(fine_board):
+    X, smooth = fine_board[0], RBF(gamma=1.0)
+    noise = 0.1 * np.random.default_rng(0).normal(size=(len(X), 1))
+    assert for_many_rows(smooth, 0.1, Sample(X, X[:, :1] + noise)) == (smooth, 0.1)

@@ -16,6 +16,7 @@ from kernelmetric.kernelized._recipe import check_recipe, choose
 from kernelmetric.kernelized._supervision import Supervision
 from kernelmetric.kernels import RBF, Laplacian
 from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA
+from kernelmetric.selection._many_rows import LANDMARKS, MANY_ROWS
 from kernelmetric.selection._ridge_kpca import ALL_ROWS, DOUBLE_ROWS, ENOUGH_ROWS
 from kernelmetric.spaces._base import check_whole
 
@@ -135,6 +136,9 @@ def fit_seconds(recipe: Any, n: int, d: int) -> float:
         rows, again = min(n, kernel._most_rows()), kernel._rows_again(n)
         again = again if again > rows else 0
         seconds += rate.choice * 1.3 * (rows * (1.0 + d / 300.0) + again)
+        if n > MANY_ROWS:  # two or three widths
+            products = rate.product * 4.0 * MANY_ROWS * LANDMARKS**2
+            seconds += 2.5 * (products + rate.block(MANY_ROWS * LANDMARKS, d))
     rank = coordinates_rank(space, kernel, n, d)
     learned = n
     if isinstance(space, RidgeKPCA):
@@ -153,7 +157,7 @@ def _ridge_seconds(rate: Rates, space: RidgeKPCA, n: int, d: int) -> float:
     if n <= ALL_ROWS or space._held(n):
         cube = 0.7 if n <= DOUBLE_ROWS else 0.33  # in half of the digits
         return rate.product * cube * n**3 + 8.0 * n**2 * rate.value + rate.block(n**2, d)
-    m, some = min(int(space.n_landmarks), n), min(n, ENOUGH_ROWS)
+    m, some = min(space.most_landmarks(n), n), min(n, ENOUGH_ROWS)
     solved = rate.product * (2.0 * some * m**2 + 4.0 * m**3) + 4.0 * rate.block(some * m, d)
     return solved + (1.5 * rate.block(n * m, d) if n > some else 0.0)
 

@@ -20,6 +20,7 @@ from kernelmetric.inputs import (
 )
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Rescaled
 from kernelmetric.learners._checks import check_flags
+from kernelmetric.selection._many_rows import LANDMARKS, MANY_ROWS, for_many_rows
 from kernelmetric.selection._relevance import (
     Sample,
     checked_groups,
@@ -86,7 +87,8 @@ class LeaveOneOutRidge(Kernel):
     ----------
     max_samples : int, default=500
         The most rows to look at, a stratified sample; where these are less than an eighth of all,
-        up to four times as many judge width and ridge in the end.
+        up to four times as many judge width and ridge in the end. Of more than 16,000 rows, so many
+        tell whether a narrower kernel or a smaller ridge predicts better, by 800 landmarks.
     random_state : int, RandomState or None, default=0
         For the sample.
     groups : array-like of int of shape (d,), default=None
@@ -178,6 +180,10 @@ class LeaveOneOutRidge(Kernel):
             how = {1: ", rescaled", 2: ", mapped"}.get(np.ndim(getattr(choice.kernel, "scales", 0)))
             named = f"{choice.grid.name}{how or ''}"
             working.note = f"{named}, left-out error {choice.grid.error:.3g}"
+        if len(targets.key) > MANY_ROWS and not is_sparse(X) and time_left() > 0:
+            rows = targets.sample(MANY_ROWS, self.random_state)
+            with stage(f"{type(self).__name__}: widths for many rows", shown=self.verbose):
+                choice = choose_for_many(choice, sample_of(rows))
         if time_left() <= 0:
             warn_of_limit(f"the choice of a kernel: {named} is the best so far")
         bound = choice.kernel.bind(X, some)
@@ -206,7 +212,8 @@ class LeaveOneOutRidge(Kernel):
             An estimate, within a factor of two.
         """
         m = max(min(n_samples, self._most_rows()), self._rows_again(n_samples))
-        return 8 * m * (7 * m + 5 * n_features) + _LEAST_BYTES
+        many = 0 if n_samples <= MANY_ROWS else MANY_ROWS * (4 * LANDMARKS + 3 * n_features)
+        return 8 * max(m * (7 * m + 5 * n_features), many) + _LEAST_BYTES
 
     def _most_rows(self) -> int:
         most = self.max_samples
@@ -276,6 +283,16 @@ def choose_again(choice: Choice, sample: Sample) -> Choice:
     if scales is None:
         candidates = candidates | {grid.name: grid.error for grid in racing}
     return _choice(grid, scales, candidates, racing)
+
+
+def choose_for_many(choice: Choice, sample: Sample) -> Choice:
+    """The same choice, with the width and ridge that landmarks of many rows prefer."""
+    kernel, scales = choice.kernel, None
+    if isinstance(kernel, Rescaled):
+        kernel, scales = kernel.kernel, kernel.scales
+    kernel, ridge = for_many_rows(kernel, choice.ridge, sample.mapped(scales))
+    kernel = kernel if scales is None else Rescaled(kernel, scales)
+    return choice._replace(kernel=kernel, ridge=ridge)
 
 
 def _choice(

@@ -26,7 +26,7 @@ from kernelmetric.compute.watch import stage
 from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.inputs import Weights, labels_and_weights
 from kernelmetric.kernels import Kernel
-from kernelmetric.learners._checks import COUNT, Numbers, check_choice
+from kernelmetric.learners._checks import Numbers, check_choice
 from kernelmetric.selection._ridge_solution import (
     LEAST_OF_CLASS,
     boundary_rows,
@@ -55,6 +55,7 @@ ALL_ROWS = 4_000  # up to here always
 HELD_ROWS = 12_000  # up to here where the memory has room; every point is an anchor
 ENOUGH_ROWS = 200_000  # more say nothing new of ridge regression on so many landmarks
 N_LANDMARKS = 2_000
+_ROWS_OF_LANDMARKS = 100_000  # of more rows, there are more landmarks too, by a cube root
 EASY_ROWS = 1_000, 1_000  # of easy classes: rows that resemble all, and those that part them
 _FEW_MISTAKES = 0.01  # on points left out: more of them would hardly be right by more points
 _MOST_DIRECTIONS = 128  # of ridge regression; more classes than that share them
@@ -100,8 +101,9 @@ class RidgeKPCA(Space):
     ridge : float or 'auto', default='auto'
         The ridge λ. 'auto' is that which :class:`LeaveOneOutRidge` chose with the kernel; the λ of
         a kernel written as ``k + λ Delta()``; or that which predicts 500 left-out points best.
-    n_landmarks : int, default=2000
-        Landmarks where points are too many.
+    n_landmarks : int or 'auto', default='auto'
+        Landmarks where points are too many. 'auto' is 2,000 up to 100,000 points, and twice as many
+        for eight times the points.
     rows : {'auto', 'all', 'boundary', 'sample'}, default='auto'
         Which rows ridge regression takes of more than 4,000. 'auto' is 'boundary' where
         :class:`LeaveOneOutRidge` gave another class to at most one in a hundred left-out points;
@@ -161,7 +163,7 @@ class RidgeKPCA(Space):
     _: KW_ONLY
     kernel: Any = None
     ridge: float | str = "auto"
-    n_landmarks: int = N_LANDMARKS
+    n_landmarks: int | str = "auto"
     rows: str = "auto"
     random_state: Any = 0
 
@@ -172,7 +174,7 @@ class RidgeKPCA(Space):
     def _check_parameters(self) -> None:
         Numbers(Integral, low=1, words=("auto",)).check(self, "n_components")
         Numbers(Real, low=0, above=True, words=("auto",)).check(self, "ridge")
-        COUNT.check(self, "n_landmarks")
+        Numbers(Integral, low=1, words=("auto",)).check(self, "n_landmarks")
         check_choice(self, "rows", ("auto", "all", "boundary", "sample"))
 
     def most_rank(self, n_samples: int) -> int:
@@ -192,11 +194,18 @@ class RidgeKPCA(Space):
         if self._held(n):
             return _HELD_BYTES * n * n + 8.0 * n * (6 * width + 2 * n_features)
         some = min(n, ENOUGH_ROWS)
-        landmarks = self._landmarks(None)._peak_bytes(some, n_features)
+        landmarks = self._landmarks(None, n)._peak_bytes(some, n_features)
         return landmarks + 8.0 * some * (4 * width + 3 * n_features) + 8.0 * n * width
 
-    def _landmarks(self, kernel: Kernel | None) -> Nystroem:
-        return Nystroem(int(self.n_landmarks), kernel=kernel, random_state=self.random_state)
+    def most_landmarks(self, n_samples: int) -> int:
+        """How many landmarks there are, where so many points have any."""
+        if not is_auto(self.n_landmarks):
+            return int(self.n_landmarks)
+        return int(N_LANDMARKS * max(1.0, n_samples / _ROWS_OF_LANDMARKS) ** (1 / 3))
+
+    def _landmarks(self, kernel: Kernel | None, n: int) -> Nystroem:
+        m = self.most_landmarks(n)
+        return Nystroem(m, kernel=kernel, random_state=self.random_state)
 
     def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
         y, weights = labels_and_weights(y)
@@ -231,9 +240,9 @@ class RidgeKPCA(Space):
         elif sampled:
             rows = np.sort(targets.sample(ENOUGH_ROWS, self.random_state))
         else:
-            return self._learn_from(X, Y, weights)
+            return self._learn_from(X, Y, weights, X.shape[0])
         some = None if weights is None else weights.take(rows)
-        of_rows = self._learn_from(take_rows(X, rows), Y[rows], some)
+        of_rows = self._learn_from(take_rows(X, rows), Y[rows], some, X.shape[0])
 
         def coordinates() -> Any:  # the others are placed as new points are
             Z = np.array(to_numpy(self._coordinates(X)))
@@ -278,8 +287,10 @@ class RidgeKPCA(Space):
         """Whether K of more points is kept, and ridge regression solved with it."""
         return n <= HELD_ROWS and fits_budget(_HELD_BYTES * n * n)
 
-    def _learn_from(self, X: Any, Y: np.ndarray, weights: Weights | None) -> Callable[[], Any]:
-        """Learn from rows, all as they are or by landmarks; return their coordinates."""
+    def _learn_from(
+        self, X: Any, Y: np.ndarray, weights: Weights | None, n_all: int
+    ) -> Callable[[], Any]:
+        """Learn from rows of so many, as they are or by landmarks; return their coordinates."""
         n, pairwise = X.shape[0], self.kernel_.pairwise
         rank, held = self._n_leading(n), self._held(n) or self.rows_ == "boundary"
         exact = n <= ALL_ROWS or held
@@ -295,8 +306,8 @@ class RidgeKPCA(Space):
                 f"{HELD_ROWS} where the memory budget has room: try KPCA(100), or Nystroem(1000)."
             )
         else:
-            landmarks = self._landmarks(self.kernel_)
-            with stage(f"ridge regression of {n:,} rows on {self.n_landmarks:,} landmarks"):
+            landmarks, m = self._landmarks(self.kernel_, n_all), self.most_landmarks(n_all)
+            with stage(f"ridge regression of {n:,} rows on {m:,} landmarks"):
                 found = solved_by_landmarks(landmarks, *given, rank, self.random_state)
         counts = np.ones(n) if weights is None else weights.counts
         F = mean_of_copies(found.left_out, self._seen(X), counts)
