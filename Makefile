@@ -32,7 +32,7 @@ PYTEST := -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format typecheck docstrings pytest test-oldest test-torch test-peers test-paper \
-	test-all fuzz test-slow test-mutation test-browser reproduce bench bench-quick import-time docs wheel release-check hooks clean
+	test-all sizes fuzz test-slow test-mutation test-browser reproduce bench bench-quick import-time docs wheel release-check hooks clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ test-paper: $(DEV) ## Reproduce the papers' numbers that are tests (reads KERNEL
 	$(PYTEST_ENV) $(BIN)/python $(PYTEST) -m paper $(ARGS)
 
 test-all: test test-slow fuzz ## All of it: what CI runs, the tests that take minutes, and the fuzzer
+
+sizes: $(DEV) ## Check what the documentation says about sizes, times and memory (minutes)
+	$(BIN)/python tools/check_sizes.py $(ARGS)
 
 fuzz: $(DEV) ## Fit drawn estimators to drawn data with drawn parameters (CASES=5000, SEED=0)
 	$(PYTEST_ENV) $(BIN)/python tools/fuzz.py --cases $(CASES) --seed $(SEED) $(ARGS)

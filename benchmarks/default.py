@@ -40,7 +40,7 @@ N_TEST = 2000
 
 def split(name: str, n: int, seed: int, extra: str | None) -> list[np.ndarray]:
     """Training points and labels, test points and labels."""
-    from kernelmetric.datasets import load
+    from reproduction.datasets import load
 
     if name in EXTRA:
         if extra is None:

@@ -17,8 +17,9 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
-from kernelmetric import NCA, datasets, use_device
+from kernelmetric import NCA, use_device
 from kernelmetric.compute.reductions import nearest_neighbors
+from reproduction.datasets import load
 
 # points to learn from, features, coordinates
 SETS = {
@@ -39,7 +40,7 @@ HEAD = [
 def split(name):
     """Training points and labels, test points and labels."""
     n, n_features, _ = SETS[name]
-    X, y = datasets.load(name, return_X_y=True)
+    X, y = load(name, return_X_y=True)
     rows = np.random.RandomState(0).permutation(len(X))[: n + N_TEST]
     if name == "mnist":  # as it is always cut
         rows = np.arange(n + N_TEST)

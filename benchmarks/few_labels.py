@@ -23,11 +23,12 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from kernelmetric import TransductiveDistance, datasets
+from kernelmetric import TransductiveDistance
 from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.graphs import label_graphs, neighbor_graph
 from kernelmetric.solvers import smallest_eigenvectors
 from kernelmetric.transductive import NormalizedLaplacian, PaperCost, gram_form, tangent_neighbors
+from reproduction.datasets import load
 
 K_GRAPH, K_COST, K_VOTE, N_VECTORS, LAM = 20, 20, 10, 60, 128.0  # section 4.3 of 001
 N_SPLITS = 3
@@ -35,7 +36,7 @@ PRIORS = ("Euclidean", "tangent")
 
 
 def mnist(quick: bool) -> tuple[np.ndarray, np.ndarray]:
-    X, y = datasets.load("mnist", return_X_y=True)
+    X, y = load("mnist", return_X_y=True)
     n = 5000 if quick else len(y)
     return X[:n].astype(np.float32) / 255, y[:n].astype(int)
 

@@ -30,13 +30,13 @@ from kernelmetric import (
     Kernelized,
     Nystroem,
     TransductiveDistance,
-    datasets,
 )
 from kernelmetric.compute.backends import cuda
 from kernelmetric.compute.backends.cuda import _halves
 from kernelmetric.compute.reductions import lmnn_hinge, nca_loss, nearest_neighbors
 from kernelmetric.graphs import target_neighbors
 from kernelmetric.transductive import tangent_neighbors
+from reproduction.datasets import load
 
 # fp32 without tensor cores, in flop a second, and bytes a second: as the makers state them.
 PEAKS = {"H200": (67e12, 4.8e12), "H100": (67e12, 3.35e12), "A100": (19.5e12, 2.0e12)}
@@ -58,7 +58,7 @@ class Data:
 
     def __init__(self):
         try:
-            everything = datasets.load("mnist")
+            everything = load("mnist")
             self.images, self.labels = np.asarray(everything.data), np.asarray(everything.target)
             self.real = True
         except Exception as error:  # no data folder: the table says so
@@ -375,7 +375,7 @@ def million(data):
     peak = (torch.cuda.max_memory_allocated() - held) / 1e9
     print(f"NCA step, 10^6 x 50 -> 30: {seconds:.2f} s, {peak:.2f} GB beside the points")
     try:
-        cover = datasets.load("covtype")
+        cover = load("covtype")
     except Exception as error:
         print(f"no covtype ({type(error).__name__}), so no fit")
         return

@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from kernelmetric import datasets
 from kernelmetric.kernels import Rescaled
 from kernelmetric.selection import LeaveOneOutRidge
+from reproduction.datasets import load
 
 SIZES = (400, 2000)
 N_TEST = 2000
@@ -136,7 +137,7 @@ BUNDLED = {
 NAMES = """balance breast glass ionosphere musk2 pima satellite yeast sonar m_usps usps colon mnist
 letter shuttle covtype"""
 STORED = {
-    name: lambda n, rng, name=name: kept(*datasets.load(name, return_X_y=True))(n, rng)
+    name: lambda n, rng, name=name: kept(*load(name, return_X_y=True))(n, rng)
     for name in NAMES.split()
 }
 GROUPS = {"generated": GENERATED, "bundled": BUNDLED, "stored": STORED}

@@ -2,7 +2,7 @@
 
     python benchmarks/low_rank.py          # prints the table, writes docs/_static/low-rank.png
 
-Ionosphere (read by ``kernelmetric.datasets``), and the digits of scikit-learn as they are and with
+Ionosphere (read by ``reproduction.datasets``), and the digits of scikit-learn as they are and with
 noise added to every pixel. Times are processor time of one thread, kernel and space included.
 """
 
@@ -18,7 +18,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
-from kernelmetric import KPCA, LMNN, RBF, Kernelized, datasets
+from kernelmetric import KPCA, LMNN, RBF, Kernelized
+from reproduction.datasets import load
 
 RANKS = (2, 5, 10, 20, 40, 80, 160, None)  # None: full
 N_TRAIN = 200
@@ -31,7 +32,7 @@ def sets():
     digits, classes = load_digits(return_X_y=True)
     noisy = digits + 6 * np.random.RandomState(0).standard_normal(digits.shape)
     return {
-        "ionosphere": datasets.load("ionosphere", return_X_y=True),
+        "ionosphere": load("ionosphere", return_X_y=True),
         "digits": (digits, classes),
         "digits with noise": (noisy, classes),
     }

@@ -25,7 +25,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from kernelmetric import KPCA, IdealizedKernel, Kernelized, Pairs, datasets
+from kernelmetric import KPCA, IdealizedKernel, Kernelized, Pairs
+from reproduction.datasets import load
 
 N_POINTS, N_PAIRS, N_NEW = 400, 3000, 1000
 QUICK = ("generated, 10 features", "generated, 16 features", "pima", "letter", "wine, raw, labels")
@@ -46,7 +47,7 @@ def generated(n_features: int) -> tuple[np.ndarray, np.ndarray]:
 
 def stored(name: str, *, raw: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Some points of a set, standardized unless raw."""
-    X, y = datasets.load(name, return_X_y=True)
+    X, y = load(name, return_X_y=True)
     chosen = np.random.RandomState(0).permutation(len(X))[: N_POINTS + N_NEW]
     X, y = (
         np.asarray(X, dtype=float)[chosen],

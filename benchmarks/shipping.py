@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelmetric import DNE, LMNN, Kernelized, compress, datasets, save
+from kernelmetric import DNE, LMNN, Kernelized, compress, save
+from reproduction.datasets import load
 
 
 def seconds(function, *arguments):
@@ -64,7 +65,7 @@ def main():
     lmnn = Kernelized(LMNN(20, tol=1e-2), "rbf")
     show("digits", lmnn, X[:600], y[:600], X[1200:], y[1200:])
     if usps:
-        X, y = datasets.load("usps", return_X_y=True)
+        X, y = load("usps", return_X_y=True)
         order = np.random.RandomState(0).permutation(len(X))[:5000]
         X, y = X[order], y[order]
         show("USPS", Kernelized(DNE(30), "rbf"), X[:2000], y[:2000], X[2000:], y[2000:])

@@ -15,9 +15,9 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from kernelmetric import datasets
 from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.transductive import TANGENTS, tangent_neighbors, tangent_vectors
+from reproduction.datasets import load
 
 SHAPE = (28, 28)
 
@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/_static"))
     parser.add_argument("--n", type=int, default=4000)
     arguments = parser.parse_args()
-    X, y = datasets.load("mnist", return_X_y=True)
+    X, y = load("mnist", return_X_y=True)
     X, y = X[: arguments.n].astype(np.float32) / 255, y[: arguments.n].astype(int)
     lists = {
         "Euclidean": nearest_neighbors(X, 5)[0],

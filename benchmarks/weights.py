@@ -23,7 +23,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernelmetric import LDA, LMNN, NCA, Kernelized, MetricClassifier, datasets
+from kernelmetric import LDA, LMNN, NCA, Kernelized, MetricClassifier
+from reproduction import datasets
 
 SETS = ("balance", "glass", "yeast", "pima", "musk2", "shuttle", "wine")
 MOST_TEST = 3000

@@ -8,6 +8,8 @@ beside the paper's::
     tables.py          all tables, by name: those of the papers, and studies that the guide shows
     table.py           Table, Method, and how they are run
     cells.py           the file of finished cells, and the loop that resumes
+    datasets.py        the papers' data sets by name, from a folder, scikit-learn or OpenML
+    sources.py         these three, and the checksums of sets.toml
     problems.py        data sets: training points, scaling, splits
     kernelization.py   Tables 1-3 of 000 and 003: NCA, LMNN, DNE and their kernel versions
     transductive.py    Tables 1-2 of 001: few labels among many points; further methods

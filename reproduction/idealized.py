@@ -17,6 +17,7 @@ from kernelmetric.graphs import Pairs
 from kernelmetric.kernels import RBF, ideal_alignment
 from kernelmetric.learners import MMC, IdealizedKernel
 from kernelmetric.spaces import KPCA
+from reproduction.datasets import load
 from reproduction.problems import Problem, stored
 from reproduction.table import Method, Score, Smoke, Table, by_seed
 
@@ -77,7 +78,7 @@ def idealized_points(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     if name == "toy":
         X, y = datasets.make_toy004(100, random_state=rng)
     else:
-        data: Any = datasets.load("soybean_small" if name == "soybean" else name)
+        data: Any = load("soybean_small" if name == "soybean" else name)
         y = data.target2 if name == "lymphoma" else data.target
         X = np.asarray(data.data, dtype=np.float64)
     if name == "colon":

@@ -13,6 +13,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from kernelmetric import datasets
 from kernelmetric.demo import Split
+from reproduction.datasets import load
 
 N_TEST = 2000
 
@@ -84,7 +85,7 @@ _SCALINGS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
 
 def stored(name: str) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
     """How to draw points of a data set of the library, in random order."""
-    return Shuffled(lambda: datasets.load(name, return_X_y=True))
+    return Shuffled(lambda: load(name, return_X_y=True))
 
 
 class Shuffled:

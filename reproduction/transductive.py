@@ -15,10 +15,10 @@ from sklearn.preprocessing import minmax_scale
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
 
-from kernelmetric import datasets
 from kernelmetric.graphs import gaussian_graph, neighbor_graph
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.transductive import TransductiveDistance, tangent_neighbors
+from reproduction.datasets import load
 from reproduction.problems import Problem, stored
 from reproduction.table import Method, Smoke, Table, by_seed
 
@@ -31,7 +31,7 @@ def points(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """Points with features in [0, 1], and class codes; of MNIST as many as the problem has."""
     if problem.name.startswith("mnist"):
         return _digits(problem.n_train + problem.n_test)
-    X, y = datasets.load(problem.name, return_X_y=True)
+    X, y = load(problem.name, return_X_y=True)
     return minmax_scale(X), np.unique(y, return_inverse=True)[1]
 
 
@@ -63,7 +63,7 @@ def partial_labels(y: np.ndarray, share: float, seed: int) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def _digits(n: int) -> tuple[np.ndarray, np.ndarray]:
-    X, y = datasets.load("mnist", return_X_y=True)
+    X, y = load("mnist", return_X_y=True)
     order = np.random.RandomState(0).permutation(len(y))[:n] if n < len(y) else np.arange(len(y))
     return X[order].astype(np.float32) / 255.0, np.unique(y[order], return_inverse=True)[1]
 

@@ -25,10 +25,8 @@ from kernelmetric import (
 
 LEARNERS = [
     NCA(max_iter=5),
-    NCA(solver="truncated", max_iter=5),
     NCA(solver="minibatch", max_iter=1, batch_size=4),
     LMNN(max_iter=5),
-    LMNN(solver="projected", max_iter=5),
     LMCA(max_iter=5),
     MCML(max_iter=5),
     MLKR(max_iter=5),
@@ -39,7 +37,6 @@ LEARNERS = [
     LPP(),
     RCA(),
     ITML(max_iter=5),
-    ITML(solver="projections", max_iter=3),
     MMC(max_iter=5),
     MMC(diagonal=True, max_iter=5),
     IdealizedKernel(C=10.0, max_iter=5),

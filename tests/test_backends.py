@@ -22,14 +22,11 @@ from kernelmetric.compute.reductions import (
     _softmax,
     _subspaces,
     _triplets,
-    _truncated,
     class_neighbors,
     gram_products,
     lmnn_hinge,
     mine_impostors,
-    mine_softmax,
     nca_loss,
-    nca_loss_on,
     nearest_neighbors,
     softmax_reduction,
     subspace_distances,
@@ -131,7 +128,6 @@ def reductions(n=90, d=6, classes=4):
     E = X @ L.T
     targets = target_neighbors(X, codes, 2)
     pairs = mine_impostors(E, targets, codes, 0.7)[1]
-    listed = mine_softmax(E, codes, 0.01)[1]
     S = np.linalg.qr(rng.standard_normal((n, d, 3)))[0].transpose(0, 2, 1).copy()
     first, second = np.repeat(np.arange(n), 5), rng.randint(0, n, 5 * n)
     W = sparse.random_array((n, n), density=0.2, random_state=0).tocsr()
@@ -143,8 +139,6 @@ def reductions(n=90, d=6, classes=4):
         "between classes": lambda: class_neighbors(X, codes, 3, same=False),
         "softmax": lambda: nca_loss(L, X, codes),
         "any loss of it": lambda: softmax_reduction(E, X, half_of_each),
-        "near softmax": lambda: mine_softmax(E, codes, 0.01)[1],
-        "listed softmax": lambda: nca_loss_on(L, X, codes, listed),
         "hinge": lambda: lmnn_hinge(E, X, targets, codes, 0.7, 0.1),
         "impostors": lambda: mine_impostors(E, targets, codes, 0.7),
         "listed hinge": lambda: lmnn_hinge_on(pairs, E, X, targets, 0.7, 0.1),
@@ -156,8 +150,7 @@ def reductions(n=90, d=6, classes=4):
 
 NAMES = list(reductions())
 REDUCTIONS = [
-    _neighbors, _triplets, _impostors, _mining, _softmax, _truncated, _gram_products, _products,
-    _subspaces,
+    _neighbors, _triplets, _impostors, _mining, _softmax, _gram_products, _products, _subspaces,
 ]  # fmt: skip
 
 
@@ -168,8 +161,7 @@ def small_tiles(monkeypatch):
     monkeypatch.setattr(_impostors, "_WHOLE_ROWS", 0)
     monkeypatch.setattr(_triplets, "_PAIR_CHUNK_BYTES", 2**9)
     monkeypatch.setattr(_subspaces, "_PAIRS", 64)
-    monkeypatch.setattr(_truncated, "_CHUNK_BYTES", 2**12)
-    for module in (_neighbors, _triplets, _softmax, _truncated, _gram_products):
+    for module in (_neighbors, _triplets, _softmax, _gram_products):
         monkeypatch.setattr(module, "tile_rows", lambda *arguments: 16, raising=False)
 
 

@@ -113,7 +113,6 @@ def test_errors_show_names_as_they_are(run, hostile, tmp_path):
         ("transform", path, path),
         ("neighbors", tmp_path / HOSTILE, path),
         ("check", f"no.{HOSTILE}"),
-        ("datasets", "describe", HOSTILE),
         (f"no{HOSTILE}",),
     ):
         result = run(*arguments)

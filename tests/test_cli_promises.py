@@ -267,17 +267,16 @@ def test_ctrl_c_while_a_file_is_written_leaves_the_old_one(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model.km", "trees.csv"]
 
 
-@pytest.mark.parametrize("command", ["evaluate", "transform", "neighbors", "check", "datasets"])
+@pytest.mark.parametrize("command", ["evaluate", "transform", "neighbors", "check"])
 def test_ctrl_c_ends_every_command_alike(run, table, tmp_path, monkeypatch, ctrl_c, command):
     arguments = {
         "evaluate": (table, "--label", "kind"),
         "transform": (table, table),
         "neighbors": (table, table),
         "check": ("sklearn.cluster.KMeans",),
-        "datasets": ("describe", "wine"),
     }[command]
     module = sys.modules[f"kernelmetric.cli._{command}"]
-    first = {"evaluate": "open_study", "check": "_report", "datasets": "load"}
+    first = {"evaluate": "open_study", "check": "_report"}
     monkeypatch.setattr(module, first.get(command, "load_model"), ctrl_c)
     result = run(command, *arguments)
     assert (result.exit_code, result.stdout) == (130, "")

@@ -252,19 +252,3 @@ def test_an_interruption_leaves_old_files_as_they_were(run, table, tmp_path, mon
     assert result.exit_code == 130
     assert page.read_text(encoding="utf-8") == "old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["page.html", "trees.csv"]
-
-
-def test_data_sets_are_listed_described_and_placed(run, monkeypatch, tmp_path):
-    assert "ionosphere" in run("datasets", "list").stdout
-    names = {
-        row["name"] for row in json.loads(run("datasets", "list", "--json").stdout)["datasets"]
-    }
-    assert {"iris", "wine"} <= names
-    assert "178 rows, 13 features" in run("datasets", "describe", "wine").stdout
-    missing = run("datasets", "describe", "wein")
-    assert missing.exit_code == 1
-    assert "Did you mean 'wine'" in " ".join(missing.stderr.split())
-    monkeypatch.setenv("KERNELMETRIC_DATA", str(tmp_path))
-    assert run("datasets", "path").stdout.strip() == str(tmp_path)
-    monkeypatch.delenv("KERNELMETRIC_DATA")
-    assert run("datasets", "path").exit_code == 1

@@ -13,9 +13,7 @@ from kernelmetric.compute.reductions import (
     lmnn_hinge,
     median_squared_distance,
     mine_impostors,
-    mine_softmax,
     nca_loss,
-    nca_loss_on,
     nearest_neighbors,
     squared_distances,
 )
@@ -437,35 +435,6 @@ def test_one_point_far_from_all_others_gets_its_own_shift(points, L):
     ours, slope = nca_loss(L, X, y)
     assert ours == pytest.approx(value, rel=1e-10)
     np.testing.assert_allclose(slope, gradient, rtol=1e-8, atol=1e-8 * np.abs(gradient).max())
-
-
-@pytest.mark.parametrize("eps", [0.5, 1e-1, 1e-3, 1e-9])
-def test_the_truncated_softmax_keeps_its_certificate(points, L, eps):
-    X, y = points
-    exact, gradient = nca_loss(2.0 * L, X, y)
-    value, listed = mine_softmax(X @ (2.0 * L).T, y, eps, slack=0.0)
-    assert abs(value - exact) <= eps * len(X)
-    on_list, slope = nca_loss_on(2.0 * L, X, y, listed)
-    assert on_list == pytest.approx(value, rel=1e-12)
-    if eps < 1e-8:
-        np.testing.assert_allclose(slope, gradient, rtol=1e-6, atol=1e-6 * np.abs(gradient).max())
-
-
-def test_the_truncated_gradient_is_that_of_the_truncated_value(points, L):
-    X, y = points
-    _, listed = mine_softmax(X @ L.T, y, 0.3, slack=0.0)
-    assert len(listed.indices) < len(X) * (len(X) - 1)  # something is left out
-    error = check_grad(
-        lambda x: nca_loss_on(x.reshape(L.shape), X, y, listed)[0],
-        lambda x: nca_loss_on(x.reshape(L.shape), X, y, listed)[1].ravel(),
-        L.ravel(),
-    )
-    assert error < 1e-5 * np.linalg.norm(nca_loss_on(L, X, y, listed)[1])
-
-
-def test_lists_that_would_be_too_long_are_not_made(points, L):
-    X, y = points
-    assert mine_softmax(X @ L.T, y, 1e-3, most=2)[1] is None
 
 
 def test_the_hinge_of_few_points_is_that_of_blocks(points, targets, L, monkeypatch):

@@ -21,9 +21,7 @@ from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions import (
     _distances,
     _selection,
-    _softmax,
     _triplets,
-    _truncated,
     mine_impostors,
     squared_distances,
 )
@@ -205,19 +203,6 @@ def test_distances_of_pairs_do_not_depend_on_the_chunk(chunk, monkeypatch):
     i, j = np.triu_indices(8, 1)
     found = _triplets.pair_distances(E, i, j)
     np.testing.assert_allclose(found, squared_distances(E)[i, j], rtol=1e-9)
-
-
-@pytest.mark.parametrize("chunk", [1, 1000, 2**22])
-def test_the_truncated_softmax_does_not_depend_on_the_chunk(chunk, monkeypatch):
-    rng = np.random.RandomState(0)
-    X, L, codes = rng.randn(12, 3), rng.randn(2, 3), np.repeat([0, 1, 2], 4)
-    others = np.array([[j for j in range(12) if j != i] for i in range(12)])
-    listed = _truncated.Listed(np.arange(0, 133, 11), others.ravel())
-    monkeypatch.setattr(_truncated, "_CHUNK_BYTES", chunk)
-    value, gradient = _truncated.nca_loss_on(L, X, codes, listed)
-    whole, expected = _softmax.nca_loss(L, X, codes)
-    assert value == pytest.approx(whole, rel=1e-9)
-    np.testing.assert_allclose(gradient, expected, atol=1e-9)
 
 
 def test_impostors_are_listed_up_to_the_margin_and_its_slack():

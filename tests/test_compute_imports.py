@@ -29,7 +29,6 @@ EXCEPTIONS = {
     "learners/_base.py": TAG,
     "spaces/_base.py": TAG,
     "transductive/_transductive.py": TAG,
-    "prediction/_neighbors.py": "faiss takes nothing else, and its rounding is made good",
     "shipping/_faiss.py": "faiss takes nothing else, and its rounding is looked at",
     "shipping/_onnx.py": "of an ONNX model users choose the types of its input and its arithmetic",
     "shipping/_onnx_graph.py": "the same, where its nodes are made",

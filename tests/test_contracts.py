@@ -19,6 +19,7 @@ from kernelmetric import (
     LMNN,
     LPP,
     LSML,
+    MCML,
     MLKR,
     NCA,
     RBF,
@@ -56,8 +57,8 @@ def separated():
         DNE(),
         DNE(2),
         DNE(reg=0.5),
-        LMNN(solver="projected"),
-        pytest.param(LMNN(2, solver="projected", reg=2.0), marks=pytest.mark.slow),
+        LMNN(),
+        pytest.param(LMNN(2, reg=2.0), marks=pytest.mark.slow),
         DLA(2),
         LDA(),
         LDA(shrinkage=0.0),
@@ -117,23 +118,31 @@ def test_the_ridge_moves_the_spectral_metric_as_little_as_it_is_small(separated)
     assert 100 * gaps[1] < gaps[0] < 1e-1
 
 
-def test_both_tricks_reach_the_same_convex_objective(separated):
+@pytest.mark.parametrize(
+    ("learner", "options", "precision"),
+    [
+        (MCML(reg=1.0, tol=1e-12), {}, 1e-6),
+        # All points are nearly as far from each other in the feature space: the target neighbours
+        # come from the input space, so as to be the same. Both end within the tolerance.
+        (LMNN(n_neighbors=1, reg=1.0, tol=1e-5, max_iter=1500), {"neighbors": "input"}, 3e-4),
+    ],
+    ids=["MCML", "LMNN"],
+)
+def test_both_tricks_reach_the_same_convex_objective(learner, options, precision, separated):
     X, y, _ = separated
     kernel = RBF(gamma=10.0)
     assert np.linalg.cond(kernel(X)) < 10
     # Without the regularizer both would end at zero: n points span n - 1 dimensions, where
-    # every class can be squeezed to a point. All points are nearly as far from each other in
-    # the feature space: the target neighbours come from the input space, so as to be the same.
-    learner = LMNN(solver="projected", n_neighbors=1, reg=1.0, tol=1e-5, max_iter=1500)
-    a = Kernelized(learner, kernel, KPCA(), neighbors="input").fit(X, y)
-    b = Kernelized(learner, kernel, KernelTrick(), neighbors="input").fit(X, y)
+    # every class can be squeezed to a point.
+    a = Kernelized(learner, kernel, KPCA(), **options).fit(X, y)
+    b = Kernelized(learner, kernel, KernelTrick(), **options).fit(X, y)
     assert a.learner_.loss_ > 1
-    assert relative(b.learner_.loss_, a.learner_.loss_) < 1e-6
+    assert relative(b.learner_.loss_, a.learner_.loss_) < precision
 
 
 def test_both_tricks_reach_the_same_convex_objective_in_a_singular_gram_matrix(labelled):
     X, y = labelled
-    learner = LMNN(solver="projected")
+    learner = LMNN()
     a = Kernelized(learner, Linear(), KPCA()).fit(X, y)
     b = Kernelized(learner, Linear(), KernelTrick()).fit(X, y)  # of rank 4
     assert relative(b.learner_.loss_, a.learner_.loss_) < 1e-6
@@ -210,10 +219,6 @@ def test_the_gradient_of_the_kernel_trick_is_that_of_the_kpca_trick_times_the_gr
         NCA(init="random", random_state=0),
         LMNN(init="random", random_state=0, tol=1e-5, max_iter=1000),
         LMCA(2, init="random", random_state=0, tol=1e-5, max_iter=1000),
-        pytest.param(
-            LMNN(init="random", random_state=0, max_iter=1000, solver="projected"),
-            marks=pytest.mark.slow,
-        ),
     ],
     ids=repr,
 )

@@ -16,7 +16,7 @@ from kernelmetric import (
 )
 from kernelmetric.evaluation import pairs_to_label
 from kernelmetric.graphs import Pairs
-from kernelmetric.inspection import explain_point, feature_importance
+from kernelmetric.inspection import feature_importance
 from kernelmetric.spaces._base import n_kept
 
 X = np.random.RandomState(0).randn(30, 3)
@@ -37,7 +37,6 @@ def metric():
         ("degree=True", lambda: Polynomial(True).bind(X)),
         ("gamma=True", lambda: RBF(gamma=True)(X)),
         ("n_neighbors=True", lambda: MetricClassifier(LDA()).fit(X, y).kneighbors(X, True)),
-        ("n_neighbors=True", lambda: explain_point(metric(), X, y, X[0], n_neighbors=True)),
         ("max_samples=True", lambda: feature_importance(metric(), X, max_samples=True)),
     ],
 )

@@ -50,8 +50,6 @@ def comparison(**options):
         "condition_gram": 3e7,
         "condition_kept": 200.0,
         "condition_problem": 1e9,
-        "agreement": 1.0,
-        "accuracies": (0.5, 1.0),
     }
     return TrickComparison(**{**facts, **options})
 
@@ -63,8 +61,6 @@ def test_a_comparison_tells_all_it_found_in_lines():
         ("condition number of K", "3.0e+07"),
         ("condition number of what KPCA keeps", "2.0e+02"),
         ("condition number of K(D-W)K", "1.0e+09"),
-        ("nearest neighbours that agree", "100.0 %"),
-        ("accuracy of the nearest neighbour", "50.0 %, 100.0 %"),
     ]
     found = comparison()
     lines = repr(found).split("\n")
@@ -75,12 +71,11 @@ def test_a_comparison_tells_all_it_found_in_lines():
 
 
 def test_a_comparison_leaves_out_what_there_is_not():
-    found = comparison(objectives=None, condition_problem=None, accuracies=None)
+    found = comparison(objectives=None, condition_problem=None)
     assert [line[2:46].strip() for line in repr(found).split("\n")[2:]] == [
         "largest difference of distances, relative",
         "condition number of K",
         "condition number of what KPCA keeps",
-        "nearest neighbours that agree",
     ]
 
 

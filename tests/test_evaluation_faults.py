@@ -16,12 +16,11 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric import DNE, NCA, Pairs, PairVerifier, recall_at_k
+from kernelmetric import NCA, Pairs, PairVerifier, recall_at_k
 from kernelmetric.evaluation import _verification as verification
 from kernelmetric.evaluation import (
     baselines,
     check_kernelizable,
-    compare_tricks,
     cross_validate_pairs,
     holdout,
     map_at_r,
@@ -485,28 +484,6 @@ def two_clouds():
     rng = np.random.RandomState(0)
     y = np.arange(24) % 2
     return rng.randn(24, 2) + 2.0 * y[:, None], y
-
-
-def test_tricks_are_compared_on_the_points_asked_about(two_clouds):
-    X, y = two_clouds
-    new, truth = X[:6] + 0.05, y[:6]
-    told = compare_tricks(DNE(1), "rbf", X, y, X_new=new, y_new=truth)
-    for metric, accuracy in zip((told.kpca, told.trick), told.accuracies, strict=True):
-        nearest = KNeighborsClassifier(1).fit(metric.transform(X), y)
-        assert accuracy == nearest.score(metric.transform(new), truth)
-    untold = compare_tricks(DNE(1), "rbf", X, y, X_new=new)
-    assert untold.accuracies is None
-    assert untold.agreement == told.agreement
-    wrong = compare_tricks(DNE(1), "rbf", X, y, X_new=new, y_new=1 - truth)
-    assert_allclose(np.add(wrong.accuracies, told.accuracies), 1.0)
-
-
-def test_labels_of_new_points_need_the_points(two_clouds):
-    X, y = two_clouds
-    with pytest.raises(ValueError, match="Got y_new without X_new"):
-        compare_tricks(DNE(1), "rbf", X, y, y_new=y)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        compare_tricks(DNE(1), "rbf", X, y, X_new=X, y_new=y[:1])
 
 
 @pytest.mark.parametrize("tol", [0, -1, np.nan, np.inf, "x", None, len])

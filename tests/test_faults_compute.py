@@ -26,7 +26,6 @@ from kernelmetric.compute._threads import tiles_at_once
 from kernelmetric.compute.backends import _native, backend_of
 from kernelmetric.compute.reductions import (
     BlockProduct,
-    Listed,
     Triplets,
     _distances,
     _gram_products,
@@ -44,9 +43,7 @@ from kernelmetric.compute.reductions import (
     map_points,
     median_squared_distance,
     mine_impostors,
-    mine_softmax,
     nca_loss,
-    nca_loss_on,
     nearest_neighbors,
     row_products,
     sampled_squared_distances,
@@ -664,49 +661,6 @@ def test_runs_of_equal_codes():
     assert _softmax.class_slices(np.array([0, 0, 2, 2, 2, 5])) == [(0, 2), (2, 5), (5, 6)]
     with pytest.raises(ValueError, match="Got unsorted codes"):
         _softmax.class_slices(np.array([0, 1, 0]))
-
-
-def test_near_points_are_listed_up_to_the_mass_that_may_be_missing():
-    E = np.array([0.0, 1.0, 2.0, 3.0, 5.0])[:, None]
-    codes = np.array([0, 0, 1, 1, 1])
-    D2 = (E - E.T) ** 2
-    np.fill_diagonal(D2, np.inf)
-    beyond = D2 - D2.min(axis=1, keepdims=True)
-    P, _ = softmax_of(E)
-    for eps, slack in ((0.5, 0.0), (0.05, 0.0), (0.05, 3.0), (1e-9, 0.0)):
-        value, listed = mine_softmax(E, codes, eps, slack=slack)
-        near = beyond <= np.log(5 / eps) + slack
-        assert_array_equal(np.diff(listed.indptr), near.sum(axis=1))
-        assert_array_equal(listed.indices, np.nonzero(near)[1])
-        kept = np.where(near, P, 0.0)
-        kept /= kept.sum(axis=1, keepdims=True)
-        expected = -np.sum(kept * (codes[:, None] == codes))
-        assert value == pytest.approx(expected, rel=1e-9)
-        assert nca_loss_on(np.eye(1), E, codes, listed)[0] == pytest.approx(expected, rel=1e-9)
-    plain, wider = (mine_softmax(E, codes, 0.05, **given)[1] for given in ({}, {"slack": 2.0}))
-    assert_array_equal(plain.indices, wider.indices)
-
-
-def test_lists_may_be_as_long_as_they_are_worth_and_no_longer():
-    E = np.arange(4.0)[:, None]
-    codes = np.array([0, 0, 1, 1])
-    assert mine_softmax(E, codes, 1e-9, most=3)[1] is not None
-    value, listed = mine_softmax(E, codes, 1e-9, most=2.99)
-    assert np.isnan(value)
-    assert listed is None
-
-
-def test_lists_of_unequal_length_give_the_slope():
-    rng = np.random.RandomState(0)
-    X, L, codes = rng.randn(6, 3), rng.randn(2, 3), np.array([0, 0, 0, 1, 1, 1])
-    others = [[4], [0, 2, 3, 5], [0, 5], [1, 4], [2], [0, 3, 4]]
-    listed = Listed(np.cumsum([0, *map(len, others)]), np.concatenate(others))
-    _, gradient = nca_loss_on(L, X, codes, listed)
-    for a, b in np.ndindex(2, 3):
-        step = np.zeros((2, 3))
-        step[a, b] = 1e-5
-        above, below = (nca_loss_on(M, X, codes, listed)[0] for M in (L + step, L - step))
-        assert gradient[a, b] == pytest.approx((above - below) / 2e-5, abs=1e-7)
 
 
 # --- the hinge ----------------------------------------------------------------------------------

@@ -69,8 +69,8 @@ def test_every_default_is_the_one_that_the_docstring_says(module):
 @pytest.mark.parametrize(
     ("name", "defaults"),
     [
-        ("NCA", {"max_iter": 200, "tol": "auto", "solver": "lbfgs", "eps": 0.01, "reg": "auto"}),
-        ("LMNN", {"n_neighbors": 3, "c": 1.0, "max_iter": 500, "tol": 1e-3, "solver": "lbfgs"}),
+        ("NCA", {"max_iter": 200, "tol": "auto", "solver": "lbfgs", "reg": "auto"}),
+        ("LMNN", {"n_neighbors": 3, "c": 1.0, "max_iter": 500, "tol": 1e-3}),
         ("LMCA", {"n_neighbors": 3, "c": 1.0, "max_iter": 500, "tol": 1e-3, "reg": 0.0}),
         ("MLKR", {"max_iter": 200, "tol": 1e-5, "reg": "auto", "init": "auto"}),
         ("MCML", {"max_iter": 500, "tol": 1e-5, "reg": 0.0}),
@@ -230,65 +230,6 @@ class Flat:
 
     def of_map(self, L, pairs, corner):
         return self.exact / self.unit, np.zeros_like(L)
-
-    def of_matrix(self, M, corner):
-        return self.exact, np.zeros_like(M)
-
-
-@pytest.fixture
-def projected(monkeypatch):
-    """Replace the projected gradient: its calls, and minima in turn."""
-    calls, minima = [], []
-
-    def fake(objective, project, M, *, max_iter, converged, step, report):
-        calls.append({"max_iter": max_iter, "step": step})
-        calls[-1]["good"] = [
-            share
-            for share in (0.04, 0.06, 0.14, 0.16, 0.5, 0.98, 1.02)
-            if converged(np.eye(2), 0.0, 0.5 * share * Flat.unit * np.eye(2))
-        ]
-        n_iter, good, value = minima.pop(0)
-        return Minimum(M, value, n_iter, good, ""), step
-
-    monkeypatch.setattr(margin, "minimize_projected", fake)
-    return calls, minima
-
-
-def test_a_narrow_corner_is_descended_to_half_of_the_tolerance(projected):
-    calls, minima = projected
-    minima.append((7, True, 0.0))
-    _, good, corner = margin.descend_convex(Flat(), np.eye(2), Quiet(), 50, 0.3, 1e-6)
-    # The gap of G = g·I at M = I is 2g, and is judged beside the unit.
-    assert calls[0]["good"] == [0.04, 0.06, 0.14]
-    assert calls[0]["max_iter"] == 50
-    assert good and corner == 1e-6
-
-
-def test_a_wide_corner_is_descended_to_a_hundredth_of_its_width_first(projected):
-    calls, minima = projected
-    minima += [(7, True, 0.0), (3, True, 0.0)]
-    _, good, _ = margin.descend_convex(Flat(), np.eye(2), Quiet(), 50, 0.1, 100.0)
-    assert [call["good"][-1] for call in calls] == [0.98, 0.04]
-    assert [call["max_iter"] for call in calls] == [50, 43]
-    assert good
-
-
-def test_a_corner_that_hides_much_of_the_hinge_is_narrowed(projected):
-    calls, minima = projected
-    minima += [(5, True, -9.0), (5, True, -0.1)]
-    _, good, corner = margin.descend_convex(Flat(0.0), np.eye(2), Quiet(), 50, 0.3, 1.0)
-    assert good and len(calls) == 2
-    assert corner == pytest.approx(0.1)
-
-
-def test_a_convex_descent_ends_with_its_iterations_or_where_no_step_is_left(projected):
-    calls, minima = projected
-    minima += [(30, False, 0.0), (20, False, 0.0)]
-    _, good, _ = margin.descend_convex(Flat(), np.eye(2), Quiet(), 50, 0.3, 1e-6)
-    assert not good and len(calls) == 2
-    minima += [(1, False, 0.0), (0, False, 0.0)]
-    _, good, _ = margin.descend_convex(Flat(), np.eye(2), Quiet(), 50, 0.3, 1e-6)
-    assert not good and len(calls) == 4
 
 
 @pytest.fixture

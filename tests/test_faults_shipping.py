@@ -493,16 +493,6 @@ def test_only_negative_signs_make_a_distance_that_is_none(signature, good):
                 refuse_signed(metric)
 
 
-def test_a_model_has_a_column_for_every_value_it_looks_for():
-    pytest.importorskip("onnx")
-    from kernelmetric.shipping._onnx import _equal
-    from kernelmetric.shipping._onnx_graph import OnnxGraph
-
-    graph = OnnxGraph("float64", "float64", 1)
-    for values in ([1.0, np.nan], [np.nan, 1.0], [np.nan, 1.0, 2.0]):
-        assert _equal(OneHotEncoder(), graph, graph.x, values).width == len(values)
-
-
 # --- compress -----------------------------------------------------------------------------------
 
 

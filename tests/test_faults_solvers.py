@@ -13,7 +13,6 @@ from kernelmetric.learners import _progress as progress
 from kernelmetric.solvers import (
     PairDual,
     minimize_lbfgs,
-    minimize_projected,
     smallest_eigenvectors,
     solve_pairs,
 )
@@ -342,20 +341,6 @@ def test_lbfgs_goes_on_as_long_as_a_step_gains_more_than_the_tolerance():
     gains = -np.diff([objective(np.ones((1, 12)))[0], *values]) / np.maximum(values, 1.0)
     assert found.converged
     assert gains[-1] <= 1e-4 < gains[:-1].min()
-
-
-def test_the_projected_gradient_gives_back_a_step_to_go_on_with():
-    def bowl(x):
-        return float(np.sum(x * x)), 2 * x
-
-    _, step = minimize_projected(
-        bowl, lambda x: x, np.ones((1, 2)), max_iter=3, converged=lambda *a: False, step=0.1
-    )
-    assert step == pytest.approx(0.1 * 1.1**3)  # never too long, so that it only grows
-    found, step = minimize_projected(
-        bowl, lambda x: x, np.ones((1, 2)), max_iter=9, converged=lambda *a: True, step=0.1
-    )
-    assert (found.n_iter, step) == (1, 0.1)
 
 
 # --- eigenvectors -------------------------------------------------------------------------------

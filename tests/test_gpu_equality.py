@@ -7,12 +7,9 @@ the cores that compute what is compared: `pytest -m gpu -n 8 tests/test_gpu_equa
 objective of its map is compared; the n × n arrays of full rank are refused here and there.
 """
 
-import warnings
-
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric import (
     KPCA,
@@ -420,13 +417,3 @@ def test_tangent_neighbours_are_those_of_here(device):
     close(found[0], distances, 1e-10)
     tensors = tangent_neighbors(on(device, images), 4, shape=(8, 8), n_candidates=20)
     np.testing.assert_array_equal(tensors[1], indices)
-
-
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=GPU)])
-def test_the_truncated_solver_looks_at_all_pairs_there(device, labelled):
-    X, y = labelled
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ConvergenceWarning)
-        found = NCA(2, solver="truncated", tol=1e-6).fit(on(device, X), y)
-        expected = NCA(2, tol=1e-6).fit(X, y)
-    assert found.loss_ == pytest.approx(expected.loss_, rel=0.02)

@@ -24,7 +24,7 @@ from kernelmetric import (
     TransductiveDistance,
     cross_validate_pairs,
 )
-from kernelmetric.evaluation import compare_tricks, holdout, run_trials
+from kernelmetric.evaluation import holdout, run_trials
 from kernelmetric.learners._idealized import IdealizedKernel
 from reproduction.beyond import _best_votes
 from reproduction.problems import Problem
@@ -141,11 +141,6 @@ def test_the_choice_of_lambda_is_judged_by_labels_left_out(lots):
     metric = TransductiveDistance(5, graph="neighbors", random_state=0).fit(X, y)
     assert is_chance(list(metric.lam_scores_.values()))
     assert is_chance(list(TransductiveDistance().fit(X, y).graph_scores_.values()))
-
-
-def test_a_comparison_of_tricks_does_not_let_a_point_find_itself(lots):
-    X, y = lots
-    assert is_chance(compare_tricks(DNE(2), RBF(gamma=0.3), X[:60], y[:60]).accuracies)
 
 
 def drawn_by_lot(n, rng):

@@ -26,7 +26,7 @@ from kernelmetric import (
     TransductiveDistance,
     save,
 )
-from kernelmetric.inspection import explain_pair, explain_point, feature_importance
+from kernelmetric.inspection import explain_pair, feature_importance
 from kernelmetric.inspection._gradients import Box, differences, gradients, has_gradient
 from kernelmetric.inspection._maps import KernelMap, map_of
 from kernelmetric.kernels import (
@@ -417,21 +417,6 @@ def test_names_are_those_of_the_frame(labelled):
     assert explain_pair(metric, frame.iloc[[0]], frame.iloc[3]).names == tuple("abcd")
 
 
-# --- which rows pull -----------------------------------------------------------------------------
-
-
-def test_the_rows_that_pull_are_the_nearest_in_the_learned_metric(labelled, fresh):
-    X, y = labelled
-    metric = Kernelized(LDA(), RBF()).fit(X, y)
-    why = explain_point(metric, X, y, fresh[0], n_neighbors=4)
-    D = metric.pairwise_distances(fresh[:1], X)[0]
-    np.testing.assert_array_equal(why.rows, np.argsort(D)[:4])
-    np.testing.assert_allclose(why.distances, np.sort(D)[:4], atol=1e-6)
-    np.testing.assert_array_equal(why.labels, y[why.rows])
-    assert sum(why.votes.values()) == pytest.approx(1)
-    assert next(iter(why.votes.values())) == max(why.votes.values())
-
-
 # --- pictures and the command line ---------------------------------------------------------------
 
 
@@ -513,7 +498,3 @@ def test_wrong_rows_are_refused(labelled):
         feature_importance(metric, X[[0, 0, 0]])
     with pytest.raises(ValueError, match="max_samples=0"):
         feature_importance(metric, X, max_samples=0)
-    with pytest.raises(ValueError, match="n_neighbors=31"):
-        explain_point(metric, X, y, X[0], n_neighbors=31)
-    with pytest.raises(ValueError, match="one label a row"):
-        explain_point(metric, X, y[:3], X[0])

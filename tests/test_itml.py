@@ -64,23 +64,10 @@ def test_the_conditions_of_the_optimum_hold(prior, few):
     np.testing.assert_allclose(1 / metric.slacks_, 1 / bounds - sign * metric.alpha_ / metric.gamma)
 
 
-@pytest.mark.parametrize("gamma", [0.02, 0.05])
-def test_cyclic_projections_lead_to_the_same_metric(gamma, labelled):
-    X, y = labelled
-    smooth = ITML(gamma=gamma, tol=1e-10).fit(X, y)
-    cyclic = ITML(gamma=gamma, tol=1e-5, solver="projections").fit(X, y)
-    assert cyclic.loss_ == pytest.approx(smooth.loss_, rel=1e-5)
-    np.testing.assert_allclose(
-        cyclic.get_mahalanobis_matrix(), smooth.get_mahalanobis_matrix(), rtol=0.02, atol=0.02
-    )
-    assert cyclic.n_iter_ == len(cyclic.loss_curve_)
-
-
-@pytest.mark.parametrize("solver", ["lbfgs", "projections"])
-def test_the_gap_bounds_what_is_left(solver, labelled):
+def test_the_gap_bounds_what_is_left(labelled):
     X, y = labelled
     best = ITML(gamma=0.2, tol=1e-10).fit(X, y).loss_
-    hasty = ITML(gamma=0.2, tol=1e-9, max_iter=3, solver=solver)
+    hasty = ITML(gamma=0.2, tol=1e-9, max_iter=3)
     with pytest.warns(ConvergenceWarning, match=r"stopped after 3 iterations at a duality gap of"):
         hasty.fit(X, y)
     assert not hasty.converged_
@@ -149,7 +136,6 @@ def test_pairs_are_kernelized_too(labelled):
         (ITML(bounds=(2.0, 1.0)), "Got bounds=.*two numbers in ascending order"),
         (ITML(bounds=(0.0, 1.0)), "Got an upper bound of 0.0"),
         (ITML(percentiles=(5, 101)), "Got percentiles=.*between 0 and 100"),
-        (ITML(solver="newton"), r"Got solver='newton', but expected 'lbfgs' or 'projections'"),
         (ITML(prior=np.eye(3)), r"Got a prior of shape \(3, 3\).*\(4, 4\)"),
         (ITML(prior=np.diag([1.0, 1, 1, 0])), "Got a singular prior"),
     ],

@@ -23,7 +23,8 @@ from kernelmetric import (
 from kernelmetric.compute import _budget
 from kernelmetric.kernelized import Recipe
 from kernelmetric.kernelized._memory import coordinates_rank, search_bytes
-from kernelmetric.selection import LeaveOneOutRidge
+from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA, _ridge_kpca
+from kernelmetric.spaces import _base
 
 
 class Greedy(TransformerMixin, BaseEstimator):
@@ -76,6 +77,16 @@ def test_the_peak_is_estimated_within_a_factor_of_two(estimator, n):
     X, y = points(n)
     peak = peak_of(estimator, X, y)
     assert 0.5 * peak < estimator.estimate_memory(*X.shape) < 2 * peak
+
+
+def test_a_gram_matrix_in_float32_is_never_whole_in_float64(monkeypatch):
+    monkeypatch.setattr(_ridge_kpca, "DOUBLE_ROWS", 500)
+    monkeypatch.setattr(_ridge_kpca, "ALL_ROWS", 500)
+    monkeypatch.setattr(_base, "BLOCK_BYTES", 2**20)
+    X, y = points(1_500, 4)
+    space = RidgeKPCA(5, kernel=RBF(gamma=0.1), ridge=1.0)
+    with memory_budget("10GB"):  # which leaves blocks as large as they like
+        assert peak_of(space, X, y) < 1.15 * space.estimate_memory(*X.shape)
 
 
 @pytest.mark.parametrize("n", [100, 140, 200])

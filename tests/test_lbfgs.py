@@ -9,7 +9,6 @@ from threadpoolctl import threadpool_limits
 
 from kernelmetric.compute.reductions import sum_entries
 from kernelmetric.solvers import minimize_lbfgs
-from kernelmetric.solvers._line_search import LineSearch
 
 RNG = np.random.RandomState(0)
 A, B = RNG.randn(40, 30), np.sign(RNG.randn(40))
@@ -163,21 +162,6 @@ def test_the_start_is_left_as_it_was_and_iterates_stay_when_the_next_one_comes()
 def test_a_flat_start_is_a_minimum():
     found = minimize_lbfgs(quartic, np.zeros((1, 3)), max_iter=5, tol=1e-9)
     assert (found.n_iter, found.converged) == (0, True)
-
-
-@pytest.mark.parametrize("first", [1e-3, 0.1, 1.0, 10.0])
-def test_a_line_search_ends_low_and_flat(first):
-    # Function 1 of Moré and Thuente's paper, with its minimum at sqrt(2).
-    def at(a):
-        return -a / (a * a + 2), (a * a - 2) / (a * a + 2) ** 2
-
-    search, steps = LineSearch(*at(0.0), first), 0
-    while not search.take(*at(search.step)):
-        steps += 1
-        assert steps < 20
-    value, slope = at(search.step)
-    assert value <= 1e-3 * search.step * at(0.0)[1]
-    assert abs(slope) <= 0.9 * abs(at(0.0)[1])
 
 
 def test_sums_over_entries_see_each_one_once(monkeypatch):

@@ -67,7 +67,7 @@ def test_a_given_start_leaves_its_array_alone(descending_learner, labelled):
 
 @pytest.mark.parametrize(
     "learner",
-    [NCA(), NCA(2), LMNN(), LMNN(solver="projected"), LMCA(), LMCA(2)],
+    [NCA(), NCA(2), LMNN(), LMCA(), LMCA(2)],
     ids=repr,
 )
 def test_a_warm_start_continues(learner, labelled):
@@ -97,7 +97,7 @@ def test_the_nca_objective_never_rises(labelled):
 # --- LMNN ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("learner", [LMNN(), LMNN(solver="projected"), LMCA(2), LMNN(2)], ids=repr)
+@pytest.mark.parametrize("learner", [LMNN(), LMCA(2), LMNN(2)], ids=repr)
 @pytest.mark.parametrize("c", [0.2, 1.0])
 def test_the_loss_is_the_objective_at_the_map(learner, c, labelled):
     X, y = labelled
@@ -107,14 +107,19 @@ def test_the_loss_is_the_objective_at_the_map(learner, c, labelled):
     assert learner.loss_ == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("reg", [pytest.param(0.0, marks=pytest.mark.slow), 5.0])
-def test_descending_on_the_factor_finds_the_convex_optimum(reg, labelled):
-    X, y = labelled
-    convex = LMNN(solver="projected", reg=reg, tol=2e-4, max_iter=2000).fit(X, y)
-    factored = LMNN(reg=reg, tol=2e-4).fit(X, y)
-    assert factored.loss_ == pytest.approx(convex.loss_, rel=1e-3)
-    D = convex.pairwise_distances(X)
-    assert np.abs(factored.pairwise_distances(X) - D).max() < 0.1 * D.max()
+@pytest.mark.parametrize(
+    ("reg", "optimum", "diagonal"),  # of projected gradients on M, to a small certified gap
+    [
+        (0.0, 809.062, [0.25681, 0.19225, 0.13957, 0.29893]),
+        (5.0, 813.464, [0.25439, 0.19297, 0.13489, 0.29675]),
+    ],
+)
+def test_descending_on_the_factor_finds_the_convex_optimum(reg, optimum, diagonal, labelled):
+    factored = LMNN(reg=reg, tol=2e-4).fit(*labelled)
+    assert factored.loss_ == pytest.approx(optimum, rel=2e-4)
+    np.testing.assert_allclose(
+        np.diag(factored.get_mahalanobis_matrix()), diagonal, atol=0.03 * max(diagonal)
+    )
 
 
 @pytest.mark.slow
@@ -147,13 +152,6 @@ def test_the_smoothed_objective_never_rises_within_a_stage(learner, labelled, mo
     assert max(lengths) > 2
     for stage in np.split(curve, np.cumsum(lengths)[:-1]):
         assert (np.diff(stage) <= 1e-9 * curve.max()).all()
-
-
-def test_the_convex_solver_converges_in_single_precision(labelled):
-    X, y = labelled
-    single = LMNN(solver="projected").fit(X.astype(np.float32), y)
-    assert single.converged_
-    assert single.loss_ == pytest.approx(LMNN(solver="projected").fit(X, y).loss_, rel=1e-4)
 
 
 def test_truncation_is_the_best_approximation_of_the_optimal_matrix(labelled):
@@ -440,7 +438,7 @@ def test_a_callback_sees_every_iteration(learner, wrap, labelled):
 
 
 @watched
-@pytest.mark.parametrize("learner", [NCA(), LMNN(), LMNN(solver="projected")], ids=repr)
+@pytest.mark.parametrize("learner", [NCA(), LMNN()], ids=repr)
 def test_a_callback_can_stop_the_fit_without_a_warning(learner, labelled):
     estimator = clone(learner).set_callbacks(Recorder(stop_after=2)).fit(*labelled)
     assert estimator.n_iter_ == 2
@@ -448,7 +446,7 @@ def test_a_callback_can_stop_the_fit_without_a_warning(learner, labelled):
 
 
 @watched
-@pytest.mark.parametrize("learner", [NCA(), LMNN(), LMNN(solver="projected"), LMCA()], ids=repr)
+@pytest.mark.parametrize("learner", [NCA(), LMNN(), LMCA()], ids=repr)
 def test_a_given_start_and_a_warm_start_are_taken_as_they_are(learner, labelled):
     X, y = labelled
     init = np.diag([0.3, 0.2, 0.1, 0.4])
@@ -479,9 +477,7 @@ def test_one_thousand_points_in_two_dimensions_are_no_trouble():
         assert learner.fit(X, y).components_.shape[1] == 2
 
 
-@pytest.mark.parametrize(
-    "learner", [NCA(), LMNN(), LMNN(solver="projected"), LMCA(2)], ids=["NCA", "LMNN", "M", "LMCA"]
-)
+@pytest.mark.parametrize("learner", [NCA(), LMNN(), LMCA(2)], ids=["NCA", "LMNN", "LMCA"])
 def test_an_interrupted_fit_keeps_its_last_iteration_and_can_go_on(learner, labelled, monkeypatch):
     from kernelmetric.learners._progress import Iterations
 

@@ -16,7 +16,6 @@ from kernelmetric.linkage import (
     NearestText,
     RecordComparison,
     RecordLinker,
-    SortedNeighborhood,
     _linker,
     candidate_pairs,
     score_candidates,
@@ -85,16 +84,6 @@ def test_a_key_that_too_many_share_is_left_out_and_said():
     assert pairs.tolist() == [[20, 21]]
 
 
-def test_the_sorted_neighbourhood_joins_records_at_most_a_window_apart():
-    left = pd.DataFrame({"name": ["a", "d", None]})
-    right = pd.DataFrame({"name": ["b", "c", "e"]})
-    near = candidate_pairs(left, right, [SortedNeighborhood("name", 1)])
-    assert listed(near) == {(0, 0), (1, 1), (1, 2)}
-    assert listed(candidate_pairs(left, right, [SortedNeighborhood("name", 2)])) == {
-        (0, 0), (0, 1), (1, 0), (1, 1), (1, 2),
-    }  # fmt: skip
-
-
 def test_nearest_text_finds_what_the_full_products_find(register):
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -144,7 +133,7 @@ def test_nearest_points_are_those_of_the_metric():
 
 
 def test_a_union_of_rules_lists_every_pair_once(register):
-    rules = [EqualKeys("last"), SortedNeighborhood("born", 2), NearestText(n_neighbors=4)]
+    rules = [EqualKeys("last"), EqualKeys("born"), NearestText(n_neighbors=4)]
     union = candidate_pairs(register[0], rules=rules)
     parts = [listed(candidate_pairs(register[0], rules=[rule])) for rule in rules]
     assert listed(union) == set.union(*parts)
@@ -281,7 +270,7 @@ def test_numbers_of_arrow_are_numbers(fuzzy):
 def test_half_of_a_surrogate_pair_is_a_letter_like_others(fuzzy):
     names, numbers = ("ann\ud800", "ann\ud800", "bob"), (1.0, None, 2.0)
     people = [{"name": name, "n": n} for name, n in zip(names, numbers, strict=True)]
-    rules = [EqualKeys("name"), SortedNeighborhood("name", 1), NearestText()]
+    rules = [EqualKeys("name"), NearestText()]
     pairs = candidate_pairs(people, rules=rules)
     assert [0, 1] in pairs.tolist()
     assert RecordComparison().fit(people).kinds_ == {"name": "text", "n": "code"}
@@ -465,7 +454,7 @@ def split_register(n, seed):
 def test_tables_in_each_others_place_have_the_same_candidates_and_probabilities(fuzzy, rows):
     left, right, one, other = split_register(60, 4)
     right, other = right.head(rows), other[:rows]
-    rules = [NearestText(n_neighbors=4), SortedNeighborhood("city", 3), EqualKeys("last")]
+    rules = [NearestText(n_neighbors=4), EqualKeys("city"), EqualKeys("last")]
     known = np.argwhere(one[:20, None] == other[None])
     known = np.concatenate([known, known + np.array([1, 0])])
     same = one[known[:, 0]] == other[known[:, 1]]
@@ -660,7 +649,7 @@ def test_correlation_clusters_are_the_best_of_few_records():
         value = gains[found[pairs[:, 0]] == found[pairs[:, 1]]].sum()
         assert value >= -1e-12
         reached.append(value > (inside @ gains).max() - 1e-9)
-    assert np.mean(reached) > 0.8  # greedy, with moves
+    assert np.mean(reached) > 0.8  # greedy
 
 
 def test_without_contradictions_both_kinds_of_clusters_agree():
@@ -677,7 +666,7 @@ def test_a_linker_is_saved_and_links_new_tables_alike(fuzzy, register, tmp_path)
     others = np.column_stack([truth[:40, 0], (truth[:40, 1] + 7) % len(table)])
     known = np.concatenate([truth[:40], others[others[:, 0] != others[:, 1]]])
     same = np.arange(len(known)) < 40
-    rules = [NearestText(n_neighbors=5), SortedNeighborhood("born", 2), EqualKeys("last", "city")]
+    rules = [NearestText(n_neighbors=5), EqualKeys("born"), EqualKeys("last", "city")]
     linker = RecordLinker(RecordComparison({"last": "text", "born": "date"}), rules)
     linker.fit(table, pairs=known, same=same)
     assert linker.model_.space is not None  # enough labels for the kernel

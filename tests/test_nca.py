@@ -1,4 +1,4 @@
-"""NCA for many points: near pairs with a certificate, batches, and a start that suits them."""
+"""NCA for many points: batches, and a start that suits them."""
 
 import warnings
 
@@ -8,7 +8,7 @@ from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric import MLKR, NCA, Kernelized, memory_budget
-from kernelmetric.compute.reductions import mine_softmax, nca_loss
+from kernelmetric.compute.reductions import nca_loss
 from kernelmetric.inputs import Weights
 from kernelmetric.learners._nca import shrinking, softmax_start
 from kernelmetric.learners._progress import Iterations
@@ -27,37 +27,6 @@ def first_iteration(nca, X, y):
         return nca.set_params(max_iter=1).fit(X, y)
 
 
-def test_the_truncated_softmax_reaches_the_exact_optimum(blobs):
-    X, y = blobs
-    exact = NCA(2, tol=1e-7).fit(X, y)
-    near = NCA(2, solver="truncated", eps=1e-3, tol=1e-7).fit(X, y)
-    assert near.loss_ == pytest.approx(exact.loss_, rel=1e-2)  # of many local optima
-    order = np.argsort(y, kind="stable")
-    assert near.loss_ == pytest.approx(
-        nca_loss(near.components_, X[order], y[order])[0], rel=1e-9
-    )  # what it ends with is the objective over all pairs
-    assert near.converged_
-
-
-def test_the_truncated_softmax_watches_lists_where_they_are_short(blobs, monkeypatch):
-    from kernelmetric.learners import _nca_solvers
-
-    X, y = blobs
-    lengths = []
-
-    def recorded(*arguments, **options):
-        value, listed = mine_softmax(*arguments, **options)
-        lengths.append(None if listed is None else len(listed.indices))
-        return value, listed
-
-    monkeypatch.setattr(_nca_solvers, "mine_softmax", recorded)
-    monkeypatch.setattr(_nca_solvers, "_LONGEST_LIST", 0.5)
-    NCA(solver="truncated", tol=1e-4).fit(X, y)
-    listed = [length for length in lengths if length is not None]
-    assert listed
-    assert min(listed) < 0.5 * len(X) ** 2
-
-
 @pytest.mark.slow
 def test_batches_go_a_good_part_of_the_way(blobs):
     X, y = blobs
@@ -71,7 +40,7 @@ def test_batches_go_a_good_part_of_the_way(blobs):
     np.testing.assert_array_equal(again.components_, batched.components_)
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "truncated", "minibatch"])
+@pytest.mark.parametrize("solver", ["lbfgs", "minibatch"])
 @pytest.mark.parametrize("max_iter", [1, 2, 3])
 def test_no_solver_of_nca_goes_beyond_max_iter(solver, max_iter, monkeypatch):
     monkeypatch.setattr("kernelmetric.learners._nca_solvers._LEAST_BATCHES", 4)
@@ -86,7 +55,6 @@ def test_no_solver_of_nca_goes_beyond_max_iter(solver, max_iter, monkeypatch):
     ("wrong", "words"),
     [
         ({"solver": "newton"}, "solver='newton'"),
-        ({"eps": 0.0}, "eps=0.0"),
         ({"batch_size": 1}, "batch_size=1"),
     ],
 )
@@ -180,7 +148,7 @@ def test_few_points_are_not_held_out_unless_asked(noisy, monkeypatch):
     assert NCA(max_iter=3, tol=1).fit(X, y).validation_scores_ is not None
 
 
-@pytest.mark.parametrize("solver", ["truncated", "minibatch"])
+@pytest.mark.parametrize("solver", ["lbfgs", "minibatch"])
 def test_every_solver_listens_to_points_held_out(noisy, solver):
     nca = NCA(2, solver=solver, early_stopping=True, max_iter=40, batch_size=100, random_state=0)
     nca.fit(*noisy)
@@ -274,7 +242,7 @@ def test_a_fit_that_goes_on_with_the_penalty_is_at_the_end_already(noisy):
     assert given.loss_ == pytest.approx(again.loss_, rel=1e-3)
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "truncated", "minibatch"])
+@pytest.mark.parametrize("solver", ["lbfgs", "minibatch"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_every_solver_knows_the_penalty(noisy, solver, monkeypatch):
     nca = NCA(2, reg="shrink", solver=solver, batch_size=100, max_iter=4, random_state=0)

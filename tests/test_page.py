@@ -13,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 from kernelmetric import (
     DNE,
     MLKR,
-    NCA,
     KernelAlignment,
     Kernelized,
     LeaveOneOutRidge,
@@ -21,7 +20,7 @@ from kernelmetric import (
 )
 from kernelmetric.evaluation import ClassScores, holdout
 from kernelmetric.inspection import explain_pair
-from kernelmetric.report import _page_reasons, plot_loss_curve, plot_neighbors, report_page, visible
+from kernelmetric.report import _page_reasons, report_page, visible
 from kernelmetric.report._page_data import (
     apart,
     choose_points,
@@ -240,37 +239,6 @@ def test_misplaced_points_have_positive_hardness():
     points = choose_points(identity, X, y, X_test, y_test)
     easy, hard = hardness(points)
     assert easy < 0 < hard
-
-
-@pytest.fixture
-def pyplot():
-    plt = pytest.importorskip("matplotlib.pyplot", reason="comes with the extra `plot`")
-    yield plt
-    plt.close("all")
-
-
-def test_a_loss_curve_is_drawn_through_every_iteration(pyplot, wine):
-    metric = Kernelized(NCA(), kernel="linear").fit(*wine)
-    ax = plot_loss_curve(metric, title="fell")
-    np.testing.assert_array_equal(ax.lines[0].get_ydata(), metric.learner_.loss_curve_)
-    assert ax.get_title() == "fell"
-    assert plot_loss_curve([100.0, 1.0]).get_yscale() == "log"
-    given = pyplot.subplots()[1]
-    assert plot_loss_curve([2.0, 1.0], ax=given) is given
-
-
-def test_a_learner_that_does_not_iterate_has_no_loss_curve(pyplot, wine):
-    with pytest.raises(ValueError, match="DNE without a loss curve"):
-        plot_loss_curve(DNE(2).fit(*wine))
-
-
-def test_neighbours_are_drawn_as_lines_under_both_metrics(pyplot, wine):
-    X, y = wine
-    metric = DNE(2).fit(X, y)
-    axes = plot_neighbors(metric, X, y, 3, n_neighbors=4)
-    assert [len(ax.lines) for ax in axes] == [4, 4]
-    with pytest.raises(ValueError, match="point=999"):
-        plot_neighbors(metric, X, y, 999)
 
 
 # --- text and numbers that would break a page -----------------------------------------------------

@@ -9,10 +9,11 @@ from scipy.stats import ttest_1samp
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import minmax_scale
 
-from kernelmetric import RBF, TransductiveDistance, datasets
+from kernelmetric import RBF, TransductiveDistance
 from kernelmetric.compute.reductions import median_squared_distance
 from kernelmetric.graphs import gaussian_graph
 from kernelmetric.transductive import WarpedPenalty
+from reproduction.datasets import load
 from reproduction.table import plan, run_table
 from reproduction.tables import STUDIES
 from reproduction.transductive import LAMS
@@ -64,7 +65,7 @@ def test_the_robust_cost_is_never_a_point_below_the_geometry_alone(problem, tmp_
 
 def test_new_points_fare_as_well_as_those_that_were_there_on_ionosphere():
     try:
-        X, y = datasets.load("ionosphere", return_X_y=True)
+        X, y = load("ionosphere", return_X_y=True)
     except OSError as error:
         pytest.skip(f"ionosphere is not to be had: {error}")
     X, y = minmax_scale(X), np.unique(y, return_inverse=True)[1]

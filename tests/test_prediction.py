@@ -37,12 +37,9 @@ from kernelmetric import (
 from kernelmetric.prediction._classifier import _stacked
 from kernelmetric.prediction._cross_fit import Fold, parts_of, settled, splits_of
 from kernelmetric.prediction._neighbors import (
-    FaissIndex,
     Neighbors,
     class_shares,
-    faiss_index,
     nearest,
-    nearest_by_faiss,
     weighted_moments,
 )
 from kernelmetric.prediction._regressor import _HeldOut
@@ -557,26 +554,6 @@ def test_clones_know_parameters_and_no_fit(linear):
     assert copy.get_params()["metric__n_components"] == 2
 
 
-def test_a_faiss_index_finds_the_same_neighbours(linear, tmp_path):
-    pytest.importorskip("faiss")
-    X, y, _ = uncertain(150, 0)
-    indexed = MetricClassifier(DNE(2), index="Flat").fit(X, y)
-    new = uncertain(50, 1)[0]
-    np.testing.assert_allclose(indexed.predict_proba(new), linear.predict_proba(new), atol=1e-6)
-    distances, rows = indexed.kneighbors(new, 3)
-    np.testing.assert_allclose(distances, linear.kneighbors(new, 3)[0], rtol=1e-6)
-    assert "_faiss" in vars(indexed) and "_faiss" not in indexed.__getstate__()
-    for again in (load(save(indexed, tmp_path / "a.metric")), pickle.loads(pickle.dumps(indexed))):
-        np.testing.assert_array_equal(again.kneighbors(new, 3)[1], rows)
-
-
-def test_an_index_that_faiss_does_not_know_is_refused_by_fit(linear):
-    pytest.importorskip("faiss")
-    X, y, _ = uncertain(60, 0)
-    with pytest.raises(ValueError, match="index='nothing'"):
-        MetricClassifier(LDA(), index="nothing").fit(X, y)
-
-
 # --- what is refused ----------------------------------------------------------------------------
 
 
@@ -587,10 +564,9 @@ def test_an_index_that_faiss_does_not_know_is_refused_by_fit(linear):
         ({"metric": "auto"}, "expected a scikit-learn estimator"),
         ({"metric": KNeighborsClassifier()}, "has no transform"),
         ({"cv": 1}, "at least 2 folds"),
-        ({"index": 3}, "HNSW32"),
         ({"metric": Signed()}, "may be negative"),
     ],
-    ids=["class", "text", "predictor", "cv", "index", "indefinite"],
+    ids=["class", "text", "predictor", "cv", "indefinite"],
 )
 @pytest.mark.parametrize("kind", [MetricClassifier, MetricRegressor], ids=["classes", "numbers"])
 def test_what_is_no_metric_is_refused_in_a_sentence(kind, parameters, sentence):
@@ -636,74 +612,17 @@ def test_a_neighbour_that_was_not_found_has_no_weight():
     assert (mean[0], spread[0]) == (3.0, 0.0)
 
 
-def test_what_an_index_did_not_find_is_searched_exactly():
-    class Index:
-        def search(self, queries, k):
-            return np.full((1, 3), np.inf), np.array([[-1, 0, 2]])
-
-    E = np.arange(3.0)[:, None]
-    index = FaissIndex(Index(), np.zeros(1), 1.0)
-    found = nearest_by_faiss(index, E, np.array([[1.9]]), 3)
-    np.testing.assert_array_equal(found.rows, [[2, 1, 0]])
-    np.testing.assert_allclose(found.squares, [[0.01, 0.81, 3.61]])
-
-
-FAR = {
-    "an offset": lambda A: A + 1e7,
-    "a larger one": lambda A: A + 1e9,
-    "large": lambda A: 1e25 * A,
-    "small": lambda A: 1e-25 * A,
-    "far apart": lambda A: A + 1e8 * (np.arange(len(A)) % 2)[:, None],
-}
-
-
-@pytest.mark.parametrize("case", FAR)
-@pytest.mark.parametrize("factory", ["Flat", "HNSW32"])
-def test_an_index_loses_no_digits_anywhere(case, factory):
-    pytest.importorskip("faiss")
-    rng = np.random.RandomState(0)
-    E, queries = (FAR[case](rng.standard_normal((n, 2))) for n in (400, 60))
-    found = nearest_by_faiss(faiss_index(E, factory), E, queries, 5)
-    expected = nearest(E, queries, 5)
-    np.testing.assert_array_equal(found.rows, expected.rows)
-    np.testing.assert_allclose(found.squares, expected.squares, rtol=1e-6)
-
-
-def test_queries_far_from_all_points_have_the_same_neighbours_with_an_index():
-    pytest.importorskip("faiss")
-    rng = np.random.RandomState(0)
-    E, directions = rng.standard_normal((400, 2)), rng.standard_normal((20, 2))
-    for size in (1e3, 1e6, 1e12, 1e25, 1e60):
-        found = nearest_by_faiss(faiss_index(E, "Flat"), E, size * directions, 5)
-        np.testing.assert_array_equal(found.rows, nearest(E, size * directions, 5).rows)
-
-
-def test_an_ordinary_index_is_asked_once(monkeypatch):
-    """Exact searches are for the few queries that need one, copies of points or not."""
-    pytest.importorskip("faiss")
-    rng = np.random.RandomState(0)
-    points = [rng.standard_normal((2000, 2)), rng.randint(0, 3, (2000, 3)).astype(np.float64)]
-    points.append(np.r_[points[0], np.full((20, 2), 1e9)])  # sentinels
-    points += [points[0] + 1e7, 1e25 * points[0], 1e-25 * points[0]]
-    monkeypatch.setattr("kernelmetric.prediction._neighbors.nearest", None)
-    for E in points:
-        rows = nearest_by_faiss(faiss_index(E, "Flat"), E, E[:100], 5).rows
-        np.testing.assert_array_equal(E[rows[:, 0]], E[:100])
-
-
-@pytest.mark.parametrize("factory", ["Flat", "IVF64,Flat"])
-def test_no_prediction_is_nan_where_an_index_finds_nothing(factory):
-    pytest.importorskip("faiss")
+def test_no_prediction_is_nan_far_from_all_points():
     rng = np.random.RandomState(0)
     X, new = rng.standard_normal((130, 3)), rng.standard_normal((40, 3))
     new[:2] += 1e25
     target = X[:, 0] + 0.1 * rng.standard_normal(130)
-    model = MetricRegressor(PCA(2), cv=2, index=factory).fit(X, target)
+    model = MetricRegressor(PCA(2), cv=2).fit(X, target)
     assert np.isfinite(model.predict(new)).all()
     for k in (1, 5, 130):
         distances, rows = model.kneighbors(new, k)
         assert rows.min() >= 0 and np.isfinite(distances).all()
-    classifier = MetricClassifier(PCA(2), cv=2, index=factory).fit(X, target > 0)
+    classifier = MetricClassifier(PCA(2), cv=2).fit(X, target > 0)
     assert classifier.kneighbors(new, return_distance=False).min() >= 0
     assert np.isfinite(classifier.predict_proba(new)).all()
 

@@ -1,4 +1,4 @@
-"""One list of learners: whoever enters it is exported, listed and tested."""
+"""One list of learners, one of kernels: whoever enters is exported, listed and tested."""
 
 import inspect
 import subprocess
@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 import kernelmetric
 from kernelmetric import learners
+from kernelmetric.kernels._registry import KERNELS as NAMED_KERNELS
 from tested_learners import VARIANTS, descending, readme_row, robust, spectral, variants
 
 
@@ -79,3 +80,22 @@ def test_what_a_learner_learns_from_is_enough_for_its_fit(kind, labelled):
     }
     learner = clone(VARIANTS.get(kind, [kind()])[0])
     assert learner.fit(X, **enough[kind.learns_from]).components_.shape[1] == X.shape[1]
+
+
+def test_the_command_line_takes_every_kernel_of_points():
+    pytest.importorskip("click", reason="click comes with the extra `cli`")
+    from kernelmetric.cli._options import KERNELS
+
+    of_points = {kind.__name__.lower() for kind in NAMED_KERNELS if not kind.pairwise} - {"delta"}
+    assert set(KERNELS) - of_points == {"auto", "aligned", "none", "poly"}
+    assert of_points <= set(KERNELS)
+
+
+def test_the_command_line_predicts_numbers_by_every_learner_that_takes_them(monkeypatch):
+    pytest.importorskip("click", reason="click comes with the extra `cli`")
+    from kernelmetric.cli import _options
+
+    toy = type("Toy", (learners.RFM,), {})
+    monkeypatch.setattr(_options, "LEARNERS", {"toy": toy} | _options.LEARNERS)
+    assert _options.Wanted(task="regression", learner="toy").learner_name == "toy"
+    assert _options.Wanted(task="regression").learner_name == "mlkr"

@@ -587,7 +587,7 @@ def test_leaving_out_multiples_changes_no_choice():
     np.testing.assert_array_equal(few.predict(X_new), every.predict(X_new))
 
 
-def test_warnings_time_and_memory_of_a_fit_are_kept():
+def test_warnings_and_time_of_a_fit_are_kept():
     def warn_twice(value):
         warnings.warn("look here", UserWarning, stacklevel=1)
         warnings.warn("look here", UserWarning, stacklevel=1)

@@ -68,7 +68,7 @@ from kernelmetric import (
 )
 from kernelmetric.kernels import Columns
 from kernelmetric.learners import Learner
-from kernelmetric.linkage import EqualKeys, NearestText, RecordLinker, SortedNeighborhood
+from kernelmetric.linkage import EqualKeys, NearestText, RecordLinker
 from kernelmetric.shipping import SavedFileError
 from kernelmetric.shipping._allowed import names_of_classes
 from kernelmetric.shipping._checks import check_fitted
@@ -456,7 +456,7 @@ def linked():
     table = pd.DataFrame({"name": names, "size": rng.uniform(0, 9, 40)})
     table = pd.concat([table, table.assign(size=table["size"] + 0.1)], ignore_index=True)
     known = [(i, 40 + j) for i in range(40) for j in (i, i ^ 1)]
-    linker = RecordLinker(rules=[NearestText(), SortedNeighborhood("name"), EqualKeys("name")])
+    linker = RecordLinker(rules=[NearestText(), EqualKeys("name")])
     return linker.fit(table, pairs=np.array(known), same=[i == j - 40 for i, j in known])
 
 

@@ -976,6 +976,17 @@ def test_of_very_many_rows_a_sample_is_learned_from(problem, monkeypatch):
     assert again.space_.rows_ == "sample"
 
 
+def test_more_rows_get_more_landmarks(problem, monkeypatch):
+    X, y, _, _ = problem
+    thresholds(monkeypatch, ALL_ROWS=50, HELD_ROWS=50, N_LANDMARKS=20, _ROWS_OF_LANDMARKS=len(X))
+    assert space_of().fit(X, y).n_landmarks_ == 20
+    thresholds(monkeypatch, _ROWS_OF_LANDMARKS=len(X) // 8, ENOUGH_ROWS=len(X) // 2)
+    space = space_of().fit(X, y)
+    assert space.n_landmarks_ == pytest.approx(40, abs=1)  # by all rows, not by those of the sample
+    assert space.n_landmarks_ == space.most_landmarks(len(X))
+    assert space_of(n_landmarks=15).fit(X, y).n_landmarks_ == 15
+
+
 @pytest.mark.parametrize("few", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 def test_a_matrix_that_fills_the_memory_is_centred_where_it_lies(few, weighted, monkeypatch):
@@ -993,14 +1004,3 @@ def test_a_matrix_that_fills_the_memory_is_centred_where_it_lies(few, weighted, 
     found = _ridge_solution._lifted(gram, q)
     assert np.shares_memory(found, held) is few
     np.testing.assert_allclose(found, wanted, atol=1e-5)
-
-
-def test_more_rows_get_more_landmarks(problem, monkeypatch):
-    X, y, _, _ = problem
-    thresholds(monkeypatch, ALL_ROWS=50, HELD_ROWS=50, N_LANDMARKS=20, _ROWS_OF_LANDMARKS=len(X))
-    assert space_of().fit(X, y).n_landmarks_ == 20
-    thresholds(monkeypatch, _ROWS_OF_LANDMARKS=len(X) // 8, ENOUGH_ROWS=len(X) // 2)
-    space = space_of().fit(X, y)
-    assert space.n_landmarks_ == pytest.approx(40, abs=1)  # by all rows, not by those of the sample
-    assert space.n_landmarks_ == space.most_landmarks(len(X))
-    assert space_of(n_landmarks=15).fit(X, y).n_landmarks_ == 15

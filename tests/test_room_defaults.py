@@ -23,7 +23,6 @@ DEFAULTS = {
     "compute.reductions.lmnn_step_on": {"smoothing": 0.0, "weighed": None},
     "compute.map_rows": {"most": None},
     "compute.reductions.mine_impostors": {"slack": 0.5, "most": 200, "weighed": None},
-    "compute.reductions.mine_softmax": {"slack": 2.0, "most": np.inf},
     "compute.reductions.nca_loss": {"weights": None},
     "compute.reductions.nearest_neighbors": {"queries": None},
     "compute.over_rows": {"most": None},
@@ -54,7 +53,6 @@ DEFAULTS = {
     "solvers.krylov_eigenpairs": {"floor": 0.0},
     "solvers.left_out": {"judged": None, "roots": None},
     "solvers.minimize_lbfgs": {"report": None, "memory": 10, "corrections": None},
-    "solvers.minimize_projected": {"step": 1.0, "report": None},
     "solvers.ridge_solution": {"roots": None},
     "solvers.smallest_eigenvectors": {
         "null": None,

@@ -385,13 +385,6 @@ def test_a_search_inside_of_others_comes_back(labelled, fresh, tmp_path):
         np.testing.assert_array_equal(again.predict(fresh), model.predict(fresh))
 
 
-def test_an_index_is_neither_needed_nor_made_to_save_and_load(labelled, tmp_path, monkeypatch):
-    pytest.importorskip("faiss")
-    model = MetricClassifier(DNE(2), cv=2, index="Flat").fit(*labelled)
-    monkeypatch.setattr("kernelmetric.prediction._base.faiss_index", None)
-    assert saved_and_loaded(model, tmp_path).index == "Flat"
-
-
 def test_a_search_whose_parts_do_not_fit_is_not_saved(labelled, tmp_path):
     search = KernelizedCV(DNE(2), [RBF()], cv=2).fit(*labelled)
     search.best_index_ = 1

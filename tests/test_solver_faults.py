@@ -10,7 +10,6 @@ from kernelmetric.learners._progress import Iterations
 from kernelmetric.solvers import (
     PairDual,
     minimize_lbfgs,
-    minimize_projected,
     nonnegative_qp,
     positive_part,
     solve_pairs,
@@ -104,102 +103,6 @@ def test_lbfgs_takes_any_tolerance():
     assert found.n_iter == 1
 
 
-# --- projected gradient -----------------------------------------------------------------------
-
-
-def never(x, value, gradient):
-    return False
-
-
-def nonnegative(x):
-    return np.maximum(x, 0.0)
-
-
-def test_the_projected_gradient_refuses_a_start_without_a_finite_value():
-    with pytest.raises(ValueError, match="Got a start at which the objective, now nan"):
-        minimize_projected(
-            cliff(0.0), nonnegative, np.full((1, 2), -1.0), max_iter=5, converged=never
-        )
-
-
-def test_the_projected_gradient_stays_among_the_numbers():
-    found, _ = minimize_projected(
-        cliff(0.5), lambda x: x, np.full((1, 2), 5.0), max_iter=30, converged=never
-    )
-    assert not found.converged
-    assert np.isfinite(found.value) and np.all(np.isfinite(found.x))
-    assert found.value == pytest.approx(float(np.sum(found.x)))
-
-
-def test_the_projected_gradient_finds_the_minimum_on_the_edge_of_the_set():
-    target = np.array([[1.0, -2.0]])
-
-    def objective(x):
-        return float(np.sum((x - target) ** 2)), 2.0 * (x - target)
-
-    def close(x, value, gradient):
-        return float(np.max(np.abs(x - nonnegative(x - gradient)))) < 1e-10
-
-    found, step = minimize_projected(
-        objective, nonnegative, np.full((1, 2), 4.0), max_iter=100, converged=close
-    )
-    assert found.converged and found.message == "tolerance reached"
-    np.testing.assert_allclose(found.x, [[1.0, 0.0]], atol=1e-9)
-    assert found.value == pytest.approx(4.0)
-    assert 0.1 < step < 2.0
-    assert found.n_iter < 100
-
-
-@pytest.mark.parametrize("condition", [10.0, 1e4])
-def test_the_projected_gradient_is_accelerated(condition):
-    # Plain gradient steps need some condition · log(1/ε) of them.
-    scales = np.geomspace(1.0, condition, 20)[None, :]
-
-    def objective(x):
-        return 0.5 * float(np.sum(scales * x * x)), scales * x
-
-    def close(x, value, gradient):
-        return value < 1e-8
-
-    found, _ = minimize_projected(
-        objective, lambda x: x, np.ones((1, 20)), max_iter=2000, converged=close, step=1 / condition
-    )
-    assert found.converged
-    assert found.n_iter < 30 * np.sqrt(condition)
-
-
-def test_the_projected_gradient_stops_when_it_is_told_to():
-    calls = []
-    found, _ = minimize_projected(
-        bowl,
-        lambda x: x,
-        np.zeros((1, 2)),
-        max_iter=50,
-        converged=lambda *a: calls.append(a),
-        step=0.01,
-        report=lambda x, value: len(calls) == 2,
-    )
-    assert found.n_iter == 3
-    assert not found.converged
-    assert found.message == "stopped by a callback"
-
-
-def test_the_projected_gradient_says_when_its_iterations_did_not_suffice():
-    found, _ = minimize_projected(
-        bowl, lambda x: x, np.zeros((1, 2)), max_iter=4, converged=never, step=0.01
-    )
-    assert (found.n_iter, found.converged, found.message) == (4, False, "iteration limit reached")
-    assert found.value == pytest.approx(bowl(found.x)[0])
-
-
-def test_the_projected_gradient_shortens_a_step_that_is_too_long():
-    found, step = minimize_projected(
-        bowl, lambda x: x, np.zeros((1, 2)), max_iter=1, converged=never, step=1e6
-    )
-    assert found.value < bowl(np.zeros((1, 2)))[0]
-    assert step <= 0.55  # the inverse of the curvature, grown by a tenth
-
-
 # --- learners whose objective overflows -------------------------------------------------------
 
 
@@ -207,10 +110,8 @@ def test_the_projected_gradient_shortens_a_step_that_is_too_long():
     "learner",
     [
         NCA(init=1e160 * np.eye(4)),
-        NCA(solver="truncated", init=1e160 * np.eye(4)),
         NCA(solver="minibatch", init=1e160 * np.eye(4)),
         LMNN(init=1e160 * np.eye(4)),
-        LMNN(solver="projected", init=1e160 * np.eye(4)),
         MLKR(init=1e160 * np.eye(4)),
     ],
     ids=lambda learner: f"{type(learner).__name__} {getattr(learner, 'solver', '')}",

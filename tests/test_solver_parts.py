@@ -1,4 +1,4 @@
-"""The parts of eigenvectors, non-negative programs and projected gradients, each on its own."""
+"""The parts of eigenvectors, non-negative programs and L-BFGS, each on its own."""
 
 import re
 import warnings
@@ -14,7 +14,6 @@ from kernelmetric.solvers import (
     _davidson,
     _nonnegative,
     minimize_lbfgs,
-    minimize_projected,
     nonnegative_qp,
     right_singular,
     smallest_eigenvectors,
@@ -179,32 +178,6 @@ def test_exchanges_alone_solve_programs_whose_variables_depend_on_each_other(mon
         assert np.all(v >= 0)
         assert residual <= 1e-9
     assert left > 2  # variables that entered and left again
-
-
-# --- projected gradient -------------------------------------------------------------------------
-
-
-def test_the_projected_gradient_without_a_finite_value_near_stays_at_its_start():
-    def objective(x):
-        return (2.0, np.ones(1)) if x[0] == 0.0 else (np.nan, np.ones(1))
-
-    found, step = minimize_projected(
-        objective, lambda x: x, np.zeros(1), max_iter=9, converged=lambda *_: True
-    )
-    assert (found.n_iter, found.converged, found.message) == (0, False, "no finite value near")
-    assert (found.x[0], found.value) == (0.0, 2.0)
-    assert 0 < step < 1e-299
-
-
-def test_the_projected_gradient_without_a_finite_value_ahead_counts_the_steps_behind():
-    def objective(x):
-        return (float(x[0]), np.ones(1)) if x[0] >= 0.0 else (np.nan, np.ones(1))
-
-    found, _ = minimize_projected(
-        objective, lambda x: x, np.ones(1), max_iter=9, converged=lambda *_: False, step=1.0
-    )
-    assert (found.n_iter, found.converged, found.message) == (1, False, "no finite value near")
-    assert (found.x[0], found.value) == (0.0, 0.0)
 
 
 # --- L-BFGS -------------------------------------------------------------------------------------

@@ -6,22 +6,20 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg, sparse
+from sklearn.datasets import load_digits
 from sklearn.decomposition import KernelPCA
-from sklearn.manifold import Isomap, LocallyLinearEmbedding, SpectralEmbedding
+from sklearn.manifold import SpectralEmbedding
 
 from kernelmetric import KPCA, NCA, RBF, Nystroem, Pairs, TransductiveDistance, datasets
 from kernelmetric.compute.reductions import nearest_neighbors
-from kernelmetric.graphs import gaussian_graph, label_graphs, laplacian, union_graph
+from kernelmetric.graphs import gaussian_graph, label_graphs, union_graph
 from kernelmetric.transductive import (
-    IsomapPenalty,
     KernelPenalty,
-    LLEPenalty,
     PaperCost,
     RobustCost,
     WarpedPenalty,
     bounded,
     gram_form,
-    warped_kernel,
 )
 
 FULL = partial(gaussian_graph, width=1.0)
@@ -72,20 +70,6 @@ def test_no_cost_with_an_inverse_kernel_is_kernel_pca(cloud):
     ours.fit(X, cost_graph=no_cost(60))
     theirs = KernelPCA(3, kernel="rbf", gamma=0.5).fit(X)
     assert up_to_sign(ours.embedding_ * np.sqrt(theirs.eigenvalues_), theirs.transform(X)) < 1e-8
-
-
-def test_no_cost_with_isomaps_penalty_is_isomap(cloud):
-    X = cloud[0]
-    ours = TransductiveDistance(2, penalty=IsomapPenalty(8)).fit(X, cost_graph=no_cost(60))
-    theirs = Isomap(n_neighbors=8, n_components=2).fit_transform(X)
-    assert up_to_sign(ours.embedding_ * np.linalg.norm(theirs, axis=0), theirs) < 1e-6
-
-
-def test_no_cost_with_lles_penalty_is_locally_linear_embedding(cloud):
-    X = cloud[0]
-    ours = TransductiveDistance(2, penalty=LLEPenalty(8)).fit(X, cost_graph=no_cost(60))
-    theirs = LocallyLinearEmbedding(n_neighbors=8, n_components=2, eigen_solver="dense")
-    assert up_to_sign(ours.embedding_, theirs.fit_transform(X)) < 1e-6
 
 
 def test_an_infinite_lambda_forgets_the_labels(cloud):
@@ -217,19 +201,7 @@ def test_theorem_4_holds_in_the_range_of_k_with_duplicates(cloud):
     assert up_to_sign(V[:, :4], model.embedding_) < 1e-8
 
 
-def test_lemma_5_the_warped_gram_matrix_inverts_the_penalty(cloud):
-    X = cloud[0]
-    K = RBF(gamma=3.0)(X)
-    M = laplacian(union_graph(nearest_neighbors(X, 5)[0]))
-    warped = warped_kernel(K, K, K, K, M)
-    assert_allclose(warped @ (np.linalg.inv(K) + M), np.eye(60), atol=1e-8)
-    some = warped_kernel(K[:2, :3], K[:2], K[:3], K, M)
-    assert_allclose(some, warped[:2, :3], atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    "penalty", ["laplacian", "normalized", "lle", "kernel", "warped", "isomap"]
-)
+@pytest.mark.parametrize("penalty", ["laplacian", "normalized", "kernel", "warped"])
 def test_training_points_keep_their_embedding(cloud, penalty):
     X, y, _ = cloud
     model = TransductiveDistance(3, lam=100.0, penalty=penalty, cost="paper").fit(X, y)
@@ -325,7 +297,7 @@ def test_a_lambda_given_by_hand_is_used_as_it_is(cloud):
 
 
 def test_other_labels_start_from_the_last_embedding():
-    X, truth = datasets.load("digits", return_X_y=True)
+    X, truth = load_digits(return_X_y=True)
     X, first = X / 16.0, np.where(np.arange(1797) % 20 == 0, truth, -1)
     second = np.where(np.arange(1797) % 20 == 7, truth, -1)
     options = {"penalty": "normalized", "n_neighbors": 10, "tol": 1e-7, "random_state": 0}
@@ -343,7 +315,7 @@ def test_other_labels_start_from_the_last_embedding():
 
 
 def test_labelled_hubs_capture_the_papers_cost_and_not_the_robust_one():
-    X, truth = datasets.load("digits", return_X_y=True)
+    X, truth = load_digits(return_X_y=True)
     X, truth = X[:600] / 16.0, truth[:600]
     y = np.where(np.random.RandomState(0).permutation(600) < 120, truth, -1)
     options = {"n_components": 20, "penalty": "normalized", "n_neighbors": 10}
@@ -415,7 +387,6 @@ def refused(match, X, y, error=ValueError, **options):
         ({"prior": 3}, "Got prior=3, but expected a fitted metric"),
         ({"prior": lambda X: X[:5]}, "from the prior, but expected"),
         ({"penalty": WarpedPenalty(penalty=KernelPenalty())}, "inside WarpedPenalty"),
-        ({"penalty": IsomapPenalty(1)}, "in several components, but Isomap expected one"),
     ],
 )
 def test_bad_parameters_are_refused_in_a_sentence(cloud, options, match):

@@ -12,9 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelmetric import NCA, TransductiveDistance
 from kernelmetric.graphs import gaussian_graph
 from kernelmetric.transductive import (
-    IsomapPenalty,
     KernelPenalty,
-    LLEPenalty,
     PaperCost,
     RobustCost,
     WarpedPenalty,
@@ -25,7 +23,7 @@ from kernelmetric.transductive._choice import GRID, choose_lam, hidden_folds
 from kernelmetric.transductive._given import interpolate, neighbors_among
 
 LAM = 1e5  # beyond the floor of every penalty here
-PENALTIES = ["laplacian", "normalized", "lle", "isomap", "kernel", "warped"]
+PENALTIES = ["laplacian", "normalized", "kernel", "warped"]
 
 
 @pytest.fixture
@@ -353,9 +351,6 @@ def test_any_parameter_fits_or_is_refused_in_a_sentence(cloud, name, half):
         ("cost", RobustCost, "n_neighbors"),
         ("cost", RobustCost, "floor"),
         ("cost", PaperCost, "n_neighbors"),
-        ("penalty", LLEPenalty, "n_neighbors"),
-        ("penalty", LLEPenalty, "reg"),
-        ("penalty", IsomapPenalty, "n_neighbors"),
         ("penalty", KernelPenalty, "space"),
         ("penalty", WarpedPenalty, "penalty"),
         ("penalty", WarpedPenalty, "space"),
@@ -389,7 +384,6 @@ def test_priors_that_return_no_points_are_refused(cloud):
         (1100, {"graph": "gaussian"}),
         (700, {"penalty": "kernel"}),
         (700, {"penalty": "warped"}),
-        (700, {"penalty": "isomap"}),
     ],
 )
 def test_the_estimate_of_memory_is_within_a_factor_of_two(n, options):

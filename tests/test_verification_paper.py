@@ -6,7 +6,8 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from kernelmetric import IdealizedKernel, Pairs, PairVerifier, datasets
+from kernelmetric import IdealizedKernel, Pairs, PairVerifier
+from reproduction.datasets import load
 
 pytestmark = pytest.mark.paper
 
@@ -24,7 +25,7 @@ ROWS = {
 @pytest.mark.parametrize("name", ROWS)
 def test_the_learned_metric_verifies_held_out_pairs_better_than_the_euclidean_one(name):
     try:
-        X, y = datasets.load(name, return_X_y=True)
+        X, y = load(name, return_X_y=True)
     except OSError as error:
         pytest.skip(f"{name} is not to be had: {error}")
     n, prepare, nu = ROWS[name]

@@ -26,15 +26,13 @@ from kernelmetric.learners._progress import Iterations
 
 ITERATING = [
     NCA(2),
-    NCA(2, solver="truncated"),
     NCA(2, solver="minibatch", batch_size=10),
     LMNN(2),
-    LMNN(solver="projected"),
     LMCA(2),
     MLKR(2),
     MCML(2),
     ITML(tol=1e-9),
-    ITML(solver="projections", tol=1e-9, prior=np.diag([1.0, 2.0, 3.0, 4.0])),
+    ITML(tol=1e-9, prior=np.diag([1.0, 2.0, 3.0, 4.0])),
     MMC(tol=1e-9),
     MMC(diagonal=True, tol=1e-9),
     IdealizedKernel(C=3.0, nu=0.8),
@@ -255,10 +253,8 @@ def stopped_after(n, monkeypatch):
     "learner",
     [
         NCA(5),
-        NCA(5, solver="truncated"),
         NCA(5, solver="minibatch", batch_size=50),
         LMNN(),
-        LMNN(solver="projected"),
         LMCA(5),
         MLKR(5),
         MCML(),
@@ -276,9 +272,7 @@ def test_a_stop_is_final_in_every_stage(learner, monkeypatch):
     assert learner.n_iter_ == len(learner.loss_curve_) == 3
 
 
-@pytest.mark.parametrize(
-    "learner", [ITML(tol=1e-9), ITML(solver="projections", tol=1e-9), MMC(tol=1e-9)], ids=repr
-)
+@pytest.mark.parametrize("learner", [ITML(tol=1e-9), MMC(tol=1e-9)], ids=repr)
 def test_a_stop_of_a_learner_from_pairs_is_final_and_says_how_far_it_got(
     learner, labelled, monkeypatch
 ):

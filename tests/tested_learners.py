@@ -41,7 +41,7 @@ from kernelmetric.learners import (
 
 VARIANTS = {
     NCA: [NCA(), NCA(2), NCA(reg=0.1)],
-    LMNN: [LMNN(), LMNN(2), LMNN(reg=0.5), LMNN(solver="projected", tol=5e-3)],
+    LMNN: [LMNN(), LMNN(2), LMNN(reg=0.5)],
     LMCA: [LMCA(), LMCA(2), LMCA(2, reg=0.5)],
     MCML: [MCML(), MCML(2, reg=0.5)],
     MLKR: [MLKR(), MLKR(2), MLKR(reg=0.1)],
@@ -65,7 +65,7 @@ VARIANTS = {
 # One that fits whatever it is given: scikit-learn's checks, and ours of bad input, bring points
 # of one feature, of few rows, or of extreme size.
 ROBUST = {
-    LMNN: [LMNN(), LMNN(solver="projected", tol=5e-3)],
+    LMNN: [LMNN()],
     LMCA: [LMCA(2)],
     DLA: [DLA(1)],
     LDA: [LDA(), LDA(shrinkage=0.0)],

@@ -18,7 +18,7 @@ What most tasks take is imported from here. What only specialists need lives in 
 ``kernelmetric.kernels``, ``kernelmetric.transductive``, ``kernelmetric.evaluation`` and so on.
 """
 
-from kernelmetric import datasets
+from kernelmetric import _pulse, datasets  # noqa: F401 (first: the rest takes seconds to load)
 from kernelmetric._warnings import moved as _moved
 from kernelmetric.compute import memory_budget, use_device
 from kernelmetric.compute.watch import TimeLimitWarning, progress, time_limit
@@ -103,7 +103,7 @@ _MOVED = {
         "kernels": "FunctionKernel PairwiseKernel Precomputed Product Rescaled Sum "
         "as_kernel polynomial_degrees rbf_widths",
         "selection": "AlignedSum",
-        "transductive": "GraphLaplacian IsomapPenalty KernelPenalty LLEPenalty NormalizedLaplacian "
+        "transductive": "GraphLaplacian KernelPenalty NormalizedLaplacian "
         "PaperCost RobustCost WarpedPenalty tangent_distance tangent_neighbors tangent_vectors",
     }.items()
     for name in names.split()

@@ -111,7 +111,7 @@ def run_cells(demo: Demo) -> Iterator[Cell]:
         for dataset in demo.datasets:
             split = dataset.split(SEED_STEP * demo.seed + number)
             for name, make in demo.methods.items():
-                panel, seconds, _, note = measured(
+                panel, seconds, note = measured(
                     _panel, dataset.name, name, make(dataset.kernel), split
                 )
                 yield Cell(dataset.name, name, number, panel.accuracy, seconds, note)

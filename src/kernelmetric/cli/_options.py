@@ -10,17 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import click
+from sklearn.utils import get_tags
 
 from kernelmetric.cli._talk import Talk
 from kernelmetric.compute import use_device
 from kernelmetric.compute.watch import time_limit
 from kernelmetric.graphs import Pairs, Quadruplets, Triplets
 from kernelmetric.kernelized import Kernelized
+from kernelmetric.kernels._registry import KERNELS as NAMED_KERNELS
+from kernelmetric.kernels._registry import Delta
 from kernelmetric.learners import _registry
 
-KERNELS = ("auto", "aligned", "none", "rbf", "laplacian", "poly", "linear", "cosine")
+_OF_POINTS = [kind for kind in NAMED_KERNELS if not kind.pairwise and kind is not Delta]
+KERNELS = ("auto", "aligned", "none", "poly", *(kind.__name__.lower() for kind in _OF_POINTS))
 KNOWN = {"pairs": Pairs, "triplets": Triplets, "quadruplets": Quadruplets}  # beside labels
 LARGEST_SEED = 4_000_000
+MOST_ROWS = 200_000  # beyond, the default metric learns no more from more
 FILE: Any = click.Path(dir_okay=False, path_type=Path)
 FOLDER: Any = click.Path(file_okay=False, path_type=Path)
 LEARNERS = {  # nca, lmnn, idealized, ...
@@ -28,7 +33,6 @@ LEARNERS = {  # nca, lmnn, idealized, ...
     for kind in vars(_registry).values()
     if isinstance(kind, type)
 }
-_OF_NUMBERS = ("mlkr", "rfm")  # what predicts them, the default first
 
 Decorator = Callable[[Callable], Callable]
 
@@ -36,6 +40,11 @@ Decorator = Callable[[Callable], Callable]
 def takes(kind: type, known: str) -> bool:
     """Whether a learner learns from pairs, triplets or quadruplets."""
     return known in inspect.signature(kind.fit).parameters  # type: ignore[attr-defined]
+
+
+def _takes_numbers(kind: type) -> bool:
+    """Whether a learner learns from numbers to predict."""
+    return get_tags(kind()).target_tags.multi_output
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,7 @@ class Wanted:
     weights: str | None = None
     class_weight: str | None = None
     recipe_file: Path | None = None
+    rows: int = MOST_ROWS
 
     @property
     def regression(self) -> bool:
@@ -78,7 +88,8 @@ class Wanted:
         if known is not None:
             what, able = known, [name for name, kind in LEARNERS.items() if takes(kind, known)]
         elif self.regression:
-            what, able = "numbers", list(_OF_NUMBERS)
+            numeric = [name for name, kind in LEARNERS.items() if _takes_numbers(kind)]
+            what, able = "numbers", sorted(numeric, key=lambda name: name != "mlkr")
         else:
             kinds = {name: getattr(kind, "learns_from", "") for name, kind in LEARNERS.items()}
             what, able = "classes", ["nca", *(k for k in kinds if kinds[k] != "targets")]
@@ -224,6 +235,13 @@ metric_options = together(
     ),
     click.option(
         "--class-weight", type=click.Choice(["balanced"]), help="Let all classes count alike."
+    ),
+    click.option(
+        "--rows",
+        type=click.IntRange(100),
+        default=MOST_ROWS,
+        metavar="N",
+        help="Learn from a sample of N rows, where the table has more.",
     ),
     click.option("--use", multiple=True, metavar="COL", help="Use a column all the same."),
     click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out."),

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from functools import cache
 from numbers import Real
 from typing import Any, TypeVar
@@ -30,6 +30,10 @@ _LOG_EVERY = 10.0  # seconds between two lines where none can be rewritten, as i
 _BAR = 20  # characters
 _STAGE: ContextVar[Stage | None] = ContextVar("kernelmetric_stage", default=None)
 _DEADLINE: ContextVar[float | None] = ContextVar("kernelmetric_deadline", default=None)
+_LEAVABLE: ContextVar[bool] = ContextVar("kernelmetric_leavable", default=False)
+_TOLD: ContextVar[list[str] | None] = ContextVar("kernelmetric_told", default=None)
+# Whether the thread that waits for this one has gone: an error, or Ctrl-C.
+_GONE: ContextVar[threading.Event | None] = ContextVar("kernelmetric_gone", default=None)
 _shown: list[bool] = [False]  # what progress() has said, for the whole process
 _taker: list[Any] = [None]  # who shows lines in place of standard error
 
@@ -43,6 +47,10 @@ class TimeLimitWarning(UserWarning):
     >>> from kernelmetric import TimeLimitWarning
     >>> warnings.simplefilter("ignore", TimeLimitWarning)  # a program that expects it
     """
+
+
+class OutOfTime(Exception):  # noqa: N818 (the end of work, and no fault of it)
+    """A pass over blocks was left: by a time limit, or as nobody waits for it any more."""
 
 
 class progress:  # noqa: N801  (it is called as a function)
@@ -126,8 +134,66 @@ def time_left() -> float:
 
 
 def warn_of_limit(what: str) -> None:
-    """Say what a time limit has ended."""
-    warn(f"The time limit ended {what}. A longer time_limit allows more.", TimeLimitWarning)
+    """Say what a time limit has ended: at once, or with the rest (:func:`told_once`)."""
+    told = _TOLD.get()
+    if told is None:
+        with told_once():
+            warn_of_limit(what)
+    elif what not in told:
+        told.append(what)
+
+
+@contextmanager
+def told_once(*, unheard: bool = False) -> Iterator[None]:
+    """Say in one warning what a time limit ended inside; nothing where that is ``unheard``."""
+    if _TOLD.get() is not None and not unheard:
+        yield
+        return
+    told: list[str] = []
+    token = _TOLD.set(told)
+    try:
+        yield
+    finally:
+        _TOLD.reset(token)
+    if told and not unheard:
+        words = ". It also ended ".join(told)
+        warn(f"The time limit ended {words}. A longer time_limit allows more.", TimeLimitWarning)
+
+
+def ended_by_limit(what: str) -> bool:
+    """Whether the time is over; if so, say what that ends."""
+    over = time_left() <= 0
+    if over:
+        warn_of_limit(what)
+    return over
+
+
+@contextmanager
+def leavable() -> Iterator[None]:
+    """Let a time limit end passes over blocks inside, by :class:`OutOfTime`."""
+    token = _LEAVABLE.set(True)
+    try:
+        yield
+    finally:
+        _LEAVABLE.reset(token)
+
+
+def watched(blocks: Iterable[T]) -> Iterator[T]:
+    """Blocks of a pass, between two of which it is left if it may be and should be."""
+    for number, block in enumerate(blocks):
+        gone = _GONE.get()
+        if number and (
+            (_LEAVABLE.get() and time_left() <= 0) or (gone is not None and gone.is_set())
+        ):
+            raise OutOfTime
+        yield block
+
+
+def in_a_thread(context: Context) -> threading.Event:
+    """Prepare the context of threads; the event tells their passes that nobody waits."""
+    gone = threading.Event()
+    context.run(_GONE.set, gone)
+    return gone
 
 
 def until_limit(candidates: Iterable[T], what: str | None) -> Iterator[T]:
@@ -266,5 +332,5 @@ def _rewritten() -> bool:
 
 def once_per_machine(measure: Callable[[], T]) -> Callable[[], T]:
     """A function that measures how fast this machine is, once; again where its threads change."""
-    known = cache(lambda n_threads: measure())
+    known = cache(lambda n_threads: Context().run(measure))  # a time limit would end it
     return lambda: known(tiles_at_once())

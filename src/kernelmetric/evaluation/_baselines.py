@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Real
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,7 +148,7 @@ def run_trials(
             fitted = clone(method)
             parts = _safe_split(fitted, X, y, train), _safe_split(fitted, X, y, test, train)
             counts = (None, None) if w is None else (w[train], w[test])
-            accuracy, seconds, _, note = measured(_fit_and_score, fitted, *parts, *counts)
+            accuracy, seconds, note = measured(_fit_and_score, fitted, *parts, *counts)
             scores = None
             if not is_regressor(fitted):
                 with repeatable():
@@ -274,20 +272,17 @@ class Measured(NamedTuple):
 
     Parameters
     ----------
-    value, seconds : object, float
-        What the function returned, and processor time.
-    megabytes, note : float, str
-        The most memory of the process meanwhile, 0 where the system is not Linux; warnings.
+    value, seconds, note : object, float, str
+        What the function returned, processor time, and warnings.
     """
 
     value: Any
     seconds: float
-    megabytes: float
     note: str
 
 
 def measured(function: Callable[..., Any], *arguments: Any) -> Measured:
-    """Call a function on one thread, and look at the clock, the memory and the warnings.
+    """Call a function on one thread, and look at the clock and the warnings.
 
     Parameters
     ----------
@@ -305,15 +300,13 @@ def measured(function: Callable[..., Any], *arguments: Any) -> Measured:
     >>> measured(max, 1.0, 2.0).value
     2.0
     """
-    with contextlib.suppress(OSError):  # let Linux count the peak of memory anew
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     begin = time.process_time()
     with repeatable(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         value = function(*arguments)
     seconds = round(time.process_time() - begin, 6)
     note = " ".join(dict.fromkeys(_in_a_line(str(warning.message)) for warning in caught))
-    return Measured(value, seconds, _peak(), note)
+    return Measured(value, seconds, note)
 
 
 def _in_a_line(message: str) -> str:
@@ -323,11 +316,3 @@ def _in_a_line(message: str) -> str:
     if any(line.startswith("Traceback") for line in lines):
         return f"{lines[0]} {lines[-1]}."
     return f"{' '.join(lines)}." if scores else message
-
-
-def _peak() -> float:
-    """The most memory since it was counted anew, as Linux tells."""
-    with contextlib.suppress(OSError, IndexError, ValueError):
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-        return round(int(status.partition("VmHWM:")[2].split()[0]) / 1024, 1)
-    return 0.0

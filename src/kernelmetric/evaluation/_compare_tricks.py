@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
-from sklearn.utils.validation import check_consistent_length
 
 from kernelmetric import compute
-from kernelmetric.compute.reductions import nearest_neighbors, squared_distances
+from kernelmetric.compute.reductions import squared_distances
 from kernelmetric.graphs import discriminant_graph, laplacian
 from kernelmetric.inputs import check_labels
 from kernelmetric.kernelized import Kernelized
@@ -37,10 +36,6 @@ class TrickComparison:
         Condition number of the Gram matrix K, and of the part that the KPCA trick keeps.
     condition_problem : float or None
         Condition number of K(D-W)K, the matrix of the kernel trick's eigenproblem; for DNE.
-    agreement : float
-        Part of the points for which the nearest neighbours by both metrics are of one class.
-    accuracies : tuple of float or None
-        Accuracy of the nearest neighbour; None for new points without labels.
     """
 
     kpca: Kernelized
@@ -50,8 +45,6 @@ class TrickComparison:
     condition_gram: float
     condition_kept: float
     condition_problem: float | None
-    agreement: float
-    accuracies: tuple[float, float] | None
 
     @property
     def objective_gap(self) -> float | None:
@@ -80,11 +73,9 @@ class TrickComparison:
             ("condition number of K", "{:.1e}", self.condition_gram),
             ("condition number of what KPCA keeps", "{:.1e}", self.condition_kept),
             ("condition number of K(D-W)K", "{:.1e}", self.condition_problem),
-            ("nearest neighbours that agree", "{:.1%}", self.agreement),
-            ("accuracy of the nearest neighbour", "{:.1%}, {:.1%}", self.accuracies),
         ]
         lines = [
-            f"  {what:<44}{text.format(*np.atleast_1d(found)).replace('%', ' %')}"
+            f"  {what:<44}{text.format(*np.atleast_1d(found))}"
             for what, text, found in rows
             if found is not None
         ]
@@ -97,8 +88,6 @@ def compare_tricks(
     X: Any,
     y: Any,
     *,
-    X_new: Any = None,
-    y_new: Any = None,
     singular: str = "range",
     neighbors: str = "feature",
 ) -> TrickComparison:
@@ -115,9 +104,6 @@ def compare_tricks(
         Bound once to X and y, so that both see the same.
     X, y : array-like of shape (n_samples, n_features) and (n_samples,)
         Training points and their labels.
-    X_new, y_new : array-like of shape (n_new, n_features) and (n_new,), default=None
-        Points whose nearest training points are compared, None for the training points
-        themselves; and their labels, for the accuracies.
     singular : {'range', 'ridge', 'raw'}, default='range'
         What the kernel trick does about a singular K, see :class:`KernelTrick`.
     neighbors : {'feature', 'input'}, default='feature'
@@ -126,7 +112,7 @@ def compare_tricks(
     Returns
     -------
     TrickComparison
-        Objectives, distances, condition numbers, agreement.
+        Both metrics, objectives, distances, condition numbers.
 
     References
     ----------
@@ -144,20 +130,12 @@ def compare_tricks(
     >>> comparison.objective_gap < 1e-6
     True
     """
-    if y_new is not None and X_new is None:
-        raise ValueError("Got y_new without X_new, but expected the points that have these labels.")
-    if y_new is not None:
-        check_consistent_length(X_new, y_new)
     bound = automatic_kernel(kernel).bind(X, y)
     kpca, trick = (
         Kernelized(learner, bound, space, neighbors=neighbors).fit(X, y)
         for space in (KPCA(), KernelTrick(singular=singular))
     )
     has_loss = hasattr(kpca.learner_, "loss_")
-    labels = np.asarray(y)
-    found = [labels[_nearest(metric, X, X_new)] for metric in (kpca, trick)]
-    truth = labels if X_new is None else y_new
-    hits = [float(np.mean(f == np.asarray(truth))) for f in found]
     return TrickComparison(
         kpca,
         trick,
@@ -166,15 +144,7 @@ def compare_tricks(
         _condition(trick.space_.gram_.eigenvalues),
         _condition(kpca.space_.eigenvalues_),
         _problem_condition(kpca, trick, X, y),
-        float(np.mean(found[0] == found[1])),
-        None if truth is None else (hits[0], hits[1]),
     )
-
-
-def _nearest(metric: Kernelized, X: Any, X_new: Any) -> np.ndarray:
-    """The nearest training point of every new one, or of every training point among the others."""
-    queries = None if X_new is None else metric.transform(X_new)
-    return nearest_neighbors(metric.transform(X), 1, queries=queries)[0][:, 0]
 
 
 def _distance_gap(A: Any, B: Any) -> float:

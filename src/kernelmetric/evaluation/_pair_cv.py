@@ -59,12 +59,12 @@ def cross_validate_pairs(
     cv : int, splitter or iterable, default=5
         Number of shuffled folds; or a splitter; or (train, test) positions of points or pairs.
     by : {'point', 'pair'}, default='point'
-        'point' cuts the points into folds, and pairs between two folds are left out. 'pair' cuts
-        the pairs into folds, and the learner sees all points; a transitive closure before would
-        name the pairs left out.
+        'point' cuts the points into folds. Pairs between two folds are left out. 'pair' cuts the
+        pairs into folds, and the learner sees all points. Take no transitive closure of the pairs
+        before: it would contain the test pairs.
     scoring : str, callable, list or dict, default='roc_auc'
-        'roc_auc' and 'average_precision' ask whether similar pairs are the nearer ones;
-        'accuracy' and 'f1' draw the line that is best on the training pairs; of triplets and
+        'roc_auc' and 'average_precision' ask whether similar pairs are nearer than others.
+        'accuracy' and 'f1' use the threshold that is best on the training pairs. For triplets and
         quadruplets, 'roc_auc' and 'accuracy' are the share that holds. A callable gets
         ``(metric, X, pairs)``. A list, or a dict of names and callables, gives several.
     n_jobs : int, default=None

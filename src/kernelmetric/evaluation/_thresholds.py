@@ -1,4 +1,4 @@
-"""A threshold for a wanted precision, recall or cost, with intervals for shared records."""
+"""A threshold for a wanted precision or recall, with intervals for shared records."""
 
 from __future__ import annotations
 
@@ -61,35 +61,33 @@ def threshold_for(
     *,
     precision: float | None = None,
     recall: float | None = None,
-    cost: float | None = None,
     match_share: float | None = None,
     two_tables: bool = False,
     confidence: float = 0.95,
 ) -> Threshold:
-    """The threshold on scores for a wanted precision, recall or cost, and its interval.
+    """The threshold on scores for a wanted precision or recall, and its interval.
 
     Two pairs that share a record are not independent. Their variance, Σ_r (Σ_{p of r} x_p)² -
     Σ_p x_p² with x_p what a pair adds to an estimate [1]_, says how many independent pairs they are
-    worth, and Wilson's interval is taken for so many. The pairs that chose a threshold flatter it,
-    so precision counts one more false match than was seen, and recall one more match [2]_.
+    worth, and Wilson's interval is taken for so many. A threshold looks too good on the pairs that
+    chose it. So precision counts one more false match than was seen, and recall one more match
+    [2]_.
 
     Parameters
     ----------
     scores : array-like of shape (n_pairs,)
-        Of labelled pairs that whatever gave the scores did not learn from; large for matches:
-        probabilities, or ``-distance``.
+        Scores of labelled pairs, large for matches: probabilities, or ``-distance``. The model
+        that gave the scores must not have learned from these pairs.
     same : array-like of shape (n_pairs,), dtype bool
         Which pairs match.
     pairs : array-like of shape (n_pairs, 2)
         The two records of each pair, by number: pairs that share one are not independent.
     precision : float, default=None
-        Wanted part of the accepted pairs that match. A warning says where the pairs are too few
-        for it; then none known to differ is accepted.
+        Wanted share of matches among the accepted pairs. If there are too few pairs for it, a
+        warning says so, and no pair known to differ is accepted.
     recall : float, default=None
-        Wanted part of the matches that are accepted; where the pairs are too few for it, all.
-    cost : float, default=None
-        How many missed matches one false match costs: the threshold of the least cost. Of
-        precision, recall and cost exactly one is given.
+        Wanted share of the matches that are accepted. If there are too few pairs for it, all are.
+        Of precision and recall exactly one is given.
     match_share : float, default=None
         The part of all candidates that match; None takes that of the labelled pairs.
     two_tables : bool, default=False
@@ -125,33 +123,25 @@ def threshold_for(
     if not 0.5 <= confidence < 1:
         raise ValueError(f"Got confidence={confidence!r}, but expected 0.5 <= confidence < 1.")
     z = float(norm.ppf(0.5 + confidence / 2))
-    wanted = {"precision": precision, "recall": recall, "cost": cost}
+    wanted = {"precision": precision, "recall": recall}
     given = {name: value for name, value in wanted.items() if value is not None}
     if len(given) != 1:
         raise ValueError(
             f"Got {', '.join(given) or 'nothing'} wanted, but expected one of {list(wanted)}."
         )
     ((name, value),) = given.items()
-    if not (value > 0 and (name == "cost" or value < 1)):
-        raise ValueError(
-            f"Got {name}={value!r}, but expected a number "
-            f"{'above 0' if name == 'cost' else 'between 0 and 1'}."
-        )
+    if not 0 < value < 1:
+        raise ValueError(f"Got {name}={value!r}, but expected a number between 0 and 1.")
     # Scores from high to low, and the parts of same and of different pairs from there on.
     curve = roc_curve(sample.same, sample.scores, drop_intermediate=False)
     fpr, tpr, cuts = (each[1:] for each in curve)  # without the cut that accepts none
     if name == "precision":
-        last = _cut_for_precision(sample, value, tpr, fpr)
-    elif name == "recall":
-        last = _cut_for_recall(sample, value, tpr)
+        at, last = _precision_at, _cut_for_precision(sample, value, tpr, fpr)
     else:
-        last = np.argmin(value * (1 - sample.share) * fpr - sample.share * tpr)
+        at, last = _recall_at, _cut_for_recall(sample, value, tpr)
     best = -halfway(-cuts, last + 1)
 
     def holds(threshold: float) -> bool:
-        if name == "cost":
-            return _may_cost(best, sample, value, z, threshold)
-        at = _precision_at if name == "precision" else _recall_at
         _, least, most = at(sample, threshold, z)
         return least <= value <= most
 
@@ -281,17 +271,6 @@ def _record_variance(x: np.ndarray, records: np.ndarray) -> float:
     """Σ_r (Σ_{p of r} x_p)² - Σ_p x_p²."""
     sums = np.bincount(records.ravel(), weights=np.repeat(x, 2))
     return float(sums @ sums - x @ x)
-
-
-def _may_cost(best: float, sample: _Sample, cost: float, z: float, threshold: float) -> bool:
-    """Whether a threshold may cost no more than the best one."""
-    same, share = sample.same, sample.share
-    weight = np.where(same, -share / same.sum(), cost * (1 - share) / (~same).sum())
-    x = weight * ((sample.scores >= threshold).astype(float) - (sample.scores >= best))
-    excess = x.sum()
-    for kind in (same, ~same):
-        x[kind] -= x[kind].mean()
-    return bool(excess <= z * np.sqrt(max(_record_variance(x, sample.records), x @ x)))
 
 
 def _range_of(

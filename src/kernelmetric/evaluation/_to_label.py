@@ -25,16 +25,16 @@ def pairs_to_label(
     threshold: float = 0.5,
     random_state: Any = None,
 ) -> np.ndarray:
-    r"""Choose the pairs whose labels teach most: in doubt, and unlike each other.
+    r"""Choose the pairs whose labels teach most: uncertain ones, unlike each other.
 
-    Pairs are drawn one after the other, with chances
+    Pairs are drawn one after the other, with probabilities in proportion to
 
-    .. math:: \bigl(q (1 - q)\bigr)^2 \, \bigl(1 - e^{-d^2 / s}\bigr),
+    .. math:: \bigl(q (1 - q)\bigr)^2 \, \bigl(1 - e^{-d^2 / s}\bigr).
 
-    where q is the probability of a match, shifted so that the threshold is at one half, d the
-    distance from the nearest pair that is known or was just chosen, and s a quarter of the
-    variance of all pairs. Such labels are no sample of the candidates: fit ``RecordLinker`` with
-    ``by_kind=False``, and take no threshold from them alone.
+    Here q is the probability of a match, shifted so that the threshold is at one half. The distance
+    from the nearest pair that is known or was just chosen is d. A quarter of the variance of all
+    pairs is s. Such pairs are not a random sample of the candidates. So fit ``RecordLinker`` with
+    ``by_kind=False``, and do not choose a threshold on them alone.
 
     Parameters
     ----------

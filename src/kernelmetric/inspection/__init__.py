@@ -7,7 +7,6 @@
 
     _features.py    feature_importance: how much each feature shapes the metric
     _pairs.py       explain_pair: the squared distance of two rows, split over the features
-    _points.py      explain_point: the training rows that are nearest, and their votes
     _columns.py     from features back to the columns of the user's table, a category as one
     _maps.py        the map of a fitted metric and its derivatives
     _gradients.py   derivatives of kernels, by formula or by differences, and integrals of some
@@ -16,14 +15,11 @@
 from kernelmetric.inspection._columns import feature_columns
 from kernelmetric.inspection._features import FeatureImportance, feature_importance
 from kernelmetric.inspection._pairs import PairExplanation, explain_pair
-from kernelmetric.inspection._points import PointExplanation, explain_point
 
 __all__ = [
     "FeatureImportance",
     "PairExplanation",
-    "PointExplanation",
     "explain_pair",
-    "explain_point",
     "feature_columns",
     "feature_importance",
 ]

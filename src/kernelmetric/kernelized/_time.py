@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute.watch import once_per_machine
+from kernelmetric.compute import in_memory
+from kernelmetric.compute.watch import once_per_machine, time_left, warn_of_limit
+from kernelmetric.graphs import coded_targets
 from kernelmetric.kernelized._memory import coordinates_rank, fit_bytes
 from kernelmetric.kernelized._parts import check_parts
 from kernelmetric.kernelized._recipe import check_recipe, choose
@@ -18,8 +21,10 @@ from kernelmetric.kernels import RBF, Laplacian
 from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA
 from kernelmetric.selection._many_rows import LANDMARKS, MANY_ROWS
 from kernelmetric.selection._ridge_kpca import ALL_ROWS, DOUBLE_ROWS, ENOUGH_ROWS
+from kernelmetric.selection._ridge_solution import LEAST_OF_CLASS
 from kernelmetric.spaces._base import check_whole
 
+_LEAST_ROWS = 250  # that a time limit leaves to a space
 _RUNS = 3  # of each piece of work; the fastest counts, as others may use the machine too
 _SIZE = 640  # rows of the product that is measured
 _BLOCK = 250, 1_000  # rows and anchors of the kernel values that are measured
@@ -126,6 +131,24 @@ class Costs:
         check_parts(self)
         check_recipe(self.recipe)
         return fit_seconds(choose(self, n_samples, Supervision()), n_samples, n_features)
+
+
+def rows_in_time(recipe: Any, X: Any, supervision: Supervision) -> np.ndarray | None:
+    """Rows for which the time limit leaves time, where the others are only placed; None for all."""
+    y, told = supervision.y, supervision.tuples is not None or supervision.pairs is not None
+    if math.isinf(time_left()) or y is None or told or recipe.kernel.pairwise or not in_memory(X):
+        return None
+    (n, d), rate = X.shape, rates()
+    some, seconds = n, fit_seconds(recipe, n, d)
+    while seconds > time_left() and some > _LEAST_ROWS:
+        some = max(_LEAST_ROWS, int(0.7 * some))
+        rank = coordinates_rank(recipe.space, recipe.kernel, some, d)
+        placed = rate.block(n * some, d) + rate.product * n * some * rank
+        seconds = fit_seconds(recipe, some, d) + placed
+    if some == n:
+        return None
+    warn_of_limit(f"the draw of rows for the space at {some:,} of {n:,}")
+    return coded_targets(y, X).sample_of_all(some, LEAST_OF_CLASS)
 
 
 def fit_seconds(recipe: Any, n: int, d: int) -> float:

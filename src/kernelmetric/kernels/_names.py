@@ -19,9 +19,9 @@ def as_kernel(spec: Any = None) -> Kernel:
     Parameters
     ----------
     spec : Kernel, str, callable or None
-        A kernel passes through. A name stands for the class with its defaults ("rbf",
-        "laplacian", "poly", "linear", "cosine", "jaccard", "delta", "precomputed", or any kernel
-        name of scikit-learn). A callable becomes a ``FunctionKernel``; Gaussian-process kernels of
+        A kernel passes through. A name stands for the class with its defaults: the name of a
+        class of this room in small letters, such as "rbf" or "linear", "poly", or any kernel name
+        of scikit-learn. A callable becomes a ``FunctionKernel``; Gaussian-process kernels of
         scikit-learn are such callables. None means the RBF of median width.
 
     Returns

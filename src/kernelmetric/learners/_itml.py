@@ -7,14 +7,12 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import linalg
 
 from kernelmetric.compute import map_rows, sum_rows
 from kernelmetric.compute.reductions import sampled_squared_distances, weighted_quantiles
 from kernelmetric.inputs import Weights
 from kernelmetric.learners._checks import LARGEST, Numbers
-from kernelmetric.learners._log_det import Certified, LogDetDivergence, LogDetLearner, descend
-from kernelmetric.learners._progress import Iterations
+from kernelmetric.learners._log_det import LogDetDivergence, LogDetLearner, descend
 from kernelmetric.learners._tuple_learner import (
     SAMPLED_BYTES,
     PairCounts,
@@ -50,14 +48,12 @@ class ITML(LogDetLearner, PairLearner):
         u and l, squared distances.
     percentiles : tuple of two floats, default=(5, 95)
         Without ``bounds``, u and l are these percentiles of all squared distances in the prior.
-    solver : {'lbfgs', 'projections'}, default='lbfgs'
-        'lbfgs' descends on a square factor of M; 'projections' are those of [1]_, pair by pair.
     max_pairs : int, default=2000
         From labels, the most pairs; all n (n - 1) / 2 if these are fewer, else random ones.
     tol : float, default=1e-3
         Relative duality gap to reach.
     max_iter : int, default=1000
-        The most iterations of L-BFGS, or cycles over the pairs.
+        The most iterations of L-BFGS on a square factor of M.
     warm_start : bool, default=False
         Whether a fit begins at the metric of the last one.
     random_state : int, RandomState or None, default=0
@@ -107,7 +103,6 @@ class ITML(LogDetLearner, PairLearner):
     prior: Any = None
     bounds: Any = None
     percentiles: Any = (5, 95)
-    solver: str = "lbfgs"
     max_pairs: int = 2000
     tol: float = 1e-3
     max_iter: int = 1000
@@ -116,10 +111,7 @@ class ITML(LogDetLearner, PairLearner):
     verbose: bool = False
 
     _needs_dissimilar = False  # the prior keeps similar pairs from collapsing
-    _allowed: ClassVar = {
-        "gamma": Numbers(Real, low=0, high=LARGEST, above=True),
-        "solver": ("lbfgs", "projections"),
-    }
+    _allowed: ClassVar = {"gamma": Numbers(Real, low=0, high=LARGEST, above=True)}
 
     def _learn(self, points: Spanned, counts: PairCounts) -> None:
         root = self._prior_root(points)
@@ -134,8 +126,7 @@ class ITML(LogDetLearner, PairLearner):
             np.where(self.pairs_.is_similar, *self.bounds_) / size,
             float(self.gamma) * counts.of(self.pairs_),
         )
-        solve = descend if self.solver == "lbfgs" else project_in_turn
-        L = self._minimise(problem, solve, points, root)
+        L = self._minimise(problem, descend, points, root)
         alpha, slacks = problem.multipliers(L)
         self.alpha_, self.slacks_ = alpha / size, slacks * size
 
@@ -230,40 +221,3 @@ class LogDetProblem(LogDetDivergence):
 
 def _squares(E: np.ndarray) -> np.ndarray:
     return np.sum(E * E, axis=1)
-
-
-def project_in_turn(
-    problem: LogDetProblem, L: np.ndarray, report: Iterations, max_iter: int, tol: float
-) -> Certified:
-    """Cyclic Bregman projections, algorithm 1 of Davis et al. (2007)."""
-    alpha, xi = np.zeros(len(problem.rows)), problem.bounds.copy()
-    M = L.T @ L
-    while len(report.loss_curve) < max_iter and not report.stopped:
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # told by the factor
-            _project_once(problem, L, M, alpha, xi)
-        try:
-            L = linalg.cholesky(0.5 * (M + M.T))
-        except (linalg.LinAlgError, ValueError):
-            break  # rounding, or overflow, has left no metric: the cycle before is what there is
-        value, gap = problem.certificate(L)
-        if report(L, value) or gap <= tol:
-            break
-    return L, *problem.certificate(L)
-
-
-def _project_once(
-    problem: LogDetProblem, L: np.ndarray, M: np.ndarray, alpha: np.ndarray, xi: np.ndarray
-) -> None:
-    """One cycle over the pairs that bind or are violated; M, α and ξ change in place."""
-    distances = problem.squares(L)
-    violated = problem.signs * (distances - xi) > 0
-    for p in np.flatnonzero((distances > 0) & (violated | (alpha > 0))):
-        i, j = problem.rows[p]
-        sign, delta = problem.signs[p], problem.Y[i] - problem.Y[j]
-        image = M @ delta
-        distance = float(delta @ image)
-        share = problem.gamma[p] / (1.0 + problem.gamma[p])
-        step = min(alpha[p], sign * share * (1.0 / distance - 1.0 / xi[p]))
-        alpha[p] -= step
-        xi[p] = 1.0 / (1.0 / xi[p] + sign * step / problem.gamma[p])
-        M += (sign * step / (1.0 - sign * step * distance)) * np.outer(image, image)

@@ -11,7 +11,7 @@ from scipy import linalg
 from sklearn.utils.validation import _num_samples
 
 from kernelmetric._warnings import warn
-from kernelmetric.compute import bytes_at_once, namespace, precise, rough, take_rows, to_numpy
+from kernelmetric.compute import bytes_at_once, namespace, rough, take_rows, to_numpy
 from kernelmetric.compute.reductions import Triplets, read_only
 from kernelmetric.graphs import IndexTuples, neighbor_parts, target_neighbors
 from kernelmetric.learners._base import BLOCK_BYTES
@@ -24,7 +24,6 @@ from kernelmetric.learners._margin import (
     FIRST_CORNER,
     MarginProblem,
     descend,
-    descend_convex,
 )
 from kernelmetric.learners._progress import Iterations, with_callbacks
 from kernelmetric.learners._tuple_learner import TakesTuples
@@ -48,7 +47,6 @@ class LargeMargin(TakesTuples, GradientLearner):
     random_state: Any = None
     verbose: bool = False
 
-    solver = "lbfgs"
     _allowed: ClassVar = {"n_neighbors": COUNT, "c": PRICE}
     _takes_comparisons = True
 
@@ -127,11 +125,9 @@ class LargeMargin(TakesTuples, GradientLearner):
             targets, weighed = self._sorted_targets(training, neighbors, order)
             points = read_only(take_rows(basis.Z, order))
             exact = MarginProblem(points, targets, codes[order], self.c, reg, weighed)
-        if self.solver == "projected":
-            problem = exact.on(precise(exact.points))
-        else:  # a map is judged in the precision of the data
-            n, d = exact.points.shape
-            problem = exact.on(rough(exact.points, OF_POINTS * self.tol, operations=n * n * d))
+        # A map is judged in the precision of the data.
+        n, d = exact.points.shape
+        problem = exact.on(rough(exact.points, OF_POINTS * self.tol, operations=n * n * d))
 
         def scale(L: np.ndarray) -> np.ndarray:
             return L * problem.best_length(basis.enter(L))
@@ -142,8 +138,7 @@ class LargeMargin(TakesTuples, GradientLearner):
             self._corner = FIRST_CORNER
 
         def minimise(report: Iterations) -> Found:
-            down = descend_convex if self.solver == "projected" else descend
-            found = down(problem, start, report, self.max_iter, self.tol, self._corner)
+            found = descend(problem, start, report, self.max_iter, self.tol, self._corner)
             L, good, self._corner = found
             L = truncated(L, rank)
             return L, exact.value(L), good
@@ -232,8 +227,6 @@ class LMNN(LargeMargin):
         For ``init='random'``.
     verbose : bool, default=False
         Show a progress bar on standard error.
-    solver : {'lbfgs', 'projected'}, default='lbfgs'
-        'lbfgs' descends on a square factor L, fast; 'projected' by gradients on M.
 
     Attributes
     ----------
@@ -266,11 +259,8 @@ class LMNN(LargeMargin):
     (150, 4)
     """
 
-    solver: str = "lbfgs"
-
     _optimises_matrix = True
     _enough_rows = 5_000  # of few coordinates that hold predictions
-    _allowed: ClassVar = {"solver": ("lbfgs", "projected")}
 
 
 def filled(L: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The objective of large margins, and two ways down: on a factor L, and on M itself."""
+"""The objective of large margins, and the way down on a factor L."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ from kernelmetric.compute.reductions import (
     product,
     read_only,
 )
-from kernelmetric.learners._factors import factor
 from kernelmetric.learners._progress import Iterations
-from kernelmetric.solvers import minimize_lbfgs, minimize_projected, positive_part
+from kernelmetric.solvers import minimize_lbfgs
 
-# The hinge is smoothed by a quadratic corner that narrows from stage to stage; L-BFGS and FISTA
-# both need a continuous gradient.
+# The hinge is smoothed by a quadratic corner that narrows from stage to stage: L-BFGS
+# needs a continuous gradient.
 FIRST_CORNER = 1.0
 _CORNER_FACTOR = 0.1
 _FIRST_ROUND = 20  # iterations before the impostors are looked for again; doubles every round
@@ -43,7 +42,6 @@ _NARROW = 1e-3  # Then the corner is as wide as the tolerance, but no narrower t
 _MAX_ROUNDS = 60
 _DENSE_ABOVE = 0.05  # share of all pairs beyond which looking at every pair is faster
 FEW_POINTS = 1000  # up to here, looking at all impostors costs no more than keeping a list
-_ROUNDING = 1e-14  # eigenvalues of M below this share of the largest are no part of it
 _STAGE_TOL = 1e-2  # tolerance of a stage beside the width of its corner: early stages may be rough
 _USUAL_TOL = 1e-3  # Below it, L-BFGS creeps along corners: short steps do not show a minimum, and a
 _LEAST_CARE = 1e-3  # step must gain a smaller share of the tolerance, but no smaller one than this;
@@ -113,15 +111,6 @@ class MarginProblem:
         """Value and gradient in L for each target pair, over listed impostors or all of many."""
         value, gradient = self._on_list(L, pairs, corner)
         return (value + self._penalty(L)) / self.unit, (gradient + 2.0 * self.reg * L) / self.unit
-
-    def of_matrix(self, M: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
-        """Value and gradient with respect to M, where the objective is convex."""
-        X = self.points
-        L = like(factor(M, _ROUNDING), X)
-        value, sums = self._over_all(product(X, L.T), X, corner)
-        identity = np.eye(len(M))
-        gradient = to_numpy(product(X.T, sums)).astype(np.float64) + self.reg * identity
-        return value + self.reg * float(np.trace(M)), gradient
 
     def best_length(self, L: np.ndarray) -> float:
         """The multiple of L with the smallest objective, which is convex in its square."""
@@ -313,46 +302,3 @@ def _union(pairs: np.ndarray, others: np.ndarray, n: int) -> np.ndarray:
     """All pairs of both lists, once each, sorted."""
     keys = np.concatenate([p[:, 0].astype(np.int64) * n + p[:, 1] for p in (pairs, others)])
     return read_only(np.stack(np.divmod(np.unique(keys), n), axis=1).astype(np.int32))
-
-
-def descend_convex(
-    problem: MarginProblem,
-    L: np.ndarray,
-    report: Iterations,
-    max_iter: int,
-    tol: float,
-    corner: float,
-) -> tuple[np.ndarray, bool, float]:
-    """Projected gradient on M, to a certified gap."""
-    M = L.T @ L
-    done, finish, stage_tol = 0, False, tol
-    step = 1.0 / max(float(np.sum(M * M)), 1.0)
-
-    def good_enough(M: np.ndarray, value: float, G: np.ndarray) -> bool:
-        # f(M') >= f(M) + <G, M' - M> and <G, M'> >= T min(0, λ_min(G)) for traces up to T = 2 tr M.
-        lowest = min(0.0, float(linalg.eigvalsh(G, subset_by_index=[0, 0])[0]))
-        gap = float(np.sum(G * M)) + 2.0 * float(np.trace(M)) * -lowest
-        return gap <= stage_tol * max(value, problem.unit)
-
-    while True:
-        width = corner
-        stage_tol = 0.5 * tol if finish else max(0.5 * tol, _STAGE_TOL * corner)
-        minimum, step = minimize_projected(
-            lambda M: problem.of_matrix(M, width),  # noqa: B023 (used before width changes)
-            lambda M: positive_part(0.5 * (M + M.T)),
-            M,
-            max_iter=max(max_iter - done, 1),
-            converged=good_enough,
-            step=step,
-            report=lambda M, value: report(factor(M, _ROUNDING), value),
-        )
-        M, done = minimum.x, done + minimum.n_iter
-        exact = problem.of_matrix(M, 0.0)[0]
-        near = exact - minimum.value <= 0.5 * tol * max(exact, problem.unit)
-        good = near and minimum.converged and stage_tol <= 0.5 * tol
-        stuck = minimum.n_iter == 0  # no step leads to a finite value
-        if good or report.stopped or done >= max_iter or stuck:
-            return factor(M, _ROUNDING), good, corner
-        finish = finish or near
-        if not near:
-            corner *= _CORNER_FACTOR

@@ -26,7 +26,6 @@ from kernelmetric.learners._nca_solvers import (
     NCAProblem,
     descend_batches,
     descend_exactly,
-    descend_truncated,
     held_back,
 )
 from kernelmetric.learners._progress import Iterations
@@ -78,12 +77,9 @@ class NCA(GradientLearner):
     tol : float or 'auto', default='auto'
         Relative decrease of the objective in one iteration at which the fit has converged. 'auto'
         is 5e-6, and 1e-4 with ``reg='shrink'``.
-    solver : {'lbfgs', 'truncated', 'minibatch'}, default='lbfgs'
-        'lbfgs' looks at all pairs in every step. 'truncated', for 20,000 points and more, leaves
-        out far pairs, at most ``eps`` of a point's softmax. 'minibatch', for millions, goes from
+    solver : {'lbfgs', 'minibatch'}, default='lbfgs'
+        'lbfgs' looks at all pairs in every step. 'minibatch', for 20,000 points and more, goes from
         batch to batch: ``loss_`` is that of the batches of the last pass, and ``tol`` is not used.
-    eps : float, default=0.01
-        For 'truncated', the most mass of the softmax of a point that may be left out.
     batch_size : int, default=1000
         For 'minibatch', the points of a batch.
     early_stopping : bool or 'auto', default='auto'
@@ -138,7 +134,6 @@ class NCA(GradientLearner):
     max_iter: int = 200
     tol: Any = "auto"
     solver: str = "lbfgs"
-    eps: float = 1e-2
     batch_size: int = 1000
     early_stopping: Any = "auto"
     warm_start: bool = False
@@ -151,8 +146,7 @@ class NCA(GradientLearner):
     _allowed: ClassVar = {
         "reg": REG,
         "tol": Numbers(Real, low=0, words=("auto",)),
-        "solver": ("lbfgs", "truncated", "minibatch"),
-        "eps": Numbers(Real, low=0, high=1, above=True),
+        "solver": ("lbfgs", "minibatch"),
         "batch_size": Numbers(Integral, low=2),
     }
 
@@ -183,11 +177,6 @@ class NCA(GradientLearner):
 
     def _descent(self, training: Training, drawn: DrawnPoints | None = None) -> Descent:
         X, codes, gram, weights = training
-        if weights is not None and self.solver == "truncated":
-            raise ValueError(
-                "Got weights with solver='truncated', but expected none: its lists of neighbours "
-                "count them alike. Try solver='lbfgs', or 'minibatch' for many points."
-            )
         rank = self._check_n_components(X.shape[1])
         reg = 0.0 if isinstance(self.reg, str) else self.reg
         pull = shrinking(self.reg, X, weights)
@@ -204,7 +193,7 @@ class NCA(GradientLearner):
     def _descend(
         self, problem: NCAProblem, L: np.ndarray, report: Iterations, renewed: Any
     ) -> Found:
-        n, held_out = len(problem.codes), None
+        n, held_out, self.validation_scores_ = len(problem.codes), None, None
         early = n >= _EARLY_FROM if isinstance(self.early_stopping, str) else self.early_stopping
         if early:
             problem, held_out = held_back(problem, self.random_state)
@@ -226,17 +215,15 @@ class NCA(GradientLearner):
             if held_out is not None:
                 held_out(L)
                 L = held_out.best
-        report.held_out = held_out
+        if held_out is not None:
+            report.held_out, self.validation_scores_ = held_out, held_out.scores
         how = problem, L, report, self.max_iter
         tol = self._resolved().get("tol", self.tol)
         if self.solver == "lbfgs":
             found = descend_exactly(*how, tol)
-        elif self.solver == "truncated":
-            found = descend_truncated(*how, tol, eps=self.eps)
         else:
             drawn = {"random_state": self.random_state, "renewed": renewed}
             found = descend_batches(*how, batch_size=self.batch_size, **drawn)
-        self.validation_scores_ = None if held_out is None else held_out.scores
         if held_out is None:
             return found
         if self.solver == "minibatch":  # never all pairs: its points may be millions

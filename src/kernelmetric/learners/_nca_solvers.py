@@ -1,10 +1,9 @@
-"""Three ways down NCA's objective: exactly, over near points alone, and batch by batch."""
+"""Two ways down NCA's objective: over all pairs, and batch by batch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -13,10 +12,7 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import in_library_of, like, rough, take_rows, to_numpy
 from kernelmetric.compute.reductions import (
-    Listed,
-    mine_softmax,
     nca_loss,
-    nca_loss_on,
     nearest_neighbors,
     product,
 )
@@ -24,12 +20,10 @@ from kernelmetric.inputs import Weights
 from kernelmetric.learners._base import frobenius
 from kernelmetric.learners._descent import Found, descend_in
 from kernelmetric.learners._progress import Iterations
-from kernelmetric.solvers import finite_or_none, minimize_lbfgs, refuse_start
+from kernelmetric.solvers import finite_or_none, refuse_start
 from kernelmetric.spaces import Gram
 
 _ROUGH_TOL = 1e-6  # where few digits hand over to all: their objective is good to 1e-7
-_LONGEST_LIST = 0.05  # share of all pairs above which looking at all of them is cheaper
-_FIRST_ROUND = 5  # iterations between two looks at all pairs
 _STEP = 0.02  # of Adam, relative to the entries of the first map
 _BATCH_TOL = 1e-3  # what an iteration must gain, relative, to be called progress
 _HALVINGS = 3
@@ -75,18 +69,6 @@ class NCAProblem:
         found = nca_loss(like(L, self.points), self.points, self.codes_on_device, self.weights)
         return self._with_penalty(L, *found)
 
-    def objective_on(self, listed: Listed, L: np.ndarray) -> tuple[float, np.ndarray]:
-        """Value and gradient over listed pairs."""
-        found = nca_loss_on(like(L, self.points), self.points, self.codes, listed)
-        return self._with_penalty(L, *found)
-
-    def mine(self, L: np.ndarray, eps: float) -> tuple[float, Listed | None]:
-        """Value within eps n, and the pairs to watch; None where these are too many."""
-        E = product(self.points, like(L, self.points).T)
-        most = _LONGEST_LIST * len(self.codes)
-        value, listed = mine_softmax(E, self.codes, eps, most=most)
-        return value + self.penalty * frobenius(L, self.gram)[0], listed
-
     def _with_penalty(self, L: np.ndarray, value: float, gradient: Any) -> tuple[float, np.ndarray]:
         if not self.penalty:
             return value, to_numpy(gradient)
@@ -122,35 +104,6 @@ def descend_exactly(
         found = descend_in(problem.unit, stage.objective, L, report, left, stage_tol)
         L = found[0]
     return found
-
-
-def descend_truncated(
-    problem: NCAProblem, L: np.ndarray, report: Iterations, max_iter: int, tol: float, *, eps: float
-) -> Found:
-    """L-BFGS over near pairs, listed anew after every round; the value at the end is exact."""
-    rough = problem.rough(1.0)
-    value, listed = rough.mine(L, eps)
-    length, converged = _FIRST_ROUND, False
-    while not (converged or report.stopped) and len(report.loss_curve) < max_iter:
-        objective = rough.objective if listed is None else partial(rough.objective_on, listed)
-        left = max_iter - len(report.loss_curve)
-        minimum = minimize_lbfgs(objective, L, max_iter=min(length, left), tol=tol, report=report)
-        if minimum.n_iter == 0 and not minimum.converged:
-            break  # no step leads to a finite value
-        new_value, new_listed = rough.mine(minimum.x, eps)
-        gained = value - new_value if np.isfinite(value) else np.inf
-        if gained < 0 and length > 1:  # it met points that were not listed: a shorter round
-            length //= 2
-            continue
-        if listed is None and minimum.converged:
-            return minimum.x, problem.objective(minimum.x)[0], True
-        converged = bool(gained <= tol * max(abs(new_value), 1.0))
-        if gained >= 0:
-            L, value, listed = minimum.x, new_value, new_listed
-            length *= 2
-        elif not np.isfinite(new_value):  # the lists became too long to be worth it
-            L, value, listed = minimum.x, new_value, None
-    return L, problem.objective(L)[0], converged
 
 
 def descend_batches(

@@ -62,6 +62,12 @@ class Iterations:
             self.stopped = True
         return self.stopped
 
+    def best(self, start: np.ndarray) -> np.ndarray:
+        """The best map so far: as points held out say, else the last."""
+        if self.held_out is not None:
+            return self.held_out.best
+        return start if self.state is None else self.state
+
     @contextmanager
     def running(self) -> Iterator[None]:
         """Show iterations; what Ctrl-C ends leaves attributes of the last one on the estimator."""

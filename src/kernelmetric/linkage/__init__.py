@@ -21,7 +21,7 @@ from kernelmetric.linkage._comparisons import RecordComparison
 from kernelmetric.linkage._labelling import Expected, LabellingSession
 from kernelmetric.linkage._linker import RecordLinker
 from kernelmetric.linkage._links import Clusters, Links
-from kernelmetric.linkage._rules import EqualKeys, NearestPoints, NearestText, SortedNeighborhood
+from kernelmetric.linkage._rules import EqualKeys, NearestPoints, NearestText
 
 __all__ = [
     "CandidateScores",
@@ -34,7 +34,6 @@ __all__ = [
     "NearestText",
     "RecordComparison",
     "RecordLinker",
-    "SortedNeighborhood",
     "candidate_pairs",
     "score_candidates",
 ]

@@ -20,9 +20,8 @@ def candidate_pairs(left: Any, right: Any = None, rules: Sequence[Any] | None = 
     left, right : DataFrame or list of dict
         Records of two tables; without ``right``, pairs are inside ``left``.
     rules : sequence, default=None
-        :class:`EqualKeys`, :class:`SortedNeighborhood`, :class:`NearestText`,
-        :class:`NearestPoints`, or anything with ``pairs(left, right)``. None means
-        ``[NearestText()]``.
+        :class:`EqualKeys`, :class:`NearestText`, :class:`NearestPoints`, or anything with
+        ``pairs(left, right)``. None means ``[NearestText()]``.
 
     Returns
     -------
@@ -32,11 +31,12 @@ def candidate_pairs(left: Any, right: Any = None, rules: Sequence[Any] | None = 
 
     Examples
     --------
-    >>> from kernelmetric.linkage import EqualKeys, SortedNeighborhood, candidate_pairs
+    >>> from kernelmetric.linkage import EqualKeys, candidate_pairs
     >>> left = [{"name": "Ann", "city": "Rome"}, {"name": "Bob", "city": "Bern"}]
     >>> right = [{"name": "Anne", "city": "Oslo"}, {"name": "Rob", "city": "Bern"}]
-    >>> candidate_pairs(left, right, [EqualKeys("city"), SortedNeighborhood("name", 1)]).tolist()
-    [[0, 0], [1, 0], [1, 1]]
+    >>> initial = EqualKeys(lambda table: table["name"].str[0])
+    >>> candidate_pairs(left, right, [EqualKeys("city"), initial]).tolist()
+    [[0, 0], [1, 1]]
     """
     left, right = as_tables(left, right)
     width = len(left if right is None else right)

@@ -26,7 +26,7 @@ _EXCHANGED = 0.9  # how alike two days are whose day and month changed places
 
 
 class RecordComparison:
-    r"""Pairs of records as vectors: for each field how alike it is, and whether it is missing.
+    r"""Pairs of records as vectors: how alike each field is, and whether it is missing.
 
     ============  ===========================================================================
     kind          how alike, from 0 to 1
@@ -39,13 +39,14 @@ class RecordComparison:
     category      1 where equal, else 0
     ============  ===========================================================================
 
-    Letters are compared in small, without blanks around them; of a text the first 1,000.
+    Upper and lower case are the same, and blanks at the ends are ignored. Of a text, the first
+    1,000 letters are compared.
 
     Parameters
     ----------
     kinds : mapping of str to str, default=None
-        Kinds by column; columns not named are not compared. None compares all columns that the
-        tables share and sees from the values what they are; whole numbers are taken for codes.
+        Kinds by column. Columns that are not named are not compared. None compares all columns
+        that the tables share, and recognizes their kinds by the values. Whole numbers are codes.
 
     Attributes
     ----------

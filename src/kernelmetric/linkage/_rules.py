@@ -116,57 +116,6 @@ class EqualKeys(Rule):
 
 
 @dataclass(eq=False, repr=False)
-class SortedNeighborhood(Rule):
-    """Records near each other in an order: what was mistyped at the end is still near.
-
-    Parameters
-    ----------
-    key : str or callable
-        A column, or a function from a table to one value for each record, to sort by.
-    window : int, default=5
-        How many places two records may be apart.
-
-    Examples
-    --------
-    >>> from kernelmetric.linkage import SortedNeighborhood, candidate_pairs
-    >>> people = [{"name": "Miller"}, {"name": "Adams"}, {"name": "Millar"}]
-    >>> candidate_pairs(people, rules=[SortedNeighborhood("name", 1)]).tolist()
-    [[0, 2], [1, 2]]
-    """
-
-    key: Key
-    window: int = 5
-
-    def __post_init__(self) -> None:
-        check_number(self, "window", Integral, low=1)
-
-    def _pairs(self, left: Any, right: Any) -> np.ndarray:
-        own = texts_of(column_of(left, self.key))
-        if right is None:
-            return self._near(own)
-        other = texts_of(column_of(right, self.key))
-        # Of equal keys those of one table come first: once of the one, once of the other.
-        turned = self._between(other, own)[:, ::-1]
-        return np.unique(np.concatenate([self._between(own, other), turned]), axis=0)
-
-    def _between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """Places of texts of two tables at most a window apart."""
-        n, pairs = len(first), self._near(np.concatenate([first, second]))
-        return pairs[(pairs[:, 0] < n) & (pairs[:, 1] >= n)] - [0, n]
-
-    def _near(self, texts: np.ndarray) -> np.ndarray:
-        """Places of texts at most a window apart, the smaller one first."""
-        there = np.flatnonzero([text is not None for text in texts])
-        order = there[np.argsort(texts[there].astype(str), kind="stable")]
-        _require_pairs(self.window * len(order))
-        steps = [
-            np.sort(np.column_stack([order[:-step], order[step:]]), axis=1)
-            for step in range(1, min(self.window, len(order) - 1) + 1)
-        ]
-        return np.concatenate([np.empty((0, 2), dtype=np.intp), *steps])
-
-
-@dataclass(eq=False, repr=False)
 class NearestText(NearestRule):
     """For every record those whose letters are most alike, by n-grams weighted by rarity.
 

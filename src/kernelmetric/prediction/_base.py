@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import KW_ONLY, dataclass
-from functools import cache, cached_property
+from functools import cache
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -50,11 +50,9 @@ from kernelmetric.prediction._neighbors import (
     RANK,
     TEMPERATURES,
     Neighbors,
-    faiss_index,
     has_kernel_distance,
     kernel_distances,
     nearest,
-    nearest_by_faiss,
     spread,
     usual_kernel_distance,
 )
@@ -81,7 +79,6 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     metric: Any = None
     _: KW_ONLY
     cv: Any = "auto"
-    index: Any = None
     random_state: Any = 0
 
     _default_metric: ClassVar[Any]
@@ -183,7 +180,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
             raise ValueError(
                 f"Got n_neighbors={k!r}, but expected an integer from 1 to {len(self.embedding_)}."
             )
-        found = self._neighbors(embedded(self.metric_, X), int(k))
+        found = nearest(self.embedding_, embedded(self.metric_, X), int(k))
         kept = vars(self).get("_kept")  # where rows without weight were left out
         rows = found.rows if kept is None else kept[found.rows]
         return (np.sqrt(found.squares), rows) if return_distance else rows
@@ -205,7 +202,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         check_is_fitted(self)
         if has_kernel_distance(self.metric_):
             return -kernel_distances(self.metric_, X) / self.usual_distance_
-        found = self._neighbors(embedded(self.metric_, X), min(RANK, len(self.embedding_)))
+        found = nearest(self.embedding_, embedded(self.metric_, X), RANK)
         return -np.sqrt(found.squares[:, -1]) / self.usual_distance_
 
     n_features_in_ = attribute_of("metric_", "n_features_in_", "Number of features seen in fit.")
@@ -222,9 +219,6 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         tags.target_tags.required = True
         return tags
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: part for name, part in super().__getstate__().items() if name != "_faiss"}
-
     def _given_metric(self) -> Any:
         return self._default_metric() if self.metric is None else self.metric
 
@@ -238,11 +232,6 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         if isinstance(self.cv, str) and not self._chooses_folds:
             raise ValueError(
                 f"Got cv={self.cv!r}, but expected 'auto', a number of folds, or a splitter."
-            )
-        if self.index is not None and not isinstance(self.index, str):
-            raise ValueError(
-                f"Got index={self.index!r}, but expected None for an exact search, or what "
-                "faiss.index_factory makes: try 'HNSW32'."
             )
 
     def _learn(
@@ -270,11 +259,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
             splits = splits_of(cv, X, y, self.random_state, classes=classes, kept=kept)
             fresh = settled(metric) if classes and len(y) > FEW else unsettled(metric)
             folds = list(cross_fitted(fresh, X, y, splits, sample_weight, classes=classes))
-        self.__dict__.pop("_faiss", None)  # of an earlier fit
         self.metric_, self.embedding_ = metric, E.copy()  # a metric may hand on the caller's X
         self.usual_distance_ = self._usual_distance(folds)
-        if self.index is not None:
-            self._faiss  # noqa: B018 (a wrong factory is refused by fit, not by predict)
         return folds
 
     def _held_out(
@@ -323,7 +309,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         linear = LinearScores(self.coef_, self.intercept_)
 
         def work(rows: slice) -> np.ndarray:
-            found = self._neighbors(E[rows], self.n_neighbors_)
+            found = nearest(self.embedding_, E[rows], self.n_neighbors_)
             width = self.temperature_ * spread(self.embedding_)
             return combine(self._votes(found, self.n_neighbors_, width), linear(E[rows]))
 
@@ -343,16 +329,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         usual = float(np.median(np.concatenate(ratios))) if ratios else 1.0
         return (usual or 1.0) * spread(self.embedding_)
 
-    def _neighbors(self, E: np.ndarray, k: int) -> Neighbors:
-        if self.index is None:
-            return nearest(self.embedding_, E, k)
-        return nearest_by_faiss(self._faiss, self.embedding_, E, k)
-
     def _vote_weights(self, found: Neighbors, k: int, width: float, rows: Any) -> np.ndarray:
         """What each of the first k neighbours counts: by distance, and by its own weight."""
         votes, mass = found.weights(k, width), vars(self).get("_mass")
         return votes if mass is None else votes * mass[rows][found.rows[:, :k]]
-
-    @cached_property
-    def _faiss(self) -> Any:
-        return faiss_index(self.embedding_, self.index)

@@ -30,15 +30,14 @@ _FARTHEST = 2.0  # of linear scores, whose targets are ±1: far points are no su
 class MetricClassifier(ClassifierMixin, MetricPredictor):
     r"""Classes and their probabilities by neighbours in a learned metric.
 
-    Two scores are made of the learned coordinates. The votes of the k nearest training points,
-    weighted by :math:`\exp(-d^2 / 2\tau^2)`, say which class is near; ridge regression on the
-    coordinates says where a point lies between the classes, which neighbours cannot say when all
-    of them agree. The probability of class c is
+    Two scores are computed from the learned coordinates. The k nearest training points vote, with
+    weights :math:`\exp(-d^2 / 2\tau^2)`: that says which class is near. Ridge regression says where
+    a point lies between the classes, also if all neighbours agree. The probability of class c is
 
     .. math:: p_c \propto \exp(w_1 \log v_c + w_2 g(r_c) + b_c),
 
-    where g takes a score to the scale of a log-probability about the share of its class. k, the
-    width τ, the ridge and the weights are those that predict points best which were left out.
+    where g takes a score to the scale of a log-probability about the share of its class. Points
+    that were left out choose k, the width τ, the ridge and the weights.
 
     Parameters
     ----------
@@ -47,13 +46,10 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         as a pipeline that ends in one. None is ``Kernelized(NCA())``. A metric that is not fitted
         again (``FrozenEstimator``) must not have seen X, or probabilities are too sure.
     cv : 'auto', int, splitter or list of splits, default='auto'
-        How points are held out. 'auto' takes the places that the metric's one fit gives points
-        left out, where there are any and points are more than 500; else five folds. Of a number of
-        folds only as many are fitted as hold 1,000 points out. Where rows belong together, such as
-        several of one patient, give splits that keep them together.
-    index : str, default=None
-        None searches neighbours exactly. Otherwise what ``faiss.index_factory`` makes of the
-        learned coordinates, such as 'HNSW32'.
+        How points are held out. With 'auto' and more than 500 points, one fit of the metric is
+        enough, if it places its training rows as if they were left out. Else 'auto' is five folds.
+        Of these, only as many are fitted as hold out 1,000 points. If rows belong together, such
+        as several of one patient, give splits that keep them together.
     random_state : int, RandomState or None, default=0
         For the folds.
     class_weight : dict, 'balanced' or None, default=None

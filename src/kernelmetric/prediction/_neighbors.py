@@ -24,9 +24,6 @@ NUMBERS = (5, 10, 20, 50, MOST)
 TEMPERATURES = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 3.0)
 RANK = 5  # of the neighbour: one odd training point does not make others usual
 _SAMPLE = 1000
-_ROUNDING = 2 * float(np.finfo(np.float32).eps)  # of sums of squares in float32, relative
-# Ties and near ties: what is nothing beside a squared distance, and beside the narrowest width.
-_NO_MATTER, _NO_VOTE = 1e-4, 1e-5
 
 
 class Neighbors(NamedTuple):
@@ -50,83 +47,6 @@ def nearest(E: np.ndarray, queries: np.ndarray, k: int) -> Neighbors:
 def nearest_others(E: np.ndarray, rows: np.ndarray, k: int) -> Neighbors:
     """The exact k nearest of the other rows of E, for some of its rows."""
     return Neighbors(*other_neighbors(E, rows, min(k, len(E) - 1)))
-
-
-class FaissIndex(NamedTuple):
-    """A faiss index of ``(E - middle) / unit``, for which float32 has digits."""
-
-    index: Any
-    middle: np.ndarray
-    unit: float
-
-    def scaled(self, E: np.ndarray) -> np.ndarray:
-        """Coordinates as the index has them; infinite where float32 has no such number."""
-        with np.errstate(over="ignore", under="ignore"):
-            return np.ascontiguousarray((E - self.middle) / self.unit, dtype=np.float32)
-
-
-def nearest_by_faiss(found: FaissIndex, E: np.ndarray, queries: np.ndarray, k: int) -> Neighbors:
-    """The k nearest rows of E that an index finds; searched exactly where float32 may be wrong."""
-    k = min(k, len(E))
-    scaled = found.scaled(queries)
-    near, rows = found.index.search(scaled, min(2 * k + 10, len(E)))
-    squares = np.stack([np.sum((E[column] - queries) ** 2, axis=1) for column in rows.T], axis=1)
-    squares[rows < 0] = np.inf
-    with np.errstate(all="ignore"):  # what overflows is searched exactly
-        error = _lost(near, squares / found.unit**2, scaled)
-        order = np.argsort(squares, axis=1, kind="stable")
-        rows = np.take_along_axis(rows, order, axis=1).astype(np.intp)
-        squares = np.take_along_axis(squares, order, axis=1)
-        farthest = squares[:, k - 1]
-        sure = np.isfinite(farthest)
-        if rows.shape[1] < len(E):  # a point that was left out may be nearer by the error
-            gap, nothing = (squares[:, -1] - farthest, farthest) / np.square(found.unit)
-            nothing = np.minimum(_NO_MATTER * nothing, _NO_VOTE)
-            sure &= (error <= np.maximum(gap, nothing)) | (farthest == 0)
-    rows, squares = rows[:, :k], squares[:, :k]
-    if not sure.all():
-        exact = nearest(E, queries[~sure], k)
-        rows[~sure], squares[~sure] = exact.rows, exact.squares
-    return Neighbors(rows, squares)
-
-
-def _lost(near: np.ndarray, squares: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """By how much float32 may be wrong about a squared distance to a query, of points near it."""
-    # A formula with |q|² may lose its digits, one with differences does not: what was found tells
-    # which it was, unless the index rounds points itself.
-    seen = np.max(np.abs(near - squares), axis=1, where=np.isfinite(squares), initial=0.0)
-    sizes = np.sum(np.square(queries, dtype=np.float64), axis=1)
-    return np.minimum(4 * seen, _ROUNDING * (8 * sizes + 2 * np.max(squares, axis=1)))
-
-
-def faiss_index(E: np.ndarray, factory: str) -> FaissIndex:
-    """A faiss index of learned coordinates."""
-    middle = np.median(E, axis=0)  # which sentinels do not move
-    unit = float(np.median(np.sqrt(np.sum((E - middle) ** 2, axis=1)))) or spread(E)
-    about = FaissIndex(None, middle, unit)
-    return about._replace(index=filled_index(about.scaled(E), factory, "index"))
-
-
-def filled_index(points: np.ndarray, factory: str, parameter: str) -> Any:
-    """What faiss makes of points in float32; ``parameter`` names the factory in messages."""
-    try:
-        import faiss
-    except ImportError as error:
-        raise ImportError(
-            f"{parameter}={factory!r} needs the package faiss-cpu, which is not installed: try pip "
-            'install "kernelmetric[faiss]".'
-        ) from error
-    try:
-        index = faiss.index_factory(points.shape[1], factory, faiss.METRIC_L2)
-        if not index.is_trained:
-            index.train(points)
-        index.add(points)
-    except RuntimeError as error:
-        raise ValueError(
-            f"Got {parameter}={factory!r}, but expected what faiss.index_factory makes of "
-            f"{len(points)} points: try 'Flat', or 'HNSW32'."
-        ) from error
-    return index
 
 
 def spread(E: np.ndarray) -> float:

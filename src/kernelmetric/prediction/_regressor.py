@@ -31,10 +31,9 @@ _TYPICAL = 0.9  # coverage for which intervals are made short
 class MetricRegressor(RegressorMixin, MetricPredictor):
     r"""Numbers by neighbours in a learned metric, with intervals.
 
-    The prediction is a combination of the mean of the k nearest training points, weighted by
-    :math:`\exp(-d^2 / 2\tau^2)`, and of ridge regression on the learned coordinates. k, the width
-    τ, the ridge and the weights are those that predict points best which were left out, and the
-    residuals there make the intervals.
+    The prediction combines two numbers: the mean of the k nearest training points, weighted by
+    :math:`\exp(-d^2 / 2\tau^2)`, and ridge regression on the learned coordinates. Points that were
+    left out choose k, the width τ, the ridge and the weights. Their residuals make the intervals.
 
     Parameters
     ----------
@@ -44,9 +43,6 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         (``FrozenEstimator``) must not have seen X, or intervals are too short.
     cv : 'auto', int, splitter or list of splits, default='auto'
         How points are held out, as in :class:`MetricClassifier`.
-    index : str, default=None
-        None searches neighbours exactly. Otherwise what ``faiss.index_factory`` makes of the
-        learned coordinates, such as 'HNSW32'.
     random_state : int, RandomState or None, default=0
         For the folds.
 
@@ -82,10 +78,11 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
 
     Notes
     -----
-    Intervals are cross-conformal [1]_: a point is within that of coverage 0.9 where its residual,
-    divided by the spread of its neighbours' targets and a floor, is below the 0.9-quantile of those
-    held out, each judged by a metric and by choices that have not seen it. So many new points are
-    within on average over points and training sets, not for every kind of points by itself.
+    Intervals are cross-conformal [1]_. A residual is divided by the spread of the neighbours'
+    targets and a floor. The interval of coverage 0.9 ends at the 0.9-quantile of such residuals of
+    points held out. Each of them is judged by a metric and by choices that have not seen it. So
+    nine of ten new points lie within, on average over points and training sets. For one kind of
+    points by itself it may be more or fewer.
 
     References
     ----------

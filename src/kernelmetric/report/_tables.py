@@ -1,4 +1,4 @@
-"""What tables and plots read, and accuracies as a table: for the terminal, Markdown, CSV."""
+"""What tables and plots read, and accuracies as a table: for the terminal, and as CSV."""
 
 from __future__ import annotations
 
@@ -73,30 +73,6 @@ def summarize(cells: Iterable[Cell]) -> dict[str, dict[str, Summary]]:
     }
 
 
-def markdown_table(cells: Iterable[Cell]) -> str:
-    """Accuracies in percent as a Markdown table, the best mean of each data set in bold.
-
-    >>> from kernelmetric.report import Cell, markdown_table
-    >>> cells = [Cell("iris", "NCA", 0, 0.9, 0.1), Cell("iris", "KNCA", 0, 1.0, 0.1)]
-    >>> print(markdown_table(cells))
-    | accuracy of neighbours, % | NCA | KNCA |
-    |---|---|---|
-    | iris | 90.0 ± 0.0 | **100.0 ± 0.0** |
-    """
-    table = summarize(cells)
-    methods = _methods(table)
-    lines = [
-        "| " + " | ".join(["accuracy of neighbours, %", *methods]) + " |",
-        "|" + "---|" * (len(methods) + 1),
-    ]
-    for dataset, row in table.items():
-        texts = [
-            f"**{text}**" if best else text for text, best in _texts(row, methods, separator=" ± ")
-        ]
-        lines.append("| " + " | ".join([dataset, *texts]) + " |")
-    return "\n".join(lines)
-
-
 def rich_table(cells: Iterable[Cell], title: str | None = None) -> Table:
     """Accuracies in percent for the terminal, a row per method, the best of each column bold."""
     from rich import box
@@ -105,7 +81,7 @@ def rich_table(cells: Iterable[Cell], title: str | None = None) -> Table:
 
     table = summarize(cells)
     methods = _methods(table)
-    columns = [_texts(row, methods, separator="±") for row in table.values()]
+    columns = [_texts(row, methods) for row in table.values()]
     heading = None if title is None else Text(title, style="table.title")
     rendered = Table(title=heading, box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0, 0, 1))
     rendered.add_column("", no_wrap=True)
@@ -132,12 +108,12 @@ def _methods(table: dict[str, dict[str, Summary]]) -> list[str]:
     return list(dict.fromkeys(method for row in table.values() for method in row))
 
 
-def _texts(row: dict[str, Summary], methods: list[str], separator: str) -> list[tuple[str, bool]]:
+def _texts(row: dict[str, Summary], methods: list[str]) -> list[tuple[str, bool]]:
     """Text of every method in a row, and whether its mean is the best as printed."""
     shown = {method: round(100 * summary.mean, 1) for method, summary in row.items()}
     best = max(shown.values())
     return [
-        (f"{shown[method]:.1f}{separator}{100 * row[method].std:.1f}", shown[method] == best)
+        (f"{shown[method]:.1f}±{100 * row[method].std:.1f}", shown[method] == best)
         if method in row
         else ("", False)
         for method in methods

@@ -78,19 +78,17 @@ class RidgeKPCA(Space):
     leading components, together .3 times as widely spread, turned to their principal axes. Linear
     functions of few coordinates can then do what ridge regression does in the whole feature space.
 
-    :meth:`transform` is one smooth function of the features for every point.
-    :meth:`fit_transform` gives *training* points the predictions that they would have had they not
-    been in the table, which has a closed form. So the classes overlap there as they will among new
-    points. Copies of a point have one place, the mean of theirs.
+    :meth:`transform` is one smooth function of the features for every point. :meth:`fit_transform`
+    predicts each *training* point from the other points, in closed form. So the classes overlap
+    there as they will among new points. Copies of a point share one place, the mean of theirs.
 
-    Up to 2,000 points that is exact, in O(n³) time. Up to 12,000 it is exact in single precision,
-    with one n × n array, where the memory budget has room for it, and up to 4,000 in any case. A
-    ridge too small for that is solved with in double precision; where there is no room for it, an
-    automatic ridge is raised to what single precision keeps.
-    Beyond, the kernel is that of landmarks, in O(n m²) time, and how far each point moves its own
-    prediction is estimated to about an eighth. Of more than 4,000 points whose classes are easily
-    told apart, ridge regression takes 2,000 boundary rows, see ``rows``: 1,000 that resemble all,
-    and the 1,000 that it predicts least surely from these.
+    Up to 2,000 points are solved exactly, in float64 and O(n³) time. Up to 12,000 points are solved
+    in float32, with one n × n array, if the memory budget has room for it; up to 4,000 always. If
+    the ridge is too small for float32, it is float64, if the budget has room; else an automatic
+    ridge is raised. For more points, landmarks stand for the kernel, in O(n m²) time. How far a
+    point moves its own prediction is then estimated, to about an eighth. If the classes of more
+    than 4,000 points are easily told apart, ridge regression takes 2,000 boundary rows (``rows``):
+    1,000 that resemble all, and the 1,000 that it predicts least surely from these.
 
     Parameters
     ----------

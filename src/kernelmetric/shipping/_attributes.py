@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 
 from kernelmetric.compute import to_numpy
 
@@ -93,7 +94,7 @@ class Attributes:
         kind, _, bound = kind.partition("<")
         words, dtypes, holds = _ARRAYS[kind]
         array = self.get(name) if array is None else array
-        array = to_numpy(array) if hasattr(array, "detach") else array  # a torch tensor, to save
+        array = to_numpy(array) if is_array_api_obj(array) else array  # of any library, to save
         if not isinstance(array, np.ndarray) or array.dtype.kind not in dtypes:
             got = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
             raise ValueError(f"Got {where} of {got}, but expected an array of {words}.")

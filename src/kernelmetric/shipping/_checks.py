@@ -78,8 +78,7 @@ def _question(asked: Any) -> tuple[Any, list[str]]:
     if isinstance(asked, MatchModel):
         return np.zeros((1, len(asked.weights))), ["probability"]
     if isinstance(asked, MetricClassifier | MetricRegressor) and hasattr(asked, "metric_"):
-        # Its own metric has answered, and may want a table; an index would be of all points.
-        asked.metric_, asked.index = preprocessing.FunctionTransformer(), None
+        asked.metric_ = preprocessing.FunctionTransformer()  # its own has answered: of a table?
         return asked.embedding_[:1], ["predict", "kneighbors", "score_samples"]
     if isinstance(asked, _NUMERIC) and hasattr(asked, "n_features_in_"):
         schema = asked.__dict__.pop("schema_", None)

@@ -9,7 +9,6 @@ from sklearn import config_context
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.metric import places_of, refuse_signed
-from kernelmetric.prediction._neighbors import filled_index
 from kernelmetric.shipping._extras import require
 from kernelmetric.shipping._maps import MOST_LOST
 
@@ -49,11 +48,22 @@ def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:
     (2, 5)
     """
     refuse_signed(metric)
-    require("faiss", "faiss", "A faiss index needs the package faiss-cpu")
+    faiss = require("faiss", "faiss", "A faiss index needs the package faiss-cpu")
     with config_context(transform_output="default"):
         Z = to_numpy(places_of(metric, X if hasattr(X, "shape") else np.asarray(X)))
     _refuse_lost(Z)
-    return filled_index(np.ascontiguousarray(Z, dtype=np.float32), factory, "factory")
+    points = np.ascontiguousarray(Z, dtype=np.float32)
+    try:
+        index = faiss.index_factory(points.shape[1], factory, faiss.METRIC_L2)
+        if not index.is_trained:
+            index.train(points)
+        index.add(points)
+    except RuntimeError as error:
+        raise ValueError(
+            f"Got factory={factory!r}, but expected what faiss.index_factory makes of "
+            f"{len(points)} points: try 'Flat', or 'HNSW32'."
+        ) from error
+    return index
 
 
 def _refuse_lost(Z: np.ndarray) -> None:

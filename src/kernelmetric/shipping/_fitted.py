@@ -41,12 +41,7 @@ from kernelmetric.tables import TableEncoder, TableSchema
 from kernelmetric.tables._frames import NAMES, QUANTITIES
 from kernelmetric.transductive import TransductiveDistance
 
-LINKAGE_RULES = (
-    linkage.EqualKeys,
-    linkage.NearestPoints,
-    linkage.NearestText,
-    linkage.SortedNeighborhood,
-)
+LINKAGE_RULES = (linkage.EqualKeys, linkage.NearestPoints, linkage.NearestText)
 _DECOMPOSITION = {
     "finite r d": "components_",
     "variance r": "explained_variance_",
@@ -60,9 +55,8 @@ _PREDICTOR: dict[Any, str] = {
     "count n": "_kept",
     "whole": "n_neighbors_",
     "positive": "temperature_ usual_distance_ floor_",
-    str: "index",
 }
-_LINKAGE_RULE = {"whole": "n_neighbors window ngram most", "texts": "keys columns"}
+_LINKAGE_RULE = {"whole": "n_neighbors ngram most", "texts": "keys columns"}
 # What attributes must be like where an object has them, by its class and those it derives from.
 TABLE: dict[type, dict[Any, str]] = {
     preprocessing.StandardScaler: {"number d": "mean_ var_", "scale d": "scale_"},

@@ -110,7 +110,7 @@ def linear_map(step: Any) -> Affine:
 def _unknown(step: Any) -> ValueError:
     return ValueError(
         f"Got {step!r}, but expected a metric of ours, or a step whose formula is known: try "
-        "exporting the metric alone, and do this step where the model is used."
+        "exporting the metric alone, and this step by skl2onnx."
     )
 
 

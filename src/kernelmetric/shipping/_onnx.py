@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn import preprocessing
-from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectorMixin
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.metric import refuse_signed
@@ -33,12 +30,11 @@ def to_onnx(metric: Any, *, dtype: str = "float32", precision: str = "float64") 
     Parameters
     ----------
     metric : fitted metric
-        A linear learner; a metric with a kernel (RBF, Delta, Laplacian, Polynomial, Linear,
-        Cosine, Precomputed, their sums, products and rescalings, so aligned and automatic kernels
-        too) in any space; or a pipeline that ends in one, after steps whose formula is known: the
-        scalers, Normalizer, PCA, TruncatedSVD, selectors, SimpleImputer, OneHotEncoder of numbers,
-        ColumnTransformer and FeatureUnion of them. The columns of X are those that the pipeline
-        was fitted on, in their order. Any other step is refused.
+        A linear learner, a metric with a kernel in any space, or a pipeline that ends in one. The
+        kernel may be RBF, Delta, Laplacian, Polynomial, Linear, Cosine, Precomputed, or a sum,
+        product or rescaling of them. Aligned and automatic kernels are such sums. Earlier steps
+        may be scalers, Normalizer, PCA, TruncatedSVD and selectors. Any other step is refused:
+        skl2onnx exports it. X has the columns that the pipeline was fitted on, in their order.
     dtype : {'float32', 'float64'}, default='float32'
         Of X and Z. Features that lie far from zero, such as timestamps, need 'float64'.
     precision : {'float64', 'float32'}, default='float64'
@@ -86,10 +82,6 @@ def steps_of(metric: Any) -> list[Any]:
 def through(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
     """The nodes of one step of a known class; what derives from one may compute something else."""
     if step is None or (isinstance(step, str) and step == "passthrough"):
-        return x
-    if type(step) is Pipeline:
-        for inner in steps_of(step):
-            x = through(inner, graph, x)
         return x
     if isinstance(step, SelectorMixin) and type(step).transform is SelectorMixin.transform:
         return graph.take(x, step.get_support(indices=True))
@@ -185,109 +177,10 @@ def _normalized(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
     return Columns(graph.add("Div", x.name, length), x.width)
 
 
-def _imputed(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
-    statistics = np.asarray(step.statistics_)
-    if not all(isinstance(value, Real | np.bool_) for value in statistics.tolist()):
-        raise _no_numbers(step)
-    statistics = statistics.astype(np.float64)
-    missing = _equal(step, graph, x, [step.missing_values])
-    filled = graph.add("Where", missing.name, graph.constant(statistics[None, :]), x.name)
-    parts = [Columns(filled, x.width)]
-    if not step.keep_empty_features:  # columns that had no value at all are left out
-        parts = [graph.take(parts[0], np.flatnonzero(~np.isnan(statistics)))]
-    if step.indicator_ is not None:
-        parts.append(graph.take(graph.numbers(missing), step.indicator_.features_))
-    return graph.concatenated(parts)
-
-
-def _one_hot(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
-    if step.handle_unknown == "error":
-        raise ValueError(
-            f"Got {step!r}, but an ONNX model cannot refuse a point: try handle_unknown='ignore'."
-        )
-    if step._infrequent_enabled and any(rare is not None for rare in step._infrequent_indices):
-        raise ValueError(
-            f"Got {step!r}, which groups rare categories, but expected one without min_frequency "
-            "and max_categories."
-        )
-    dropped = step._drop_idx_after_grouping
-    parts = []
-    for i, categories in enumerate(step.categories_):
-        kept = categories.tolist()
-        if dropped is not None and dropped[i] is not None:
-            del kept[dropped[i]]
-        if kept:
-            parts.append(_equal(step, graph, graph.take(x, [i]), kept))
-    return graph.numbers(graph.concatenated(parts))
-
-
-def _equal(step: Any, graph: OnnxGraph, x: Columns, values: list[Any]) -> Columns:
-    """Whether the points have these values: one column of x beside each, or all beside one."""
-    if not all(isinstance(value, Real) for value in values):
-        raise _no_numbers(step)
-    found = []
-    for value in values:
-        if np.isnan(value):
-            found.append(graph.add("IsNaN", x.name))
-            continue
-        if float(np.dtype(graph.dtype).type(value)) != value:
-            raise ValueError(
-                f"Got {step!r}, which looks for {value!r}, but a point in {graph.dtype} has no "
-                "such value: try to_onnx(metric, dtype='float64')."
-            )
-        found.append(graph.add("Equal", x.name, graph.constant(float(value))))
-    return graph.concatenated([Columns(name, x.width) for name in found])
-
-
-def _no_numbers(step: Any) -> ValueError:
-    return ValueError(
-        f"Got {step!r}, which knows values that are no numbers: try exporting the metric alone, "
-        "and encode text where the model is used."
-    )
-
-
-def _columns(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
-    taken = step._transformer_to_input_indices
-    parts = [(name, inner, taken.get(name, [])) for name, inner, _ in step.transformers_]
-    return _side_by_side(step, graph, x, [part for part in parts if len(part[2])])
-
-
-def _union(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
-    every = np.arange(x.width)
-    return _side_by_side(step, graph, x, [(*part, every) for part in step.transformer_list])
-
-
-def _side_by_side(
-    step: Any, graph: OnnxGraph, x: Columns, parts: list[tuple[str, Any, Any]]
-) -> Columns:
-    """The outputs of named steps, each of some columns of x, as one array."""
-    weights, made = step.transformer_weights or {}, []
-    for name, inner, columns in parts:
-        if isinstance(inner, str) and inner == "drop":
-            continue
-        out = through(inner, graph, graph.take(x, columns))
-        made.append(graph.times(out, float(weights[name])) if name in weights else out)
-    return graph.concatenated(made)
-
-
-def _unchanged(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
-    if step.func is not None:
-        raise ValueError(
-            f"Got {step!r}, but expected no function: try exporting the metric alone, and do this "
-            "step where the model is used."
-        )
-    return x
-
-
 _FORMULAS: dict[type, Callable[[Any, OnnxGraph, Columns], Columns]] = {
-    ColumnTransformer: _columns,
-    FeatureUnion: _union,
-    preprocessing.FunctionTransformer: _unchanged,
     preprocessing.MaxAbsScaler: _to_largest,
     preprocessing.MinMaxScaler: _to_range,
     preprocessing.Normalizer: _normalized,
-    preprocessing.OneHotEncoder: _one_hot,
     preprocessing.RobustScaler: _standardized,
-    SimpleImputer: _imputed,
     preprocessing.StandardScaler: _standardized,
 }

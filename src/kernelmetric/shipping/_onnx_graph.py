@@ -115,10 +115,6 @@ class OnnxGraph:
         name = self.add("Gather", x.name, self.constant(columns, "int64"), axis=1)
         return Columns(name, len(columns))
 
-    def numbers(self, x: Columns) -> Columns:
-        """Truth values as 0 and 1."""
-        return Columns(self.add("Cast", x.name, to=self._type(self.working)), x.width)
-
     def narrowed(self, x: Columns) -> Columns:
         """The same in the precision of the metric, in which all that follows is."""
         given, self.working = self.working, self.precision

@@ -27,6 +27,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
@@ -127,7 +128,7 @@ class TreeWriter:
         return {name: self.node(item, f"{where}.{name}") for name, item in kept.items()}
 
     def _array(self, value: Any, where: str) -> Any:
-        array = to_numpy(value) if hasattr(value, "detach") else value  # a torch tensor
+        array = to_numpy(value) if is_array_api_obj(value) else value  # of any library
         if type(array) is not np.ndarray:
             refuse(value, where)
         if array.dtype.kind == "O":

@@ -1,18 +1,15 @@
 """Optimisers and linear algebra that know nothing of metrics.
 
-L-BFGS (:func:`minimize_lbfgs`), accelerated projected gradient (:func:`minimize_projected`),
-quadratic programs over non-negative vectors (:func:`nonnegative_qp`) and over pairs or comparisons
-(:func:`solve_pairs`), the graphical lasso (:func:`sparse_precision`), leading and smallest
-eigenvectors (:func:`krylov_eigenpairs`, :func:`smallest_eigenvectors`), and ridge regression on
-points left out (:class:`Grid`).
+L-BFGS (:func:`minimize_lbfgs`), quadratic programs over non-negative vectors
+(:func:`nonnegative_qp`) and over pairs or comparisons (:func:`solve_pairs`), the graphical lasso
+(:func:`sparse_precision`), leading and smallest eigenvectors (:func:`krylov_eigenpairs`,
+:func:`smallest_eigenvectors`), and ridge regression on points left out (:class:`Grid`).
 """
 
-from kernelmetric.solvers._fista import minimize_projected
 from kernelmetric.solvers._lbfgs import Minimum, finite_or_none, minimize_lbfgs, refuse_start
 from kernelmetric.solvers._leading_eigenvectors import (
     OnSubspace,
     krylov_eigenpairs,
-    lanczos_eigenpairs,
     ritz_interval,
 )
 from kernelmetric.solvers._nonnegative import nonnegative_qp
@@ -55,11 +52,9 @@ __all__ = [
     "finite_or_none",
     "inverse_of",
     "krylov_eigenpairs",
-    "lanczos_eigenpairs",
     "leave_one_out_errors",
     "left_out",
     "minimize_lbfgs",
-    "minimize_projected",
     "nonnegative_qp",
     "pair_bytes",
     "positive_part",

@@ -16,15 +16,18 @@ from typing import Any, NoReturn
 
 import numpy as np
 from scipy import linalg
+from scipy.optimize._linesearch import scalar_search_wolfe1  # which scikit-learn relies on too
 
 from kernelmetric.compute.reductions import sum_entries
-from kernelmetric.solvers._line_search import LineSearch
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 _FAR = 1e300
 _REACHED, _NO_STEP = "tolerance reached", "no step decreases the objective"
-_EVALUATIONS = 20  # of one line search, at most
+_DECREASE = 1e-3  # share of what the first slope promises that a step has to give
+_SLOPE = 0.9  # share of the first slope that a step may leave
+_WIDTH = 0.1  # of the interval around a step, relative to its end, at which a search ends
+_LONGEST = 1e10
 _FLAT = 1e-12  # the largest entry of a gradient that is as good as zero
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -119,27 +122,32 @@ class _Descent:
         slope = self._corrections.direct(old, self._direction)
         if not slope < 0.0:
             return None
-        first = 1.0
         if not (self.n_iter or self._corrections.count):
             # The norm is SciPy's, whose squares do not overflow.
-            first /= max(float(linalg.norm(old.astype(np.float64, copy=False))), 1.0 / _FAR)
-        search = LineSearch(self.value, slope, first)
-        self.walled, ended = False, False
-        for _ in range(_EVALUATIONS):
-            step = search.step
-            if not np.isfinite(step):
-                return None
+            length = max(float(linalg.norm(old.astype(np.float64, copy=False))), 1.0 / _FAR)
+            self._direction /= length
+            slope /= length
+        self.walled = False
+        tried: tuple[float, float, np.ndarray | None, float] = 0.0, np.inf, None, 0.0
+
+        def value_at(step: float) -> float:
+            nonlocal tried
             self._move(step)
-            value, gradient, slope_there = self._evaluate()
-            if gradient is None:
-                # A value above all seen, by as much as was hoped for, brings it back.
-                self.walled = True
-                hoped = -step * slope
-                value = self._least + (hoped if np.isfinite(hoped) else _FAR)
-            ended = search.take(value, slope_there)
-            if ended:
-                break
-        if not ended or gradient is None:
+            tried = step, *self._evaluate()
+            if tried[2] is not None:
+                return np.float64(tried[1])
+            # A value above all seen, by as much as was hoped for, brings it back.
+            self.walled = True
+            hoped = -step * slope
+            return np.float64(self._least + (hoped if np.isfinite(hoped) else _FAR))
+
+        known = self.value, None, slope
+        limits = _DECREASE, _SLOPE, _LONGEST, 0.0, _WIDTH
+        with np.errstate(all="ignore"):  # NumPy's floats divide by zero without an error
+            scalar_search_wolfe1(value_at, lambda _: np.float64(tried[3]), *known, *limits)
+        # A search that rounding ends has gone back to its best step.
+        step, value, gradient, slope_there = tried
+        if gradient is None or not value <= self.value:
             return None
         self._trial, self.x = self.x, self._trial
         self.value, self.gradient = value, gradient

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from kernelmetric.compute import backend_of, like, namespace, precise, rounding_of, to_numpy
 
@@ -32,29 +31,6 @@ class Leading(NamedTuple):
     smallest: float  # Ritz value: negative beyond round-off only if the matrix is indefinite
     residual: float  # the largest ‖Av - λv‖
     n_cycles: int  # times that the Krylov space was begun
-
-
-def lanczos_eigenpairs(A: OnSubspace, k: int, start: Any) -> tuple[np.ndarray, Any]:
-    """The k leading eigenpairs by ARPACK, ascending; fewer where it did not find all.
-
-    The start is an array of shape (n, 1), whose library and dtype the eigenvectors have.
-    """
-    n = start.shape[0]
-
-    def multiply(v: np.ndarray) -> np.ndarray:
-        return to_numpy(A.multiply(like(v.reshape(n, -1), start)))
-
-    if k > n - 2:  # ARPACK finds no more, and the whole matrix is no larger than they are
-        values, V = np.linalg.eigh(multiply(np.eye(n)))
-        return values[-k:], like(V[:, -k:], start)
-    operator = LinearOperator((n, n), matvec=multiply, matmat=multiply, dtype=np.dtype(np.float64))
-    try:
-        v0 = to_numpy(A.project(start))[:, 0]
-        values, V = eigsh(operator, k=k, which="LA", v0=v0)
-    except ArpackNoConvergence as error:
-        values, V = error.eigenvalues, error.eigenvectors
-    order = np.argsort(values)
-    return values[order], like(V[:, order], start)
 
 
 def krylov_eigenpairs(

@@ -21,9 +21,6 @@ MOST_FLOPS = 3e10  # of one Newton step: about a second
 _MOST_FORMED = 2e9  # bytes of the matrices of a Newton step; the same on every machine
 _SHARP = 1e-9
 _FIRST_BARRIER = 0.03  # slopes of a first point, in mean squared distances times bounds
-_CORRECTIONS = 3  # of a Newton step, at most
-_FAR, _FURTHER = 0.9, 0.3  # a step so long needs none; so much longer shall a corrected one be
-_CHEAP = 5  # products of a solution: with more, a correction costs as much as a step
 _SOLVED = 1e-2  # of μ: slopes need be no better in the next point
 _NEAR, _NEAR_BARRIER = 0.99, 0.1  # share of a known metric in a first point, and its products
 _MULTIPLES = np.log(1e6)  # of a known metric, up to which the best one is looked for
@@ -212,14 +209,6 @@ class _Newton:
         dual = self.problem.dual(alpha, self.problem.metric(self.problem.matrix(alpha)))
         return self.problem.compare(dual, self.M / self.root, self.q)
 
-    def _products(self, t: float, cone: Any, dx, dy, dM, dS) -> tuple[np.ndarray, Any]:
-        """What shall be μ, after a part t of a step: for the bounds, and for the cone."""
-        products = (self.x + t * dx) * (self.y + t * dy)
-        if cone is None:
-            return products, 0.0
-        V = (np.diag(cone.d) + t * dM) @ (np.diag(cone.d) + t * dS)
-        return products, 0.5 * (V + V.T)
-
     def step(self, mu: float) -> float:
         """Go to the next point; returns the part of a whole Newton step."""
         cone = Cone(self.M, self.S) if self.problem.psd else None
@@ -255,27 +244,16 @@ class _Newton:
             step = _longest(np.concatenate([x, y]), np.concatenate([dx, dy]))
             return step if cone is None else min(step, cone.longest(dM, dS))
 
-        predicted = dx, dy, dM, dS = solve(0.0, 0.0, 0.0)
-        t = longest(*predicted)
-        ahead, of_cone = self._products(t, cone, *predicted)
-        mean = self._mean(float(np.sum(ahead)), np.diag(np.atleast_2d(of_cone)))
+        dx, dy, dM, dS = solve(0.0, 0.0, 0.0)
+        t = longest(dx, dy, dM, dS)
+        D = None if cone is None else np.diag(cone.d)
+        of_cone = 0.0 if D is None else (D + t * dM) * (D + t * dS)
+        mean = self._mean(float((x + t * dx) @ (y + t * dy)), of_cone)
         target = (max(mean, 0.0) / mu) ** 3 * mu
         near = 0.9 + 0.09 * t  # nearer to the boundary is less central: the next step is shorter
         second = dx * dy, 0.0 if cone is None else 0.5 * (dM @ dS + dS @ dM)
-        moves = solve(target, *second)
-        t = longest(*moves)
-        for _ in range(_CORRECTIONS):  # solving again is cheap beside forming an inverse
-            if t > _FAR or hessian.n_products > _CHEAP:
-                break
-            ends = self._products(min(1.0, t + _FURTHER), cone, *moves)
-            change, of_cone = (_inwards(value, target) for value in ends)
-            second = second[0] - change, second[1] - of_cone
-            tried = solve(target, *second)
-            longer = longest(*tried)
-            if longer < t + 0.1 * _FURTHER:
-                break
-            moves, t = tried, longer
-        dx, dy, dM, dS = moves
+        dx, dy, dM, dS = solve(target, *second)
+        t = longest(dx, dy, dM, dS)
         if not np.all(np.isfinite(dx)):
             raise linalg.LinAlgError("beyond the numbers")
         t = near * t
@@ -298,19 +276,6 @@ def _best_multiple(problem: PairDual, metric: np.ndarray) -> np.ndarray:
         options={"xatol": 1e-2},
     )
     return np.exp(found.x) * metric
-
-
-def _inwards(products: Any, target: float) -> Any:
-    """How products far from their target, or eigenvalues of a matrix of them, shall change [1]_.
-
-    .. [1] Gondzio, "Multiple centrality corrections in a primal-dual method for linear
-       programming", Computational Optimization and Applications 6, 1996.
-    """
-    if np.ndim(products) == 2:
-        values, V = np.linalg.eigh(products)
-        return (V * _inwards(values, target)) @ V.T
-    change = np.clip(products, 0.1 * target, 10.0 * target) - products
-    return np.maximum(change, -10.0 * target)
 
 
 def _longest(value: np.ndarray, change: np.ndarray) -> float:

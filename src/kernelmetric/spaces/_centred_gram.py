@@ -11,7 +11,7 @@ import numpy as np
 from kernelmetric.compute import backend_of, like, map_rows, namespace, precise, take_rows, to_numpy
 from kernelmetric.inputs import Weights
 from kernelmetric.kernels import Kernel
-from kernelmetric.spaces._base import refuse_rank_zero, round_off, times
+from kernelmetric.spaces._base import block_size, refuse_rank_zero, round_off, times
 
 _SKETCH = 4  # points per column of a sketch
 
@@ -59,7 +59,7 @@ class CentredGram:
                 K = self.roots[rows][:, None] * K * self.roots[None, :]
             return work(K)
 
-        return map_rows(of_rows, self.n, 8 * (3 * self.n + self.X.shape[1]))
+        return map_rows(of_rows, self.n, **block_size(self.X, self.n))
 
     def times(self, M: Any) -> Any:
         """Return K M."""

@@ -26,8 +26,6 @@ from kernelmetric.solvers import (
     OnSubspace,
     column_signs,
     krylov_eigenpairs,
-    lanczos_eigenpairs,
-    ritz_interval,
 )
 from kernelmetric.spaces._base import (
     Space,
@@ -76,12 +74,11 @@ class KPCA(Space):
         Anything ``as_kernel`` understands; None is the RBF of median width.
     tol : float, default=None
         Relative eigenvalue cut-off; None means 1e-10.
-    solver : {"auto", "dense", "lanczos", "randomized"}, default="auto"
-        "dense": LAPACK, the whole spectrum. "lanczos": ARPACK. "randomized": block Krylov
-        iteration from a random start. "auto": dense where points are few or many of the components
-        are wanted; else randomized.
+    solver : {"auto", "dense", "randomized"}, default="auto"
+        "dense": LAPACK, the whole spectrum. "randomized": block Krylov iteration from a random
+        start. "auto": dense where points are few or many of the components are wanted.
     random_state : int, RandomState or None, default=None
-        For the starts of the iterative solvers.
+        For the starts of iterations.
 
     Attributes
     ----------
@@ -138,12 +135,12 @@ class KPCA(Space):
     def _check_parameters(self) -> None:
         check_n_components(self.n_components)
         check_tol(self.tol)
-        names = ("auto", "dense", "lanczos", "randomized")
+        names = ("auto", "dense", "randomized")
         if not isinstance(self.solver, str) or self.solver not in names:
             raise ValueError(
                 f"Got solver={self.solver!r}, but expected one of {names}: try 'auto'."
             )
-        if self.n_components is None and self.solver in ("lanczos", "randomized"):
+        if self.n_components is None and self.solver == "randomized":
             raise ValueError(
                 f"Got solver={self.solver!r} for full rank, but expected 'dense': an iterative "
                 "solver needs a number of components; try n_components=100."
@@ -241,28 +238,19 @@ class KPCA(Space):
         self, gram: CentredGram, rank: int, rng: np.random.RandomState
     ) -> tuple[np.ndarray, Any, float]:
         """Leading eigenpairs, and the smallest Ritz value."""
-        A, n, fault = OnSubspace(gram.centred_times, gram.centre, gram.n - 1), gram.n, ""
-        if self.solver_ == "lanczos":
-            values, V = lanczos_eigenpairs(A, rank, gram.array(rng.uniform(-1, 1, (n, 1))))
-            smallest, _ = ritz_interval(A, gram.array(rng.standard_normal((n, 1))))
-            if len(values) < rank:
-                fault = f"Lanczos found {len(values)} of {rank} eigenvectors; others are left out."
-        else:
-            tol = max(_RESIDUAL, _TIMES_ROUNDING * rounding_of(gram.kind))
-            floor = gram.round_off
-            found = krylov_eigenpairs(
-                A, rank, lambda width: gram.sketch(width, rng), tol=tol, floor=floor
+        A = OnSubspace(gram.centred_times, gram.centre, gram.n - 1)
+        tol, floor = max(_RESIDUAL, _TIMES_ROUNDING * rounding_of(gram.kind)), gram.round_off
+        found = krylov_eigenpairs(
+            A, rank, lambda width: gram.sketch(width, rng), tol=tol, floor=floor
+        )
+        values, V, smallest, residual, n_cycles = found
+        if residual > max(tol * values[-1], floor):
+            warn(
+                f"The leading {rank} eigenvectors have residuals up to "
+                f"{residual / values[-1]:.1e} of the largest eigenvalue after {n_cycles} cycles, "
+                f"above {tol:.0e}. Try solver='dense' or another number of components.",
+                ConvergenceWarning,
             )
-            values, V, smallest, residual, n_cycles = found
-            if residual > max(tol * values[-1], floor):
-                fault = (
-                    f"The leading {rank} eigenvectors have residuals up to "
-                    f"{residual / values[-1]:.1e} of the largest eigenvalue after {n_cycles} "
-                    f"cycles, above {tol:.0e}."
-                )
-        if fault:
-            advice = "Try solver='dense' or another number of components."
-            warn(f"{fault} {advice}", ConvergenceWarning)
         return values, V, smallest
 
     def _cut_off(self, gram: CentredGram, values: np.ndarray) -> float:

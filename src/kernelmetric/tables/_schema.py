@@ -74,15 +74,15 @@ class TableSchema(TableTransformer):
     rare_ : list of list of str
         The other names that were there.
     limits_ : ndarray of shape (n_columns, 2)
-        Where the numbers of a column end that has a few cells 100 times as far from the median as
-        all others, such as 9999: these are read as missing. Else two zeros.
+        The range of a column in which a few cells, such as 9999, are 100 times as far from the
+        median as all others. Cells outside are read as missing. Two zeros mean no range.
     gaps_ : list of bool
         Whether values were missing.
     groups_ : ndarray of int of shape (n_features_out,)
         The column of each feature, counted among those used.
     notes_ : list of str
-        A sentence on every column that is not used, of whose names most are not told apart, or
-        with numbers far from all others.
+        A sentence on each column that is not used, that has mostly rare names, or that has
+        numbers far from all others.
     feature_names_in_ : ndarray of str
         Names of the columns.
     n_features_in_ : int

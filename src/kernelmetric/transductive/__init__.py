@@ -19,12 +19,9 @@ from kernelmetric.transductive._costs import PaperCost, RobustCost, bounded, gra
 from kernelmetric.transductive._penalties import (
     Geometry,
     GraphLaplacian,
-    IsomapPenalty,
     KernelPenalty,
-    LLEPenalty,
     NormalizedLaplacian,
     WarpedPenalty,
-    warped_kernel,
 )
 from kernelmetric.transductive._tangent import (
     TANGENTS,
@@ -38,9 +35,7 @@ __all__ = [
     "TANGENTS",
     "Geometry",
     "GraphLaplacian",
-    "IsomapPenalty",
     "KernelPenalty",
-    "LLEPenalty",
     "NormalizedLaplacian",
     "PaperCost",
     "RobustCost",
@@ -51,5 +46,4 @@ __all__ = [
     "tangent_distance",
     "tangent_neighbors",
     "tangent_vectors",
-    "warped_kernel",
 ]

@@ -26,7 +26,6 @@ from kernelmetric.transductive._costs import as_cost, gram_form
 from kernelmetric.transductive._given import Source, neighbors_among
 from kernelmetric.transductive._penalties import (
     Geometry,
-    IsomapPenalty,
     KernelPenalty,
     as_penalty,
     coordinates_of,
@@ -166,9 +165,7 @@ def peak_bytes(metric: Any, n: int, n_features: int) -> int:
     if penalty.uses_graph:
         full = name == "gaussian" or (name == "auto" and automatic and n <= FULL)
         total += 8 * 4 * n * n if full else 60 * n * k  # with its transpose and penalty
-    if isinstance(penalty, IsomapPenalty):
-        total += 8 * 5 * n * n
-    elif isinstance(penalty, KernelPenalty):
+    if isinstance(penalty, KernelPenalty):
         space = penalty.fresh_space(n)
         rank = min(getattr(space, "n_components", None) or n, n)
         in_range = 8 * rank * (2 * n + 5 * rank)  # the basis of the range, and eq. (7) in it

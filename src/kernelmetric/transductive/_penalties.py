@@ -6,20 +6,14 @@ Alone, with no label at all, each is a known method of embedding, the smallest e
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg, sparse
-from scipy.sparse.csgraph import connected_components, shortest_path
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, clone
-from sklearn.manifold._locally_linear import barycenter_weights
-from sklearn.neighbors import kneighbors_graph
 
 from kernelmetric._warnings import warn
-from kernelmetric.compute import require_memory
-from kernelmetric.compute.reductions import nearest_neighbors
-from kernelmetric.learners._checks import LARGEST, check_number
 from kernelmetric.selection import automatic_space
 from kernelmetric.spaces import Space
 from kernelmetric.transductive._costs import named
@@ -133,44 +127,6 @@ class NormalizedLaplacian(Penalty):
         return Geometry(sparse.eye_array(len(degrees)) - S @ W @ S, np.sqrt(degrees), 1.0)
 
 
-@dataclass(eq=False, repr=False)
-class LLEPenalty(Penalty):
-    """Locally linear embedding: ``(I - B)ᵀ(I - B)``, each point the barycentre of its neighbours.
-
-    Parameters
-    ----------
-    n_neighbors : int, default=10
-        Neighbours of each point.
-    reg : float, default=1e-3
-        Ridge on the local Gram matrices, as a share of their trace.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelmetric.transductive import LLEPenalty
-    >>> X = np.random.RandomState(0).randn(30, 2)
-    >>> P = LLEPenalty(n_neighbors=5).geometry(X, None).matrix
-    >>> bool(np.allclose(P @ np.ones(30), 0))
-    True
-    """
-
-    n_neighbors: int = 10
-    _: KW_ONLY
-    reg: float = 1e-3
-
-    def _geometry(self, X: Any, W: Any) -> Geometry:
-        check_number(self, "n_neighbors", Integral, low=1)
-        check_number(self, "reg", Real, low=0, high=LARGEST, above=True)
-        n = X.shape[0]
-        neighbors = nearest_neighbors(X, min(self.n_neighbors, n - 1))[0]
-        points = X.astype(np.float64)
-        B = barycenter_weights(points, points, neighbors, reg=self.reg)
-        rows = np.repeat(np.arange(n), neighbors.shape[1])
-        M = sparse.eye_array(n) - sparse.csr_array((B.ravel(), (rows, neighbors.ravel())), (n, n))
-        P = (M.T @ M).tocsr()
-        return Geometry(P, np.ones(n), float(P.diagonal().mean()))
-
-
 def degrees_of(W: Any) -> np.ndarray:
     """Sum of the weights of every point."""
     return np.asarray(W.sum(axis=1), dtype=np.float64).ravel()
@@ -193,8 +149,7 @@ def warn_of_gaps(W: Any) -> None:
         )
 
 
-_RELATIVE_CUT = 1e-10
-_OF_A_GRAPH = {"laplacian": GraphLaplacian, "normalized": NormalizedLaplacian, "lle": LLEPenalty}
+_OF_A_GRAPH = {"laplacian": GraphLaplacian, "normalized": NormalizedLaplacian}
 
 
 @dataclass(eq=False, repr=False)
@@ -297,89 +252,7 @@ class WarpedPenalty(KernelPenalty):
         return alone._replace(matrix=(inside + inside.T) / 2, scale=M.scale)
 
 
-@dataclass(eq=False, repr=False)
-class IsomapPenalty(Penalty):
-    """The inverse of ``-½ H D² H`` for distances along the neighbour graph: alone, Isomap.
-
-    Embeddings lie in the span of the positive eigenvectors of that matrix. O(n² log n) time,
-    n × n numbers.
-
-    Parameters
-    ----------
-    n_neighbors : int, default=10
-        Neighbours of each point.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelmetric.transductive import IsomapPenalty
-    >>> X = np.random.RandomState(0).randn(30, 2)
-    >>> IsomapPenalty().geometry(X, None).basis.shape[0]
-    30
-    """
-
-    n_neighbors: int = 10
-
-    def _geometry(self, X: Any, W: Any) -> Geometry:
-        check_number(self, "n_neighbors", Integral, low=1)
-        n = X.shape[0]
-        require_memory(8.0 * 5 * n * n, f"Isomap of {n} points", "try penalty='laplacian'.")
-        graph = kneighbors_graph(X, min(self.n_neighbors, n - 1), mode="distance")
-        # a path of length zero would be no edge: duplicates keep the least positive number
-        graph.data = np.maximum(graph.data, np.finfo(np.float64).tiny)
-        D = shortest_path(graph, directed=False)
-        if not np.all(np.isfinite(D)):
-            raise ValueError(
-                f"Got a graph of {self.n_neighbors} neighbours in several components, but Isomap "
-                "expected one: try a larger n_neighbors."
-            )
-        K = -0.5 * D**2
-        K -= K.mean(axis=0)
-        K -= K.mean(axis=1, keepdims=True)
-        values, U = linalg.eigh((K + K.T) / 2)
-        kept = np.flatnonzero((values > _RELATIVE_CUT * values[-1]) & (values > 0))[::-1]
-        if not len(kept):
-            raise ValueError(
-                "Got points all at no distance along the graph: rescale them with StandardScaler."
-            )
-        values, U = values[kept], U[:, kept]
-        return Geometry(None, None, 1.0 / float(values.mean()), U, values)
-
-
-def warped_kernel(block: Any, left: Any, right: Any, K: Any, M: Any) -> np.ndarray:
-    r"""Lemma 5: the kernel of the warped space, between any points.
-
-    .. math:: \tilde k(x, z) = k(x, z) - k_x^\top (I + MK)^{-1} M k_z
-
-    Parameters
-    ----------
-    block : array of shape (p, q)
-        Kernel values k(x, z).
-    left, right : array of shape (p, n) and (q, n)
-        Kernel values k_x and k_z of these points with the training points.
-    K, M : array of shape (n, n)
-        Gram matrix of the training points, and a positive semi-definite penalty.
-
-    Returns
-    -------
-    ndarray of shape (p, q)
-        Between training points, where all of the first four are K: the inverse of ``K⁻¹ + M``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelmetric.transductive import warped_kernel
-    >>> K = M = np.eye(2)
-    >>> warped_kernel(K, K, K, K, M)
-    array([[0.5, 0. ],
-           [0. , 0.5]])
-    """
-    K = np.asarray(K, dtype=np.float64)
-    inner = np.linalg.solve(np.eye(len(K)) + M @ K, M @ np.asarray(right).T)
-    return np.asarray(block) - np.asarray(left) @ inner
-
-
 def as_penalty(penalty: Any) -> Any:
     """The penalty that a name, or an object, means."""
-    of_a_kernel = {"isomap": IsomapPenalty, "kernel": KernelPenalty, "warped": WarpedPenalty}
+    of_a_kernel = {"kernel": KernelPenalty, "warped": WarpedPenalty}
     return named(penalty, _OF_A_GRAPH | of_a_kernel, "penalty", "geometry")

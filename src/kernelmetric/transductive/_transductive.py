@@ -55,7 +55,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         Neighbours of each point in the graph, and in the interpolation of new points. 'auto'
         chooses 5, 10 or 20, and interpolates between 5 where the graph is another.
     penalty : str or penalty, default='laplacian'
-        'laplacian', 'normalized', 'lle', 'isomap', 'kernel', 'warped', or an object such as
+        'laplacian', 'normalized', 'kernel', 'warped', or an object such as
         ``WarpedPenalty(RBF(gamma=2))``. The last two embed new points by formula.
     graph : str, array or callable, default='auto'
         'neighbors' joins each point with its nearest ones, 'gaussian' all points. 'auto' is the

@@ -7,7 +7,7 @@ tile function takes all that it looks at as arguments and writes into nothing th
     _distances.py   squared distances, each right by itself, and the median distance
     _neighbors.py   exact k nearest neighbours; the search is in _table.py
     _selection.py   the k smallest entries of rows
-    _softmax.py     softmax over other points; _truncated.py over near ones
+    _softmax.py     softmax over other points
     _impostors.py   the LMNN hinge: _triplets.py its blocks, _listed.py and _mining.py by lists
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
     _products.py    points times a map, a sparse matrix times a block of vectors
@@ -37,12 +37,10 @@ from kernelmetric.compute.reductions._products import BlockProduct, map_points, 
 from kernelmetric.compute.reductions._softmax import nca_loss, softmax_reduction
 from kernelmetric.compute.reductions._subspaces import subspace_distances
 from kernelmetric.compute.reductions._triplets import Triplets
-from kernelmetric.compute.reductions._truncated import Listed, mine_softmax, nca_loss_on
 
 __all__ = [
     "BlockProduct",
     "GramProducts",
-    "Listed",
     "Triplets",
     "centres_on_device",
     "class_neighbors",
@@ -55,9 +53,7 @@ __all__ = [
     "map_points",
     "median_squared_distance",
     "mine_impostors",
-    "mine_softmax",
     "nca_loss",
-    "nca_loss_on",
     "nearest_neighbors",
     "overflow_error",
     "pair_squares",

@@ -8,7 +8,7 @@ numbers are those of a fit on one machine. The tasks of a worker that dies are r
     _driver.py    a fit as one task on a worker, its result put into the user's estimator
     _tiles.py     tiles of that fit shared among all workers, by way of _pickles.py
     _rows.py      rows that no worker has room for, gone through chunk by chunk
-    _lazy.py      transform, predict and distances, chunk by chunk, when somebody asks
+    _lazy.py      transform and predict, chunk by chunk, when somebody asks
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The front door: load a set by name, list the sets."""
+"""Data sets of the papers by name: ``load("ionosphere")``."""
 
 import difflib
 import os
@@ -6,8 +6,8 @@ from typing import Any
 
 from sklearn.utils import Bunch
 
-from kernelmetric.datasets import _sources
-from kernelmetric.datasets._sources import registry
+from reproduction import sources
+from reproduction.sources import registry
 
 
 class DataUnavailableError(OSError):
@@ -15,7 +15,7 @@ class DataUnavailableError(OSError):
 
     Examples
     --------
-    >>> from kernelmetric.datasets import DataUnavailableError
+    >>> from reproduction.datasets import DataUnavailableError
     >>> issubclass(DataUnavailableError, OSError)
     True
     """
@@ -30,15 +30,15 @@ def load(
 ) -> Bunch | tuple:
     """Load a data set of the papers by name.
 
-    The folder ``data_home``, scikit-learn's own copies and OpenML are asked, in this order. Files
-    are held to their sha256, downloads to a checksum of their values, see :func:`content_digest`;
-    other data than expected are a ChecksumError. A verified download is kept in scikit-learn's
-    data home. Where no source has the set, a DataUnavailableError says why.
+    Three sources are tried in turn: the folder ``data_home``, scikit-learn's own copies, OpenML.
+    Files are compared with their sha256, downloads with a checksum of their values
+    (:func:`content_digest`). If they differ, a ChecksumError is raised. A verified download is
+    kept in scikit-learn's data home. If no source has the set, a DataUnavailableError says why.
 
     Parameters
     ----------
     name : str
-        A name of :func:`available`, or an alias of one such as ``"ionos"``. Case, hyphens and
+        A name of ``available()``, or an alias of one such as ``"ionos"``. Case, hyphens and
         spaces do not matter: ``"M-USPS"`` is ``"m_usps"``.
     return_X_y : bool, default=False
         Return ``(data, target)`` instead of a Bunch.
@@ -58,7 +58,7 @@ def load(
 
     Examples
     --------
-    >>> from kernelmetric.datasets import load
+    >>> from reproduction.datasets import load
     >>> X, y = load("digits", return_X_y=True)
     >>> X.shape
     (1797, 64)
@@ -79,7 +79,7 @@ def load(
 
 
 def available() -> list[str]:
-    """Return the names that :func:`load` takes, sorted.
+    """Return the names that ``load`` takes, sorted.
 
     Returns
     -------
@@ -88,58 +88,11 @@ def available() -> list[str]:
 
     Examples
     --------
-    >>> from kernelmetric.datasets import available
+    >>> from reproduction.datasets import available
     >>> available()[:4]
     ['balance', 'breast', 'breast699', 'colon']
     """
     return sorted(registry())
-
-
-def describe(data_home: str | os.PathLike | None = None) -> list[dict]:
-    """Tabulate the data sets: size, and where each would come from now.
-
-    Parameters
-    ----------
-    data_home : path-like, default=None
-        Folder with the data files; None means the environment variable ``KERNELMETRIC_DATA``.
-
-    Returns
-    -------
-    list of dict
-        One row per set with the keys ``name, n_samples, n_features, n_classes, n_missing, file,
-        source, title``; ``source`` is ``"file"``, ``"scikit-learn"``, ``"OpenML <data id>"`` or
-        ``"none"``.
-
-    Examples
-    --------
-    >>> from kernelmetric.datasets import describe
-    >>> row = {row["name"]: row for row in describe()}["ionosphere"]
-    >>> row["n_samples"], row["n_features"], row["n_classes"]
-    (351, 34, 2)
-    """
-    folder = _sources.folder_of(data_home)
-    table = []
-    for name in available():
-        entry = registry()[name]
-        if folder is not None and entry.file is not None and (folder / entry.file).is_file():
-            source = "file"
-        elif entry.bundled is not None:
-            source = "scikit-learn"
-        else:
-            source = f"OpenML {entry.openml.data_id}" if entry.openml is not None else "none"
-        table.append(
-            {
-                "name": name,
-                "n_samples": sum(entry.counts),
-                "n_features": entry.n_features,
-                "n_classes": len(entry.counts),
-                "n_missing": entry.n_missing,
-                "file": entry.file,
-                "source": source,
-                "title": entry.title,
-            }
-        )
-    return table
 
 
 def _find(name: str) -> Bunch:
@@ -157,19 +110,19 @@ def _find(name: str) -> Bunch:
 def _serve(entry: Bunch, data_home: Any, download_if_missing: bool) -> Bunch:
     reasons = []
     for label, serve, *how in (
-        ("folder", _sources.from_folder, _sources.folder_of(data_home)),
-        ("scikit-learn", _sources.from_scikit_learn),
-        ("OpenML", _sources.from_openml, download_if_missing),
+        ("folder", sources.from_folder, sources.folder_of(data_home)),
+        ("scikit-learn", sources.from_scikit_learn),
+        ("OpenML", sources.from_openml, download_if_missing),
     ):
         try:
             return serve(entry, *how)
-        except _sources.Unservable as reason:
+        except sources.Unservable as reason:
             reasons.append(f"  {label}: {reason}")
     raise DataUnavailableError(
         f"No source has the data set {entry.name!r} ({entry.title}):\n"
         + "\n".join(reasons)
         + f"\nTo load it, put {entry.file} (sha256 {entry.sha256}) into a folder and set "
-        f"{_sources.DATA_VARIABLE} (or data_home=) to that folder"
+        f"{sources.DATA_VARIABLE} (or data_home=) to that folder"
         + (", or try again when OpenML can be reached." if entry.openml else ".")
     )
 

@@ -12,7 +12,6 @@ import tomllib
 import warnings
 import zipfile
 from functools import cache
-from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -39,7 +38,7 @@ class ChecksumError(ValueError):
 
     Examples
     --------
-    >>> from kernelmetric.datasets import ChecksumError
+    >>> from reproduction.sources import ChecksumError
     >>> issubclass(ChecksumError, ValueError)
     True
     """
@@ -68,7 +67,7 @@ def content_digest(X: ArrayLike, y: ArrayLike, *, decimals: int = 5) -> str:
 
     Examples
     --------
-    >>> from kernelmetric.datasets import content_digest
+    >>> from reproduction.sources import content_digest
     >>> digest = content_digest([[0.1, 2.0], [3.0, 4.0]], [0, 1])
     >>> digest == content_digest([[3, 4], [0.1 + 1e-12, 2]], [1, 0])
     True
@@ -93,7 +92,7 @@ class Unservable(Exception):  # noqa: N818  control flow between sources, never 
 @cache
 def registry() -> dict[str, Bunch]:
     """The data sets by name."""
-    text = files("kernelmetric.datasets").joinpath("sets.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("sets.toml").read_text(encoding="utf-8")
     table = {}
     for name, said in tomllib.loads(text).items():
         entry = Bunch(**(_UNSAID | said), name=name)
