@@ -14,12 +14,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
-from functools import cache
 from numbers import Real
 from typing import Any, TypeVar
 
 from kernelmetric._warnings import warn
-from kernelmetric.compute._threads import tiles_at_once
 
 logger = logging.getLogger("kernelmetric")
 
@@ -328,9 +326,3 @@ class _Screen:
 def _rewritten() -> bool:
     """Whether a line can be written over the one before."""
     return _taker[0] is not None or sys.stderr.isatty()
-
-
-def once_per_machine(measure: Callable[[], T]) -> Callable[[], T]:
-    """A function that measures how fast this machine is, once; again where its threads change."""
-    known = cache(lambda n_threads: Context().run(measure))  # a time limit would end it
-    return lambda: known(tiles_at_once())

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from functools import partial
+from contextvars import Context
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernelmetric.compute import in_memory
-from kernelmetric.compute.watch import once_per_machine, time_left, warn_of_limit
+from kernelmetric.compute.watch import time_left, warn_of_limit
 from kernelmetric.graphs import coded_targets
 from kernelmetric.kernelized._memory import coordinates_rank, fit_bytes
 from kernelmetric.kernelized._parts import check_parts
@@ -49,9 +50,14 @@ class Rates(NamedTuple):
         return n_values * (self.value + n_features * self.feature)
 
 
-@once_per_machine
+@cache
 def rates() -> Rates:
-    """What a short run on this machine says."""
+    """What a short run on this machine says, once a process."""
+    return Context().run(_measured)  # a time limit would end it
+
+
+def _measured() -> Rates:
+    """How long products, kernel values and choices take."""
     rng = np.random.RandomState(0)
     A = rng.standard_normal((_SIZE, _SIZE))
     product = _fastest(lambda: A @ A) / _SIZE**3
