@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-from kernelmetric.compute.watch import in_a_thread, watched
+from kernelmetric.compute.watch import GONE, watched
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -87,7 +87,8 @@ def in_threads(
             return
         context = copy_context()  # the memory budget, for one
         context.run(_ALONE.set, True)
-        gone = in_a_thread(context)
+        gone = threading.Event()
+        context.run(GONE.set, gone)
         pool = _pool(os.getpid(), available, _libraries())
         futures: deque[Future[Result]] = deque()
         try:

@@ -12,8 +12,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import Context, ContextVar
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -30,8 +30,8 @@ _STAGE: ContextVar[Stage | None] = ContextVar("kernelmetric_stage", default=None
 _DEADLINE: ContextVar[float | None] = ContextVar("kernelmetric_deadline", default=None)
 _LEAVABLE: ContextVar[bool] = ContextVar("kernelmetric_leavable", default=False)
 _TOLD: ContextVar[list[str] | None] = ContextVar("kernelmetric_told", default=None)
-# Whether the thread that waits for this one has gone: an error, or Ctrl-C.
-_GONE: ContextVar[threading.Event | None] = ContextVar("kernelmetric_gone", default=None)
+# Set where the thread that waits for this one has gone: an error, or Ctrl-C.
+GONE = ContextVar("kernelmetric_gone", default=threading.Event())  # noqa: B039 (never set)
 _shown: list[bool] = [False]  # what progress() has said, for the whole process
 _taker: list[Any] = [None]  # who shows lines in place of standard error
 
@@ -89,9 +89,11 @@ class progress:  # noqa: N801  (it is called as a function)
 def time_limit(seconds: float | None) -> Iterator[None]:
     """End choices, searches and iterations inside of it after so many seconds.
 
-    What was best until then is kept, and a :class:`TimeLimitWarning` says so. A step that has begun
-    is finished, so that a fit may take a little longer; what a fit needs at the least is done in
-    any case. Of limits inside of each other the earliest counts.
+    What was best until then is kept, and one :class:`TimeLimitWarning` of a fit says so. Descents
+    end between two blocks of a pass. Where a few passes would take longer than the limit, learners
+    and spaces take fewer rows. What a fit needs at the least is done in any case: a pass over the
+    rows of :class:`LDA` and :class:`RCA`, one graph, one decomposition. Of limits inside of each
+    other the earliest counts.
 
     Parameters
     ----------
@@ -118,11 +120,8 @@ def time_limit(seconds: float | None) -> Iterator[None]:
             f"Got a time limit of {seconds!r}, but expected None or a number of seconds above 0."
         )
     end, before = time.monotonic() + float(seconds), _DEADLINE.get()
-    token = _DEADLINE.set(end if before is None else min(end, before))
-    try:
+    with _within(_DEADLINE, end if before is None else min(end, before)):
         yield
-    finally:
-        _DEADLINE.reset(token)
 
 
 def time_left() -> float:
@@ -148,11 +147,8 @@ def told_once(*, unheard: bool = False) -> Iterator[None]:
         yield
         return
     told: list[str] = []
-    token = _TOLD.set(told)
-    try:
+    with _within(_TOLD, told):
         yield
-    finally:
-        _TOLD.reset(token)
     if told and not unheard:
         words = ". It also ended ".join(told)
         warn(f"The time limit ended {words}. A longer time_limit allows more.", TimeLimitWarning)
@@ -166,32 +162,27 @@ def ended_by_limit(what: str) -> bool:
     return over
 
 
-@contextmanager
-def leavable() -> Iterator[None]:
+def leavable() -> AbstractContextManager[None]:
     """Let a time limit end passes over blocks inside, by :class:`OutOfTime`."""
-    token = _LEAVABLE.set(True)
+    return _within(_LEAVABLE, True)
+
+
+@contextmanager
+def _within(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Give a variable another value inside."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _LEAVABLE.reset(token)
+        variable.reset(token)
 
 
 def watched(blocks: Iterable[T]) -> Iterator[T]:
     """Blocks of a pass, between two of which it is left if it may be and should be."""
     for number, block in enumerate(blocks):
-        gone = _GONE.get()
-        if number and (
-            (_LEAVABLE.get() and time_left() <= 0) or (gone is not None and gone.is_set())
-        ):
+        if number and ((_LEAVABLE.get() and time_left() <= 0) or GONE.get().is_set()):
             raise OutOfTime
         yield block
-
-
-def in_a_thread(context: Context) -> threading.Event:
-    """Prepare the context of threads; the event tells their passes that nobody waits."""
-    gone = threading.Event()
-    context.run(_GONE.set, gone)
-    return gone
 
 
 def until_limit(candidates: Iterable[T], what: str | None) -> Iterator[T]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
+import timeit
 from collections.abc import Callable
 from contextvars import Context
 from functools import cache, partial
@@ -77,12 +77,7 @@ def _kernel_value(rng: np.random.RandomState, n_features: int) -> float:
 
 
 def _fastest(work: Callable[[], Any], n_runs: int = _RUNS) -> float:
-    times = []
-    for _ in range(n_runs + 1):  # the first run warms up
-        begun = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begun)
-    return min(times[1:])
+    return min(timeit.repeat(work, number=1, repeat=n_runs + 1)[1:])  # the first run warms up
 
 
 def check_shape(n_samples: Any, n_features: Any) -> None:

@@ -109,8 +109,7 @@ class GradientLearner(IterativeLearner):
                 with leavable():
                     L, self.loss_, converged = minimise(report)
             except OutOfTime:
-                L, converged = report.best(start), False
-                self.loss_ = report.loss_curve[-1] if report.loss_curve else np.nan
+                L, self.loss_, converged = report.best(start)
             self._store(leave(L), X)
         self.n_iter_ = len(report.loss_curve)
         self.converged_ = converged or (report.stopped and time_left() > 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-import time
+import timeit
 from collections.abc import Callable
 from typing import Any
 
@@ -51,9 +51,5 @@ def in_time(
 def _rows_in_time(n_features: int, n_passes: float) -> int:
     """The number of rows over whose pairs so many passes end within the time limit."""
     some = np.random.RandomState(0).standard_normal((_TIMED_ROWS, n_features))
-    seconds = []
-    for _ in range(_TIMES):
-        begun = time.perf_counter()
-        squared_distances(some)
-        seconds.append(time.perf_counter() - begun)
-    return int(_TIMED_ROWS * math.sqrt(max(time_left(), 0.0) / (n_passes * min(seconds))))
+    seconds = min(timeit.repeat(lambda: squared_distances(some), number=1, repeat=_TIMES))
+    return int(_TIMED_ROWS * math.sqrt(max(time_left(), 0.0) / (n_passes * seconds)))
