@@ -84,8 +84,9 @@ def sample_table(
     r"""Read a table piece by piece, and keep some of its rows where there are very many.
 
     All rows have the same chance, but for two kinds: a class has at least 20 rows in the sample, or
-    all that it has, and a word that no row before had in its column is there too. So whoever
-    decides by the sample what the columns are knows all names, and all ways to write a gap.
+    all that it has, and a word that no row before had in its column is there too, up to a hundred
+    words of a column. So whoever decides by the sample what the columns are knows all names, and
+    all ways to write a gap.
 
     Parameters
     ----------
