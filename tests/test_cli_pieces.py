@@ -239,6 +239,14 @@ def test_rare_classes_rare_words_and_gaps_are_in_the_sample(tmp_path, small_piec
         assert not any("never seen" in remark for remark in encoder.remarks(piece))
 
 
+def test_many_classes_do_not_make_a_sample_much_larger(tmp_path, small_pieces):
+    names = [f"c{i % 400}" for i in range(6_000)]
+    pd.DataFrame({"x": np.arange(6_000.0), "y": names}).to_parquet(tmp_path / "a.parquet")
+    table, _, _ = sample_table(tmp_path / "a.parquet", "y", most=1_000)
+    assert 1_000 <= len(table.frame) < 1_450
+    assert table.frame["y"].nunique() == 400
+
+
 def test_a_counter_of_rows_is_known_by_a_sample(files, small_pieces):
     frame = sample_table(files, "fruit", most=150)[0].frame
     said = "tree: left out, whole numbers that differ in every row are an identifier."

@@ -38,6 +38,7 @@ def evaluate(talk: Talk, data: Path, test: Path | None, folds: int, **options: A
     """
     with talk.busy(f"Reading {data.name}", abrupt=True):
         study = open_study(data, **options)
+        _ = study.X
     talk.say(f"Read {data}: {count(study.n_read or len(study.rows), 'row')}.")
     talk.listed(study.notes)
     how = f"mean±std over {folds} folds"

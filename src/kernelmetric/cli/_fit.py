@@ -90,6 +90,8 @@ def fit(
     talk.listed(study.notes)
     keep = out is not None or (report is not None and study.pairs is not None)
     train, test, others = _split(study, test_size)
+    with talk.busy("Making numbers of the columns", abrupt=True):
+        _ = study.X
     with talk.busy("Looking how fast this machine is", abrupt=True):
         sizes = [len(others)] if keep else []
         forecast = [] if talk.silent else study.forecast(len(train), *sizes)
@@ -99,11 +101,12 @@ def fit(
     with talk.busy("Making the page", abrupt=True):
         page = "" if report is None else _page(study, found)  # first: it may be refused
     files = {}
-    if out is not None:
-        save(found.model, out)
-        files["model"] = out
-    if report is not None:
-        files["report"] = write_atomically(report, page)
+    with talk.busy("Writing"):
+        if out is not None:
+            save(found.model, out)
+            files["model"] = out
+        if report is not None:
+            files["report"] = write_atomically(report, page)
     talk.answer(_summary(study, found, files))
     _farewell(talk, files, study)
 

@@ -124,7 +124,7 @@ class Talk:
         on |= {"redirect_stdout": False, "redirect_stderr": False}
         ending = _ended_at_once() if abrupt and not hidden else nullcontext()
         with ending, Progress(SpinnerColumn(), words, _Beat(), **on) as bar:
-            task = bar.add_task(name, total=None)
+            task = bar.add_task(visible(name, most=_LONGEST_LINE), total=None)
             within = bar.add_task("", total=None, visible=False)
 
             def tell_line(line: str) -> None:

@@ -25,8 +25,8 @@ from kernelmetric.tables._targets import class_name
 from kernelmetric.tables._text import TableError
 
 _PIECE_BYTES = 32_000_000  # of a piece of a Parquet file with all its columns as float64
-_MANY = 1.25  # times the rows of a sample are held before it is cut
-_FEWEST = 20  # rows of a class that a sample holds, where there are so many
+_MANY = 1.6  # times the rows of a sample are held before it is cut
+_FEWEST = 20  # rows of a class that a sample holds, where half of it suffices for all classes
 _MOST_WORDS = 100  # of a column: those of more words are names of rows
 
 
@@ -84,8 +84,9 @@ def sample_table(
     r"""Read a table piece by piece, and keep some of its rows where there are very many.
 
     All rows have the same chance, but for two kinds: a class has at least 20 rows in the sample, or
-    all that it has, and a word that no row before had in its column is there too. So whoever
-    decides by the sample what the columns are knows all names, and all ways to write a gap.
+    all that it has, and a word that no row before had in its column is there too, up to a hundred
+    words of a column. So whoever decides by the sample what the columns are knows all names, and
+    all ways to write a gap. Of thousands of classes each has fewer rows, but one.
 
     Parameters
     ----------
@@ -152,6 +153,11 @@ class _Draw:
         self._counts = np.zeros(0, dtype=int)  # rows of each class among those held
         self._words: dict[str, set[str | None]] = {}
 
+    @property
+    def _fewest(self) -> int:
+        """Rows that a class has in the sample at the least."""
+        return max(1, min(_FEWEST, self._most // (2 * max(len(self.known), 1))))
+
     def codes(self, column: Any, classes: bool) -> np.ndarray:
         """Numbers of the classes of some rows, -1 without a label; 0 if labels are no classes."""
         import pandas as pd
@@ -175,7 +181,7 @@ class _Draw:
         codes = np.zeros(len(frame), dtype=int) if codes is None else codes
         keys[codes < 0] = np.inf
         counts = np.append(self._counts, np.zeros(codes.max(initial=0) + 1, dtype=int))
-        wanted = (keys < self._largest) | ((counts[codes] < _FEWEST) & (codes >= 0))
+        wanted = (keys < self._largest) | ((counts[codes] < self._fewest) & (codes >= 0))
         rows = np.arange(len(frame)) if np.isinf(self._largest) else np.flatnonzero(wanted)
         numbers: Any = table.rows
         lines = None if table.lines is None else table.lines[rows]
@@ -205,7 +211,7 @@ class _Draw:
         frame, rows, lines, keys, codes = self._together()
         order = np.argsort(keys, kind="stable")
         rank = pd.Series(codes[order]).groupby(codes[order]).cumcount().to_numpy()
-        wanted = (np.arange(len(order)) < self._most) | (rank < _FEWEST)
+        wanted = (np.arange(len(order)) < self._most) | (rank < self._fewest)
         chosen = np.sort(order[wanted & np.isfinite(keys[order])])
         self._largest = keys[order[self._most - 1]] if len(order) >= self._most else np.inf
         parts = (rows, lines, keys, codes)
