@@ -23,11 +23,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from kernelmetric.cli._cluster import cluster
 from kernelmetric.cli._files import require_folder
 from kernelmetric.cli._talk import INTERRUPTED, make_console, spoken
 from kernelmetric.report import png_bytes, visible, write_atomically
 from reproduction.cells import CellFileError
+from reproduction.cluster import cluster
 from reproduction.comparison import compare
 from reproduction.figures import FIGURES
 from reproduction.pages import summary_line
@@ -91,7 +91,7 @@ def reproduce(
     tables, figures = _chosen(names, smoke, splits)
     with ExitStack() as stack:
         if address is not None:
-            stack.enter_context(cluster(address, None))
+            stack.enter_context(cluster(address))
         sys.exit(_told(tables, figures, out, None if address else jobs, smoke))
 
 

@@ -102,6 +102,7 @@ DIMENSIONS: dict[str, list[str]] = {
     ],
     "neighbors": ["feature", "input"],
     "folds": ["two", "auto"],
+    "limit": ["none", "ample"],
     "route": ["alone", "Kernelized", "search", "classifier", "regressor", "pipeline"],
 }
 

@@ -80,13 +80,10 @@ def test_an_evaluation_on_another_table_takes_its_weights(run, people):
         (("--weights", "kind"), "expected weights"),
         (("--weights", "weight"), "no column 'weight'"),
         (("--learner", "itml", "--class-weight", "balanced"), "no weights of classes"),
-        (("--weights", "count", "--workers", "1"), "read part by part"),
     ],
-    ids=["negative", "words", "missing", "no-classes", "parts"],
+    ids=["negative", "words", "missing", "no-classes"],
 )
 def test_what_is_no_weight_is_refused_in_a_sentence(run, people, options, said):
-    if "--workers" in options:
-        pytest.importorskip("distributed", reason="it comes with the extra `dask`")
     result = run("fit", people, "--label", "kind", "--kernel", "none", *options)
     assert result.exit_code != 0
     assert said in " ".join(result.stderr.split())

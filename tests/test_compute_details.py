@@ -25,7 +25,6 @@ from kernelmetric.compute.reductions import (
     mine_impostors,
     squared_distances,
 )
-from kernelmetric.compute.watch import once_per_machine
 from kernelmetric.inputs import as_floats, check_labels, check_points
 
 MB = 10**6
@@ -330,14 +329,3 @@ def test_numbers_that_are_not_computed_with_become_floats(dtype):
     known = dtype in (np.float32, np.float64)
     assert as_floats(A).dtype == (dtype if known else np.float64)
     assert (as_floats(A) is A) is known
-
-
-def test_a_machine_is_measured_again_where_its_threads_change(monkeypatch):
-    n_threads, runs = [1], []
-    monkeypatch.setattr("kernelmetric.compute._threads._BLAS.available", lambda: n_threads[0])
-    rate = once_per_machine(lambda: runs.append(n_threads[0]) or len(runs))
-    assert [rate(), rate()] == [1, 1]
-    n_threads[0] = 3
-    assert [rate(), rate()] == [2, 2]
-    n_threads[0] = 1
-    assert rate() == 1 and runs == [1, 3]

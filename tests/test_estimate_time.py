@@ -23,6 +23,7 @@ from kernelmetric import (
 )
 from kernelmetric.cli._study import Study
 from kernelmetric.kernelized import _time
+from kernelmetric.tables import ColumnPlan
 
 RATES = _time.Rates(product=4e-11, value=1e-8, feature=2e-10, choice=6e-4)
 
@@ -105,11 +106,13 @@ def test_an_estimate_is_of_the_size_of_a_fit():
 
 def test_the_command_line_says_how_long_it_takes(known_rates):
     def said(n_rows, metric, pairs=None):
-        study = Study(None, None, np.arange(n_rows), None, metric, None, pairs, (), None)
-        vars(study)["X"] = np.empty((n_rows, 10))
-        return study.forecast()
+        plan = ColumnPlan(tuple(f"x{j}" for j in range(10)), (), (), ())
+        study = Study(None, None, np.arange(n_rows), plan, metric, None, pairs, (), None)
+        return study.forecast(n_rows)
 
-    assert said(50_000, Kernelized(LMNN()))[0].startswith("To learn the metric from all rows takes")
+    assert said(50_000, Kernelized(LMNN()))[0].startswith(
+        "To learn the metric from 50,000 rows takes"
+    )
     assert "minutes" in said(1_000_000, Kernelized(LMNN()))[0]
     assert said(100, Kernelized(LMNN())) == said(2_001, Kernelized(LMNN())) == []
     assert said(50_000, LMNN()) == said(50_000, Kernelized(LMNN()), pairs=[(0, 1)]) == []

@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose
 
 from kernelmetric import NCA
 from kernelmetric.graphs import _targets, coded_targets
-from kernelmetric.kernelized._arguments import _sample_of_all_classes
 from kernelmetric.learners import _nca_solvers
+from kernelmetric.selection._ridge_solution import LEAST_OF_CLASS
 from kernelmetric.solvers import _symmetric
 
 
@@ -56,13 +56,13 @@ def test_a_learner_of_some_rows_knows_rare_classes():
     X = rng.standard_normal((400, 3))
     y = np.where(X[:, 0] > 0, 1, 0)
     y[:6] = 2
-    rows = _sample_of_all_classes(coded_targets(y, X), 100)
+    rows = coded_targets(y, X).sample_of_all(100, LEAST_OF_CLASS)
     counts = np.bincount(y[rows])
     assert counts[2] == 6 and len(rows) <= 106  # all of them, and all rows once
     assert np.all(np.diff(rows) > 0)
-    usual = _sample_of_all_classes(coded_targets(np.arange(400) % 2, X), 100)
+    usual = coded_targets(np.arange(400) % 2, X).sample_of_all(100, LEAST_OF_CLASS)
     assert len(usual) == 100
-    numbers = _sample_of_all_classes(coded_targets(X[:, 0], X), 100)
+    numbers = coded_targets(X[:, 0], X).sample_of_all(100, LEAST_OF_CLASS)
     assert len(numbers) == 100
-    many = _sample_of_all_classes(coded_targets(np.arange(400) % 100, X), 100)
+    many = coded_targets(np.arange(400) % 100, X).sample_of_all(100, LEAST_OF_CLASS)
     assert len(many) == 100  # so many classes share the rows

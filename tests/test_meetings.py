@@ -33,7 +33,7 @@ from dimensions import (
     target,
     triples,
 )
-from kernelmetric import KPCA, RBF, learners, load, save
+from kernelmetric import KPCA, RBF, TimeLimitWarning, learners, load, save, time_limit
 from kernelmetric.kernelized import Recipe
 from kernelmetric.selection import automatic_kernel
 
@@ -43,8 +43,9 @@ BY_ROWS = ("labels", "names", "numbers")
 EXACT_SPACES = ("KPCA", "low rank", "trick")
 
 
-def fitted(case: Case, keep=None, weights="as given", model=None):
+def fitted(case: Case, keep=None, weights="as given", model=None, limited=True):
     """Fit the case; of some rows alone, with other weights, or a model that has been fitted."""
+    seconds = 1e6 if limited and case["limit"] == "ample" else None
     X, codes, X_new = points(case)
     anchors = None
     if case["kernel"] == "gram" and case["route"] != "alone":
@@ -60,8 +61,9 @@ def fitted(case: Case, keep=None, weights="as given", model=None):
     model = estimator(case) if model is None else model
     if case["route"] == "pipeline":
         given = {f"{model.steps[-1][0]}__{name}": value for name, value in given.items()}
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), time_limit(seconds):
         warnings.simplefilter("ignore")  # of convergence, and of columns that are not used
+        warnings.simplefilter("error", TimeLimitWarning)
         model.fit(A, y, **given)
         where = places(case, model, A_new)
     return SimpleNamespace(model=model, A=A, A_new=A_new, X=X, where=where, y=y, given=given)
@@ -179,6 +181,12 @@ def is_restored(case, first, tmp_path):
 def is_repeated(case, first):
     """The same fit gives the same numbers."""
     np.testing.assert_allclose(fitted(case).where, first.where, rtol=1e-9, atol=1e-9)
+
+
+def limit_that_is_not_reached_changes_nothing(case, first):
+    """Work that ends in time is the work without a limit."""
+    free = fitted(case, limited=False)
+    np.testing.assert_allclose(free.where, first.where, rtol=1e-9, atol=1e-9)
 
 
 def a_second_fit_forgets_the_first(case, first):
@@ -371,6 +379,7 @@ FIXED = ("rbf", "with a ridge", "linear", "poly", "columns")
 DESCENTS = ("LMNN", "LMCA", "NCA", "NCA, shrunk", "MCML")
 
 FURTHER = [
+    (limit_that_is_not_reached_changes_nothing, lambda case: case["limit"] == "ample"),
     (
         recipe_leaves_what_is_written,
         lambda case: (

@@ -720,6 +720,20 @@ def test_the_own_score_is_what_ridge_regression_predicts():
     np.testing.assert_allclose(found[:, 0], -expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_map_that_hides_predictions_below_the_rounding_has_no_own_score(dtype):
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((90, 3))
+    y = (X[:, 0] > 0).astype(int)
+    metric = Kernelized(LMNN())
+    E = metric.fit_transform(X, y)
+    # All of a direction that predictions need is there, but a hundred thousand times smaller.
+    weak = metric.space_.predictor_[:, :1] / np.linalg.norm(metric.space_.predictor_[:, :1])
+    metric.learner_.components_ = np.eye(len(weak)) - (1.0 - 1e-5) * weak @ weak.T
+    scores = own_scores(metric, E.astype(dtype), y, 2)
+    assert (scores is None) is (dtype is np.float32)
+
+
 def test_a_higher_score_is_a_higher_log_probability():
     linear = np.linspace(-1.9, 1.9, 50)[:, None] * [-1.0, 1.0]
     scores = _stacked(np.zeros((50, 2)), linear, np.array([0.9, 0.1]))[:, :, 1]

@@ -18,7 +18,7 @@ What most tasks take is imported from here. What only specialists need lives in 
 ``kernelmetric.kernels``, ``kernelmetric.transductive``, ``kernelmetric.evaluation`` and so on.
 """
 
-from kernelmetric import datasets
+from kernelmetric import _pulse, datasets  # noqa: F401 (first: the rest takes seconds to load)
 from kernelmetric._warnings import moved as _moved
 from kernelmetric.compute import memory_budget, use_device
 from kernelmetric.compute.watch import TimeLimitWarning, progress, time_limit

@@ -18,7 +18,8 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def _is_inside(module: str) -> bool:
-    return module.split(".")[0] == "kernelmetric" or module.startswith("sklearn.callback")
+    ours = module.split(".")[0] in ("kernelmetric", "contextlib")
+    return ours or module.startswith(("sklearn.callback", "sklearn.utils._set_output"))
 
 
 def deprecated(got: str, instead: str, *, stacklevel: int = 2) -> None:

@@ -7,9 +7,8 @@ name in the list of ``_application.py``. Commands share::
     _options.py       options, and the metric they describe
     _talk.py          how commands speak: sentences, progress, JSON; how they fail
     _files.py         models to read, and files to write: whether they can be
-    _study.py         a table with its decisions; _parts_study.py: a table in many files
+    _study.py         a table with its decisions, or a sample of it where it is large
     _uneven.py        what trials have shown, also where classes are uneven
-    _cluster.py       who works on parts: processes of this machine, or a Dask cluster
     _records.py       records to link, and answers about them
 
 click and rich are an extra: only ``main`` may be imported without them. Exit codes: 0 done, 1

@@ -6,6 +6,8 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kernelmetric._pulse import arrived
+
 if TYPE_CHECKING:
     import click
 
@@ -21,9 +23,11 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         application = build_application()
+        arrived()
     except KeyboardInterrupt:
         sys.exit(130)
     except ImportError as error:
+        arrived()
         if (error.name or "").partition(".")[0] not in {"click", "rich"}:
             raise
         sys.stderr.write(

@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from kernelmetric.cli._options import FILE, data_argument, metric_options, output_options
-from kernelmetric.cli._study import Study, open_study, pair_trials
+from kernelmetric.cli._study import MOST_COMPARED, Study, open_study, pair_trials
 from kernelmetric.cli._talk import Talk, count, visible
 from kernelmetric.cli._uneven import by_method, tell_uneven, trial_notes, uneven_summary
 from kernelmetric.evaluation import run_trials
@@ -36,8 +36,10 @@ def evaluate(talk: Talk, data: Path, test: Path | None, folds: int, **options: A
       kernelmetric evaluate train.csv --label species --test test.csv --learner lmnn
       kernelmetric evaluate faces.npz --pairs pairs.csv --json
     """
-    study = open_study(data, **options)
-    talk.say(f"Read {data}: {count(len(study.rows), 'row')}.")
+    with talk.busy(f"Reading {data.name}", abrupt=True):
+        study = open_study(data, **options)
+        _ = study.X
+    talk.say(f"Read {data}: {count(study.n_read or len(study.rows), 'row')}.")
     talk.listed(study.notes)
     how = f"mean±std over {folds} folds"
     said: list[str] = []
@@ -50,14 +52,19 @@ def evaluate(talk: Talk, data: Path, test: Path | None, folds: int, **options: A
             splits = study.folds(folds)
         else:
             X, y, weights, said = _joined(study, test)
-            splits = [(np.arange(len(study.y)), np.arange(len(study.y), len(y)))]
+            judged = np.arange(len(study.y), len(y))
+            if len(judged) > MOST_COMPARED:
+                said.append(f"{test.name}: {MOST_COMPARED:,} of {len(judged):,} rows are judged.")
+                rng = np.random.RandomState(study.wanted.seed)
+                judged = rng.choice(judged, MOST_COMPARED, replace=False)
+            splits = [(study.compared, judged)]
             how = f"on {test.name}"
             talk.listed(said)
         methods = study.methods
         names = list(methods) * len(splits)
         work = run_trials(methods, X, y, splits, sample_weight=weights)
         what = "Accuracy"
-    trials = list(talk.tracked(work, names))
+    trials = list(talk.tracked(work, names, abrupt=True))
     what = f"{what} in %, {how}"
     cells = [
         Cell(visible(data.stem, most=40), trial.method, trial.split, trial.accuracy, trial.seconds)

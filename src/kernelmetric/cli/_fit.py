@@ -16,10 +16,8 @@ from typing import Any
 import click
 import numpy as np
 
-from kernelmetric.cli._cluster import cluster, cluster_options
 from kernelmetric.cli._files import require_outputs
 from kernelmetric.cli._options import FILE, KNOWN, metric_options, output_options, several_data
-from kernelmetric.cli._parts_study import open_parts_study
 from kernelmetric.cli._study import Study, open_study, pair_trials, varying_columns
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.cli._uneven import by_method, tell_uneven, trial_notes, uneven_summary
@@ -47,7 +45,6 @@ _SHOWN_COLUMNS = 4
     type=click.Choice(["classification", "regression"]),
     help="What the column of --label holds: classes, which is the default, or numbers.",
 )
-@cluster_options
 @output_options
 def fit(
     talk: Talk,
@@ -55,8 +52,6 @@ def fit(
     out: Path | None,
     report: Path | None,
     test_size: float,
-    address: str | None,
-    workers: int | None,
     **options: Any,
 ) -> None:
     """Learn a metric from a table (CSV, Parquet or npz).
@@ -78,40 +73,40 @@ def fit(
       kernelmetric fit faces.npz --pairs pairs.csv --out model.km
       kernelmetric fit songs.csv --triplets heard.csv --out model.km
 
-    A table too large for one machine lies in several Parquet files. With --workers or --dask it
-    is read part by part. A sample of its rows decides about the columns and is compared. The
-    saved model learns from all rows.
+    A table of any size is read piece by piece, also one in several files. From more than 200,000
+    rows a sample is drawn, which is what the metric learns from. The command says so.
 
     \b
-      kernelmetric fit data/*.parquet --label kind --workers 4 --out model.km
+      kernelmetric fit data/*.parquet --label kind --out model.km
     """
     inputs = {f"DATA {path}": path for path in data}
     inputs |= {f"--{name}": options[f"{name}_file"] for name in (*KNOWN, "recipe")}
     require_outputs({"--out": out, "--report": report}, inputs)
-    with cluster(address, workers) as client:
-        if client is None:
-            if len(data) > 1:
-                raise ValueError(
-                    f"Got {len(data)} files, but expected one: add --workers 2, and the files are "
-                    "read part by part, as those of one table."
-                )
-            study = open_study(data[0], **options)
-            shape = f"{count(len(study.rows), 'row')}, {count(study.frame.shape[1], 'column')}"
-            talk.say(f"Read {study.path}: {shape}.")
-            talk.listed([] if talk.silent else study.forecast())
-        else:
-            study = open_parts_study(client, talk, data, **options)
-        talk.listed(study.notes)
-        needed = out is not None or (report is not None and study.pairs is not None)
-        found = _learn(study, talk, test_size, keep=needed)
+    with talk.busy("Reading " + " ".join(path.name for path in data), abrupt=True):
+        study = open_study(data, **options)
+    n_rows = count(study.n_read or len(study.rows), "row")
+    source = str(study.path) if len(data) == 1 else count(len(data), "file")
+    talk.say(f"Read {source}: {n_rows}, {count(study.frame.shape[1], 'column')}.")
+    talk.listed(study.notes)
+    keep = out is not None or (report is not None and study.pairs is not None)
+    train, test, others = _split(study, test_size)
+    with talk.busy("Making numbers of the columns", abrupt=True):
+        _ = study.X
+    with talk.busy("Looking how fast this machine is", abrupt=True):
+        sizes = [len(others)] if keep else []
+        forecast = [] if talk.silent else study.forecast(len(train), *sizes)
+    talk.listed(forecast)
+    found = _learn(study, talk, train, test, others, keep=keep)
     _show(talk, study, found)
-    page = "" if report is None else _page(study, found)  # first: it may be refused
+    with talk.busy("Making the page", abrupt=True):
+        page = "" if report is None else _page(study, found)  # first: it may be refused
     files = {}
-    if out is not None:
-        save(found.model, out)
-        files["model"] = out
-    if report is not None:
-        files["report"] = write_atomically(report, page)
+    with talk.busy("Writing"):
+        if out is not None:
+            save(found.model, out)
+            files["model"] = out
+        if report is not None:
+            files["report"] = write_atomically(report, page)
     talk.answer(_summary(study, found, files))
     _farewell(talk, files, study)
 
@@ -145,33 +140,54 @@ class Found:
         return {} if recipe is None else described(recipe)
 
 
-def _learn(study: Study, talk: Talk, test_size: float, *, keep: bool) -> Found:
+def _split(study: Study, test_size: float) -> tuple[Any, Any, Any]:
+    """Rows to compare on, to judge on, and to learn the model from: with pairs, all for all.
+
+    Of a table that is sampled, the model does not see the rows it is judged on.
+    """
+    rows = np.arange(len(study.rows))
+    if study.pairs is not None:
+        return rows, None, rows
+    chosen = study.compared
+    seed, numbers = study.wanted.seed, study.wanted.regression
+    train, test = holdout(study.y[chosen], test_size, seed, regression=numbers)
+    train, test = chosen[train], chosen[test]
+    return train, test, rows if study.n_read is None else np.setdiff1d(rows, test)
+
+
+def _learn(study: Study, talk: Talk, train: Any, test: Any, others: Any, *, keep: bool) -> Found:
     """Compare the metric with its alternatives, and learn it from all rows where it is needed."""
     begun = time.perf_counter()
-    wanted, train, test = study.wanted, None, None
     ended: list[str] = []
     if study.pairs is None:
-        train, test = holdout(study.y, test_size, wanted.seed, regression=wanted.regression)
         methods, parts = study.methods, [(train, test)]
         work = run_trials(methods, study.X, study.y, parts, sample_weight=study.weights)
-        names, everything = list(methods), "all rows"
+        names, everything = list(methods), count(len(others), "row")
     else:
+        train, test = None, None
         work = pair_trials(study, _PAIR_FOLDS)
         names = ["Euclidean"] * _PAIR_FOLDS + [study.name] * _PAIR_FOLDS
-        everything = f"all {wanted.known}"
+        everything = f"all {study.wanted.known}"
     if keep:
-        work, names = chain(work, _fitted(study, ended)), [*names, everything]
-    found = list(talk.tracked(work, names))
+        last = _fitted(study, others, test, ended)
+        work, names = chain(work, last), [*names, everything]
+    found = list(talk.tracked(work, names, abrupt=True))
     model = found.pop() if keep else None
+    if isinstance(model, Trial):  # it was judged as well
+        found.append(model)
+        model = study.with_plain_table(model.estimator)
     return Found(found, train, test, model, time.perf_counter() - begun, ended)
 
 
-def _fitted(study: Study, ended: list[str]) -> Iterator[Any]:
-    """The model, as the last step of the work; but for limits, the first fit warned of the same."""
+def _fitted(study: Study, others: Any, test: Any, ended: list[str]) -> Iterator[Any]:
+    """The model, as the last step of the work, judged where the table is sampled.
+
+    But for limits, the first fit warned of the same.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", TimeLimitWarning)
-        model = study.fitted()
+        model = study.fitted() if study.n_read is None else study.judged(others, test)
     ended += [str(warning.message) for warning in caught]
     yield model
 
@@ -179,8 +195,9 @@ def _fitted(study: Study, ended: list[str]) -> Iterator[Any]:
 def _show(talk: Talk, study: Study, found: Found) -> None:
     if study.pairs is None:
         score = "R²" if study.wanted.regression else "Accuracy"
-        where = "of the sample, held out" if study.sampled else "held out"
-        talk.say(f"{score} on {count(len(found.test), 'row')} {where}:")
+        where = "of a sample, held out" if _is_limited(study) else "held out"
+        learned = f", learned from {len(found.train):,}" if _is_limited(study) else ""
+        talk.say(f"{score} on {count(len(found.test), 'row')} {where}{learned}:")
     else:
         talk.say(f"{study.pair_score}, {_PAIR_FOLDS} folds:")
     scores = by_method(found.trials, "accuracy")
@@ -188,7 +205,8 @@ def _show(talk: Talk, study: Study, found: Found) -> None:
     means = {name: float(np.mean(values)) for name, values in scores.items()}
     for name, mean in means.items():
         best = mean == max(means.values())
-        talk.say(f"  {name:<{width}}  {100 * mean:5.1f} %", style="bold" if best else None)
+        sure = _interval(study, found, mean)
+        talk.say(f"  {name:<{width}}  {100 * mean:5.1f} %{sure}", style="bold" if best else None)
     tell_uneven(talk, found.trials, study.name, study.y)
     for name, note in found.notes.items():
         talk.say(f"  {name}: {note}", style="dim")
@@ -198,6 +216,20 @@ def _show(talk: Talk, study: Study, found: Found) -> None:
         talk.say(f"  {name:<8}{part}")
         if why:
             talk.say(f"          {why}", style="dim")
+
+
+def _is_limited(study: Study) -> bool:
+    """Whether the comparison is one of some of the rows."""
+    return study.pairs is None and len(study.compared) < (study.n_read or len(study.rows))
+
+
+def _interval(study: Study, found: Found, share: float) -> str:
+    """How far the accuracy on all rows may be from that on a sample, in 95 of 100 samples."""
+    if not _is_limited(study) or study.wanted.regression:
+        return ""
+    w = np.ones(len(found.test)) if study.weights is None else study.weights[found.test]
+    error = 1.96 * np.sqrt(share * (1 - share) * np.sum(w**2)) / np.sum(w)
+    return f" ± {100 * error:.1f}"
 
 
 def _page(study: Study, found: Found) -> str:
@@ -220,7 +252,9 @@ def _page(study: Study, found: Found) -> str:
         X = encoder.transform(X)
     columns = [*study.plan.left_out, *study.plan.categories, *study.plan.numbers]
     shown = varying_columns(study.frame, columns, _SHOWN_COLUMNS)
-    sample = f" of {study.n_rows:,}" if study.sampled else ""
+    n_shown = len(order)
+    n_rows = study.n_read or len(study.rows)
+    sample = f" of {n_rows:,}" if n_shown < n_rows else ""
     seconds = by_method(found.trials, "seconds")[study.name]
     return report_page(
         metric,
@@ -235,7 +269,7 @@ def _page(study: Study, found: Found) -> str:
         rows=study.rows[order],
         shown={name: study.frame[name].to_numpy()[order] for name in shown},
         facts={
-            "rows": f"{len(study.rows):,}{sample}, {X.shape[1]:,} features",
+            "rows": f"{n_shown:,}{sample}, {X.shape[1]:,} features",
             "time to learn": f"{np.mean(seconds):.1f} s",
             "time in all": f"{found.seconds:.1f} s",
             "made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
@@ -248,8 +282,9 @@ def _page(study: Study, found: Found) -> str:
 def _summary(study: Study, found: Found, files: dict[str, Path]) -> dict[str, Any]:
     return {
         "metric": study.name,
-        "rows": study.n_rows,
-        **({"sample": len(study.rows)} if study.sampled else {}),
+        "rows": study.n_read or len(study.rows),
+        **({"sample": len(study.rows)} if study.n_read is not None else {}),
+        **({} if found.test is None else {"compared": [len(found.train), len(found.test)]}),
         "label": study.wanted.label,
         "numbers": study.plan.numbers,
         "categories": study.plan.categories,

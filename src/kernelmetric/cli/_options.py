@@ -25,6 +25,7 @@ _OF_POINTS = [kind for kind in NAMED_KERNELS if not kind.pairwise and kind is no
 KERNELS = ("auto", "aligned", "none", "poly", *(kind.__name__.lower() for kind in _OF_POINTS))
 KNOWN = {"pairs": Pairs, "triplets": Triplets, "quadruplets": Quadruplets}  # beside labels
 LARGEST_SEED = 4_000_000
+MOST_ROWS = 200_000  # beyond, the default metric learns no more from more
 FILE: Any = click.Path(dir_okay=False, path_type=Path)
 FOLDER: Any = click.Path(file_okay=False, path_type=Path)
 LEARNERS = {  # nca, lmnn, idealized, ...
@@ -64,6 +65,7 @@ class Wanted:
     weights: str | None = None
     class_weight: str | None = None
     recipe_file: Path | None = None
+    rows: int = MOST_ROWS
 
     @property
     def regression(self) -> bool:
@@ -233,6 +235,13 @@ metric_options = together(
     ),
     click.option(
         "--class-weight", type=click.Choice(["balanced"]), help="Let all classes count alike."
+    ),
+    click.option(
+        "--rows",
+        type=click.IntRange(100),
+        default=MOST_ROWS,
+        metavar="N",
+        help="Learn from a sample of N rows, where the table has more.",
     ),
     click.option("--use", multiple=True, metavar="COL", help="Use a column all the same."),
     click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out."),

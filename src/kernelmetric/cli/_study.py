@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
@@ -19,11 +20,23 @@ from kernelmetric import tables
 from kernelmetric.cli._files import load_recipe
 from kernelmetric.cli._options import KNOWN, Wanted, metric_name
 from kernelmetric.cli._talk import count
-from kernelmetric.evaluation import Trial, baselines, cross_validate_pairs, measured, with_metric
+from kernelmetric.compute.watch import stage
+from kernelmetric.evaluation import (
+    Trial,
+    baselines,
+    class_scores,
+    cross_validate_pairs,
+    holdout,
+    measured,
+    with_metric,
+)
+from kernelmetric.evaluation._baselines import let_vote
 from kernelmetric.tables import ColumnPlan, TableEncoder
 
 MOST_ROWS_FOR_SVM = 5_000  # beyond, a tuned SVM takes longer than everything else
 MOST_CLASSES_FOR_SVM = 100  # likewise: it is a machine for every two of them
+MOST_COMPARED = 25_000  # rows: more would narrow the interval of a score by little
+MOST_ROWS_EXACT = 100_000  # beyond, linear NCA goes over batches of rows instead of all pairs
 _SOON_DONE = 2_000  # rows: fewer take a few seconds
 _WORTH_SAYING = 5.0  # seconds
 
@@ -47,7 +60,7 @@ class Study:
     wanted: Wanted
     weights: np.ndarray | None = None
     table: TableEncoder | None = None
-    sampled = False  # whether the rows are a sample of those to learn from
+    n_read: int | None = None  # rows with a label, where those here are a sample of them
 
     @property
     def name(self) -> str:
@@ -61,10 +74,13 @@ class Study:
             return "AUC of held-out pairs"
         return f"Share of held-out {self.wanted.known} that hold"
 
-    @property
-    def n_rows(self) -> int:
-        """How many rows are learned from."""
-        return len(self.rows)
+    @cached_property
+    def compared(self) -> np.ndarray:
+        """The rows on which the metric is compared with others: all, or a sample of so many."""
+        n, numbers = len(self.rows), self.wanted.regression
+        if n <= MOST_COMPARED:
+            return np.arange(n)
+        return holdout(self.y, MOST_COMPARED / n, self.wanted.seed, regression=numbers)[1]
 
     def encoder(self) -> Any:
         """What makes features of the columns: still to be fitted, or that of a recipe."""
@@ -94,26 +110,48 @@ class Study:
 
     def folds(self, n_folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Shuffled folds, even in their classes where those are large enough."""
-        counts = np.unique(self.y, return_counts=True)[1]
+        rows = self.compared
+        counts = np.unique(self.y[rows], return_counts=True)[1]
         kind: Any = StratifiedKFold if counts.min() >= n_folds else KFold
         splitter = kind(n_folds, shuffle=True, random_state=self.wanted.seed)
-        return list(splitter.split(np.empty((len(self.rows), 0)), self.y))
+        folds = splitter.split(np.empty((len(rows), 0)), self.y[rows])
+        return [(rows[train], rows[test]) for train, test in folds]
 
-    def forecast(self) -> list[str]:
-        """A sentence on how long the metric takes to learn from all rows, if not a moment."""
+    def forecast(self, *n_rows: int) -> list[str]:
+        """A sentence on how long the metric takes to learn from so many rows, if not a moment."""
         if self.pairs is not None or len(self.rows) <= _SOON_DONE:
             return []
         if not hasattr(self.metric, "estimate_time"):
             return []
-        seconds = self.metric.estimate_time(len(self.rows), max(1, self.X.shape[1]))
+        n_columns = len(self.plan.numbers) + len(self.plan.categories)
+        seconds = sum(self.metric.estimate_time(n, n_columns) for n in n_rows)
         if seconds < _WORTH_SAYING:
             return []
         told = f"{seconds:.0f} seconds" if seconds < 100 else f"{seconds / 60:.0f} minutes"
-        return [f"To learn the metric from all rows takes about {told}, or less."]
+        times = " and then ".join(f"{n:,}" for n in n_rows)
+        return [f"To learn the metric from {times} rows takes about {told}, or less."]
 
     def model(self) -> Pipeline:
         """The model to keep, not fitted: table in, learned coordinates out."""
         return Pipeline([("table", self.encoder()), ("metric", clone(self.metric))])
+
+    def judged(self, train: np.ndarray, test: np.ndarray) -> Trial:
+        """The metric learned from some rows, on all threads, and its score on others."""
+        X, y, w = self.X, self.y, self.weights
+        fitted = with_metric(
+            self.encoder(), clone(self.metric), y, regression=self.wanted.regression
+        )
+        begun = time.process_time()
+        with stage("learning"):
+            counts = {} if w is None else {"metric__sample_weight": w[train]}
+            fitted.fit(X.iloc[train], y[train], **counts)
+        let_vote(fitted)
+        with stage("judging"):
+            of_test = (X.iloc[test], y[test], None if w is None else w[test])
+            scores = None if self.wanted.regression else class_scores(fitted, *of_test)
+            score = fitted.score(*of_test) if scores is None else scores.accuracy
+        name = f"{self.name}, {count(len(train), 'row')}"
+        return Trial(name, 0, score, time.process_time() - begun, "", fitted, scores)
 
     def fitted(self) -> Pipeline:
         """The model, fitted to all rows."""
@@ -122,9 +160,12 @@ class Study:
             model = self.model().fit(self.X, self.y, **counts)
         else:  # labels beside pairs are for the eye: nothing may be learned from them
             model = self.model().fit(self.X, **{f"metric__{self.wanted.known}": self.pairs})
-        if self.table is not None:
-            model.steps[0] = ("table", self.table)
-        return model
+        return self.with_plain_table(model)
+
+    def with_plain_table(self, model: Pipeline) -> Pipeline:
+        """The encoder and the metric of a model alone; that of a recipe is no longer frozen."""
+        table = model["table"] if self.table is None else self.table
+        return Pipeline([("table", table), ("metric", model["metric"])])
 
 
 def varying_columns(frame: Any, names: Iterable[str], most: int) -> list[str]:
@@ -143,25 +184,34 @@ def pair_trials(study: Study, n_folds: int) -> Iterator[Trial]:
             yield Trial(name, fold, score, seconds, note, None, None)
 
 
-def open_study(data: Path, **options: Any) -> Study:
+def open_study(data: Path | Sequence[Path], **options: Any) -> Study:
     """Read a table and decide about its columns, as the options of a command say."""
     wanted = Wanted(**options)
     label, known, weights = wanted.label, wanted.known, wanted.weights
     _require_sense(wanted)
     recipe, encoder = load_recipe(wanted.recipe_file) if wanted.recipe_file else (None, None)
     metric = wanted.metric(recipe)
-    table = tables.open_table(data)
+    paths = [data] if isinstance(data, Path) else list(data)
+    if named := [name for name in (weights, *wanted.use, *wanted.ignore) if name is not None]:
+        tables.require_columns(next(tables.read_pieces(paths)).frame, named)  # before all is read
+    drawn: Any = {"classes": not wanted.regression, "random_state": wanted.seed}
+    drawn |= {"label": label, "most": wanted.rows} if known is None else {}  # pairs count all rows
+    table, n_read, n_labelled = tables.sample_table(paths, **drawn)
     frame = table.frame
-    rows = np.arange(len(frame))
+    rows, numbers = np.arange(len(frame)), np.asarray(table.rows)
     counts = None if weights is None else tables.weights_of(frame, weights)
     y, pairs = None, None
     notes: list[str] = []
+    sampled = len(frame) < n_labelled
+    if len(frame) <= n_labelled < n_read:  # the draw has left them out
+        notes.append(f"{n_read - n_labelled} rows have no {label} and are left out.")
     if known is not None:
         file = getattr(wanted, f"{known}_file")
         pairs = KNOWN[known].from_file(file, len(frame))  # type: ignore[attr-defined]
     if label is not None:
         read = tables.targets_of if wanted.regression else tables.labels_of
-        y, labelled, notes = read(frame, label)
+        y, labelled, said = read(frame, label)
+        notes += said
         if wanted.task == "classification":  # asked for
             notes = [note for note in notes if "--task" not in note]
         if pairs is not None and not labelled.all():
@@ -179,16 +229,40 @@ def open_study(data: Path, **options: Any) -> Study:
         frame = frame.iloc[rows].reset_index(drop=True)
     if encoder is None:
         ignore = wanted.ignore if weights is None else (*wanted.ignore, weights)
-        plan = tables.plan_columns(frame, label=label, use=wanted.use, ignore=ignore)
+        plan = tables.plan_columns(
+            frame, label=label, use=wanted.use, ignore=ignore, n_rows=n_read if sampled else None
+        )
     else:
         plan = _plan_of(encoder, frame, wanted)
     notes = [*table.notes, *plan.notes, *notes]
+    if sampled:
+        first = (
+            f"A sample of {len(rows):,} of {n_labelled:,} rows decides about columns, medians and "
+            "scales, and is all that is learned from: --rows N draws another number."
+        )
+        notes = [first, *notes]
     if y is not None and pairs is None:
-        if len(rows) > MOST_ROWS_FOR_SVM:
-            notes.append(f"More than {MOST_ROWS_FOR_SVM:,} rows: no tuned k-NN and SVM beside.")
-        elif not wanted.regression and len(np.unique(y)) > MOST_CLASSES_FOR_SVM:
-            notes.append(f"More than {MOST_CLASSES_FOR_SVM:,} classes: no tuned SVM beside.")
-    return Study(data, frame, rows, plan, metric, y, pairs, tuple(notes), wanted, counts, encoder)
+        notes += _notes_on_size(metric, wanted, y)
+    size = n_labelled if sampled else None
+    return Study(
+        paths[0], frame, numbers[rows], plan, metric, y, pairs, tuple(notes), wanted, counts,
+        encoder, size,
+    )  # fmt: skip
+
+
+def _notes_on_size(metric: Any, wanted: Wanted, y: np.ndarray) -> list[str]:
+    """What is left out or done otherwise where rows or classes are many."""
+    notes = []
+    if len(y) > MOST_ROWS_EXACT and wanted.learner_name == "nca" and wanted.kernel == "none":
+        metric.set_params(solver="minibatch")
+        notes.append(f"More than {MOST_ROWS_EXACT:,} rows: NCA learns from batches of them.")
+    if len(y) > MOST_COMPARED:
+        notes.append(f"The comparison takes a sample of {MOST_COMPARED:,} of {len(y):,} rows.")
+    if len(y) > MOST_ROWS_FOR_SVM:
+        notes.append(f"More than {MOST_ROWS_FOR_SVM:,} rows: no tuned k-NN and SVM beside.")
+    elif not wanted.regression and len(np.unique(y)) > MOST_CLASSES_FOR_SVM:
+        notes.append(f"More than {MOST_CLASSES_FOR_SVM:,} classes: no tuned SVM beside.")
+    return notes
 
 
 def _require_sense(wanted: Wanted) -> None:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import math
 import re
+import signal
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import click
 from rich import box
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from kernelmetric._pulse import tell
 from kernelmetric.compute.watch import progress
 from kernelmetric.report import visible
 from kernelmetric.tables._cells import is_gap
@@ -25,6 +28,7 @@ INTERRUPTED = 130  # what shells report of a program that Ctrl-C ended
 _MOST_SENTENCES = 40  # of a list; a table may have a remark on each of 20,000 columns
 _LONGEST = 300  # characters of a sentence, for a name may be as long as a book
 _LONGEST_CELL = 60
+_LONGEST_LINE = 120
 _LONGEST_ERROR = 2_000
 _NUMBER = re.compile(r"(-?\d[\d.,e+-]*( %)?)?")
 
@@ -108,21 +112,59 @@ class Talk:
         if self.as_json:
             click.echo(json_text(result))
 
-    def tracked(self, work: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:
-        """The results of work under a bar, which names the step that is being taken."""
+    @contextmanager
+    def busy(self, name: str, *, abrupt: bool = False) -> Iterator[Any]:
+        """Show what work is going on, and how far it is, in lines that go away with the block.
+
+        Ctrl-C ends what is ``abrupt``, which writes no file, even within a call of LAPACK.
+        """
         hidden = self.silent or not self._err.is_terminal  # a log file wants no bar
-        columns = (SpinnerColumn(), *Progress.get_default_columns(), TimeElapsedColumn())
-        with Progress(*columns, console=self._err, disable=hidden, transient=True) as bar:
-            task = bar.add_task(names[0], total=len(names))
-            within = bar.add_task("", total=None)
+        words = TextColumn("{task.description}", markup=False)
+        on: Any = {"console": self._err, "disable": hidden, "transient": True}
+        on |= {"redirect_stdout": False, "redirect_stderr": False}
+        ending = _ended_at_once() if abrupt and not hidden else nullcontext()
+        with ending, Progress(SpinnerColumn(), words, _Beat(), **on) as bar:
+            task = bar.add_task(visible(name, most=_LONGEST_LINE), total=None)
+            within = bar.add_task("", total=None, visible=False)
 
-            def tell(line: str) -> None:
-                bar.update(within, description=visible(line, most=_LONGEST_CELL))
+            def tell_line(line: str) -> None:
+                bar.update(within, description=visible(line, most=_LONGEST_LINE), visible=True)
 
-            with progress(not hidden, to=tell):
-                for done, result in enumerate(work, start=1):
-                    bar.update(task, advance=1, description=names[min(done, len(names) - 1)])
-                    yield result
+            with progress(not hidden, to=tell_line):
+                yield lambda words: bar.update(task, description=words)
+        tell("")
+
+    def tracked(
+        self, work: Iterable[Any], names: Sequence[str], *, abrupt: bool = False
+    ) -> Iterator[Any]:
+        """The results of work, while the step that is being taken is shown."""
+        steps = [f"{name}, step {k} of {len(names)}" for k, name in enumerate(names, start=1)]
+        with self.busy(steps[0], abrupt=abrupt) as update:
+            for n_done, result in enumerate(work, start=1):
+                update(steps[min(n_done, len(steps) - 1)])
+                yield result
+
+
+class _Beat(TimeElapsedColumn):
+    """The time that went by; whenever it is shown, the process beside hears of it."""
+
+    def render(self, task: Any) -> Any:
+        tell(task.description)
+        return super().render(task)
+
+
+@contextmanager
+def _ended_at_once() -> Iterator[None]:
+    """Let the system end the program at Ctrl-C, for Python waits until a call returns."""
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not usual or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager

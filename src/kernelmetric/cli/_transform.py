@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from kernelmetric.cli._cluster import cluster, cluster_options, over_parts
 from kernelmetric.cli._files import (
     load_model,
     remarks_on,
@@ -19,8 +18,7 @@ from kernelmetric.cli._files import (
 from kernelmetric.cli._options import FILE, FOLDER, device_option, model_argument, several_data
 from kernelmetric.cli._talk import Talk, count, visible
 from kernelmetric.report import write_atomically
-from kernelmetric.tables import features_of, open_table, table_bytes, typed
-from kernelmetric.tables._parts import Part, columns_of, open_parts
+from kernelmetric.tables import features_of, open_table, read_pieces, table_bytes, typed
 
 
 @click.command()
@@ -35,17 +33,14 @@ from kernelmetric.tables._parts import Part, columns_of, open_parts
     "folder",
     type=FOLDER,
     metavar="FOLDER",
-    help="Read Parquet files part by part, and write as many Parquet files into this folder.",
+    help="Read files piece by piece, and write a Parquet file of each piece into this folder.",
 )
-@cluster_options
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def transform(
     model: Path,
     data: tuple[Path, ...],
     out: Path | None,
     folder: Path | None,
-    address: str | None,
-    workers: int | None,
     quiet: bool,
 ) -> None:
     """Map rows of a table to the learned coordinates.
@@ -58,19 +53,17 @@ def transform(
     Examples:
       kernelmetric transform model.km new.csv --out coordinates.npz
       kernelmetric transform model.km new.csv | head
-      kernelmetric transform model.km data/*.parquet --output coordinates --workers 4
+      kernelmetric transform model.km data/*.parquet --output coordinates
     """
     talk = Talk(quiet=quiet, as_json=False)
     if folder is not None and out is not None:
         raise ValueError(f"Got --out {out} and --output {folder}, but expected one.")
     if folder is not None:
-        with cluster(address, workers) as client:
-            _transform_parts(client, talk, load_model(model), data, folder)
+        _transform_pieces(talk, load_model(model), data, folder)
         return
-    if address is not None or workers is not None or len(data) > 1:
+    if len(data) > 1:
         raise ValueError(
-            "Got --workers, --dask or several files, but no folder to write their parts "
-            "to: add --output FOLDER."
+            f"Got {len(data)} files, but no folder to write their pieces to: add --output FOLDER."
         )
     require_outputs({"--out": out}, {"MODEL": model, "DATA": data[0]})
     fitted, table = load_model(model), open_table(data[0])
@@ -86,27 +79,18 @@ def transform(
     talk.say(f"Saved {out}: {count(len(result), 'row')}, {count(result.shape[1], 'column')}.")
 
 
-def _transform_parts(
-    client: Any, talk: Talk, model: Any, data: tuple[Path, ...], folder: Path
-) -> None:
-    """Write the coordinates of every part to a file of its own."""
-    parts = open_parts(data)
-    features_of(columns_of(parts[0]), model["table"])  # a column that is missing: before the work
+def _transform_pieces(talk: Talk, model: Any, data: tuple[Path, ...], folder: Path) -> None:
+    """Write the coordinates of every piece to a file of its own."""
     require_folder(folder, empty=True)
-    n_rows = sum(part.n_rows for part in parts)
-    work = over_parts(client, _transform_part, parts, model, str(folder.absolute()))
-    remarks = dict(talk.tracked(work, ["transforming"] * len(parts)))
-    talk.aside(remark for number in sorted(remarks) for remark in remarks[number])
-    talk.say(f"Saved {folder}: {count(n_rows, 'row')} in {count(len(parts), 'file')}.")
-
-
-def _transform_part(part: Part, number: int, model: Any, folder: str) -> list[str]:
-    """Write one part; what its table holds that the model has to make do with."""
-    table = part.read()
-    path = Path(folder) / f"part-{number:05d}.parquet"
-    carried = table.frame[unused_columns(model, table.frame)]  # as typed: parts are to be alike
-    write_atomically(path, table_bytes(coordinates(model, table, carried), path))
-    return [f"{Path(part.path).name}: {remark}" for remark in model["table"].remarks(table)]
+    n_rows = number = 0
+    with talk.busy("Transforming"):
+        for number, table in enumerate(read_pieces(data), start=1):
+            path = folder / f"part-{number - 1:05d}.parquet"
+            carried = table.frame[unused_columns(model, table.frame)]  # as it is, in every piece
+            write_atomically(path, table_bytes(coordinates(model, table, carried), path))
+            talk.aside(f"{table.name}: {remark}" for remark in remarks_on(table, model))
+            n_rows += len(carried)
+    talk.say(f"Saved {folder}: {count(n_rows, 'row')} in {count(number, 'file')}.")
 
 
 def coordinates(model: Any, table: Any, carried: Any) -> Any:

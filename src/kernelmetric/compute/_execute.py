@@ -24,7 +24,7 @@ from kernelmetric.compute._threads import (
     tiles_at_once,
     worth_threads,
 )
-from kernelmetric.compute.watch import rows_done
+from kernelmetric.compute.watch import rows_done, watched
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -63,7 +63,7 @@ def map_rows(
     rows_elsewhere = None if cluster is None else cluster.map_rows(work)
     if rows_elsewhere is not None:
         return rows_elsewhere
-    blocks = row_blocks(n_rows, bytes_per_row, most=most)
+    blocks = watched(row_blocks(n_rows, bytes_per_row, most=most))
     first = work(next(blocks, slice(0, 0)))
     if first.shape[0] == n_rows:
         return first
@@ -109,7 +109,7 @@ def sum_rows(
         if n_threads > 1 and fits_budget(n_threads * blocks[0].stop * bytes_per_row):
             in_threads(work, blocks, flops, take)
         else:
-            for rows in blocks:
+            for rows in watched(blocks):
                 take(work(rows))
     return total[0]
 
@@ -153,13 +153,20 @@ def sum_tiles(
         for k, part in enumerate(parts):
             total[k] += part
 
-    groups = [list(tiles[k::n_groups]) for k in range(min(n_groups, len(tiles)))]
+    groups = [_Watched(tiles[k::n_groups]) for k in range(min(n_groups, len(tiles)))]
     prepared = work if once is None else _Prepared(work, once)
     if host:
         _shared(prepared, groups, flops, take)
     else:
         take(prepared(groups[0]))
     return tuple(total)
+
+
+class _Watched(list):
+    """Tiles of a group, between which a pass may be left."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return watched(super().__iter__())
 
 
 class _Prepared:

@@ -22,6 +22,8 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+from kernelmetric.compute.watch import GONE, watched
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -74,28 +76,31 @@ def in_threads(
 ) -> None:
     """Work on every item in as many threads as pay; ``take`` gets the results in order."""
     if _ALONE.get():  # BLAS is calm already
-        for item in items:
+        for item in watched(items):
             take(work(item))
         return
     with _calm() as available:
         n_threads = min(available, len(items)) if worth_threads(flops) else 1
         if n_threads <= 1:
-            for item in items:
+            for item in watched(items):
                 take(work(item))
             return
         context = copy_context()  # the memory budget, for one
         context.run(_ALONE.set, True)
+        gone = threading.Event()
+        context.run(GONE.set, gone)
         pool = _pool(os.getpid(), available, _libraries())
         futures: deque[Future[Result]] = deque()
         try:
             futures.extend(pool.submit(context.copy().run, work, item) for item in items)
-            while futures:
+            for _ in watched(items):
                 take(futures[0].result())
                 futures.popleft()
         except KeyboardInterrupt:
             _pool.cache_clear()  # interrupted while it started a thread, it may not know of it
             raise
         finally:
+            gone.set()  # those that are at work look between two blocks
             for future in futures:
                 future.cancel()
             wait(futures)

@@ -12,14 +12,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from functools import cache
 from numbers import Real
 from typing import Any, TypeVar
 
 from kernelmetric._warnings import warn
-from kernelmetric.compute._threads import tiles_at_once
 
 logger = logging.getLogger("kernelmetric")
 
@@ -30,6 +28,10 @@ _LOG_EVERY = 10.0  # seconds between two lines where none can be rewritten, as i
 _BAR = 20  # characters
 _STAGE: ContextVar[Stage | None] = ContextVar("kernelmetric_stage", default=None)
 _DEADLINE: ContextVar[float | None] = ContextVar("kernelmetric_deadline", default=None)
+_LEAVABLE: ContextVar[bool] = ContextVar("kernelmetric_leavable", default=False)
+_TOLD: ContextVar[list[str] | None] = ContextVar("kernelmetric_told", default=None)
+# Set where the thread that waits for this one has gone: an error, or Ctrl-C.
+GONE = ContextVar("kernelmetric_gone", default=threading.Event())  # noqa: B039 (never set)
 _shown: list[bool] = [False]  # what progress() has said, for the whole process
 _taker: list[Any] = [None]  # who shows lines in place of standard error
 
@@ -43,6 +45,10 @@ class TimeLimitWarning(UserWarning):
     >>> from kernelmetric import TimeLimitWarning
     >>> warnings.simplefilter("ignore", TimeLimitWarning)  # a program that expects it
     """
+
+
+class OutOfTime(Exception):  # noqa: N818 (the end of work, and no fault of it)
+    """A pass over blocks was left: by a time limit, or as nobody waits for it any more."""
 
 
 class progress:  # noqa: N801  (it is called as a function)
@@ -83,9 +89,11 @@ class progress:  # noqa: N801  (it is called as a function)
 def time_limit(seconds: float | None) -> Iterator[None]:
     """End choices, searches and iterations inside of it after so many seconds.
 
-    What was best until then is kept, and a :class:`TimeLimitWarning` says so. A step that has begun
-    is finished, so that a fit may take a little longer; what a fit needs at the least is done in
-    any case. Of limits inside of each other the earliest counts.
+    What was best until then is kept, and one :class:`TimeLimitWarning` of a fit says so. Descents
+    end between two blocks of a pass. Where a few passes would take longer than the limit, learners
+    and spaces take fewer rows. What a fit needs at the least is done in any case: a pass over the
+    rows of :class:`LDA` and :class:`RCA`, one graph, one decomposition. Of limits inside of each
+    other the earliest counts.
 
     Parameters
     ----------
@@ -112,11 +120,8 @@ def time_limit(seconds: float | None) -> Iterator[None]:
             f"Got a time limit of {seconds!r}, but expected None or a number of seconds above 0."
         )
     end, before = time.monotonic() + float(seconds), _DEADLINE.get()
-    token = _DEADLINE.set(end if before is None else min(end, before))
-    try:
+    with _within(_DEADLINE, end if before is None else min(end, before)):
         yield
-    finally:
-        _DEADLINE.reset(token)
 
 
 def time_left() -> float:
@@ -126,8 +131,58 @@ def time_left() -> float:
 
 
 def warn_of_limit(what: str) -> None:
-    """Say what a time limit has ended."""
-    warn(f"The time limit ended {what}. A longer time_limit allows more.", TimeLimitWarning)
+    """Say what a time limit has ended: at once, or with the rest (:func:`told_once`)."""
+    told = _TOLD.get()
+    if told is None:
+        with told_once():
+            warn_of_limit(what)
+    elif what not in told:
+        told.append(what)
+
+
+@contextmanager
+def told_once(*, unheard: bool = False) -> Iterator[None]:
+    """Say in one warning what a time limit ended inside; nothing where that is ``unheard``."""
+    if _TOLD.get() is not None and not unheard:
+        yield
+        return
+    told: list[str] = []
+    with _within(_TOLD, told):
+        yield
+    if told and not unheard:
+        words = ". It also ended ".join(told)
+        warn(f"The time limit ended {words}. A longer time_limit allows more.", TimeLimitWarning)
+
+
+def ended_by_limit(what: str) -> bool:
+    """Whether the time is over; if so, say what that ends."""
+    over = time_left() <= 0
+    if over:
+        warn_of_limit(what)
+    return over
+
+
+def leavable() -> AbstractContextManager[None]:
+    """Let a time limit end passes over blocks inside, by :class:`OutOfTime`."""
+    return _within(_LEAVABLE, True)
+
+
+@contextmanager
+def _within(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Give a variable another value inside."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+def watched(blocks: Iterable[T]) -> Iterator[T]:
+    """Blocks of a pass, between two of which it is left if it may be and should be."""
+    for number, block in enumerate(blocks):
+        if number and ((_LEAVABLE.get() and time_left() <= 0) or GONE.get().is_set()):
+            raise OutOfTime
+        yield block
 
 
 def until_limit(candidates: Iterable[T], what: str | None) -> Iterator[T]:
@@ -262,9 +317,3 @@ class _Screen:
 def _rewritten() -> bool:
     """Whether a line can be written over the one before."""
     return _taker[0] is not None or sys.stderr.isatty()
-
-
-def once_per_machine(measure: Callable[[], T]) -> Callable[[], T]:
-    """A function that measures how fast this machine is, once; again where its threads change."""
-    known = cache(lambda n_threads: measure())
-    return lambda: known(tiles_at_once())

@@ -41,6 +41,20 @@ class Targets(NamedTuple):
         by_key = shuffled[np.argsort(self.key[shuffled], kind="stable")]
         return by_key[np.linspace(0, len(by_key) - 1, most).round().astype(np.intp)]
 
+    def sample_of_all(self, most: int, least: int) -> np.ndarray:
+        """So many rows, ascending; of classes that have next to none of them, some more."""
+        rows = np.sort(self.sample(most, 0))
+        if self.values is not None:
+            return rows
+        counts = np.bincount(self.key[rows], minlength=int(self.key.max()) + 1)
+        if least * len(counts) > most:
+            return rows
+        order = np.argsort(self.key, kind="stable")
+        codes = self.key[order]
+        place = np.arange(len(order)) - np.searchsorted(codes, codes)  # of each row in its class
+        more = order[(place < least) & (counts[codes] < least)]
+        return np.union1d(rows, more)
+
     def spread(self, X: Any, rows: Any = slice(None)) -> tuple[np.ndarray, np.ndarray]:
         """:func:`spread_rows` of some rows, whose points are X."""
         n_columns = self.key.max() + 1 if self.values is None else self.values.shape[1]

@@ -18,6 +18,7 @@ from array_api_compat import is_torch_array
 from kernelmetric.compute._arrays import is_collection, refuse_masked, to_numpy
 from kernelmetric.compute._budget import working_on
 from kernelmetric.compute._device import device_in_use, use_device
+from kernelmetric.compute.watch import told_once
 
 _INSIDE: ContextVar[bool] = ContextVar("kernelmetric_inside", default=False)
 _ON_CLUSTERS = (
@@ -42,10 +43,14 @@ def _wrap(cls: type, names: tuple[str, ...], wrapper: Callable[..., Any]) -> Non
 
 @contextmanager
 def unchanged_on_failure(estimator: Any) -> Iterator[None]:
-    """Put an estimator back as it was when the work inside raises, or is interrupted."""
+    """Put an estimator back as it was when the work inside raises, or is interrupted.
+
+    What a time limit ends inside is told once, after all of it.
+    """
     before = dict(vars(estimator))
     try:
-        yield
+        with told_once():
+            yield
     except BaseException:
         vars(estimator).clear()
         vars(estimator).update(before)

@@ -81,25 +81,10 @@ def boundary_part(
         enough = getattr(learner, "_enough_rows", None)
         if enough is None or not getattr(space, "knows_labels", False) or Z.shape[0] <= enough:
             return Z, y, arguments
-        rows = _sample_of_all_classes(coded_targets(y, Z), enough)
+        rows = coded_targets(y, Z).sample_of_all(enough, LEAST_OF_CLASS)
     weights = arguments.get("sample_weight")
     part = {} if weights is None else {"sample_weight": rows_of(np.asarray(weights), rows)}
     return take_rows(Z, rows), rows_of(y, rows), part
-
-
-def _sample_of_all_classes(targets: Any, most: int) -> np.ndarray:
-    """Numbers of so many rows, ascending; of classes that have next to none of them, some more."""
-    rows = np.sort(targets.sample(most, 0))
-    if targets.values is not None:
-        return rows
-    counts = np.bincount(targets.key[rows], minlength=int(targets.key.max()) + 1)
-    if LEAST_OF_CLASS * len(counts) > most:
-        return rows
-    order = np.argsort(targets.key, kind="stable")
-    codes = targets.key[order]
-    place = np.arange(len(order)) - np.searchsorted(codes, codes)  # of each row in its class
-    more = order[(place < LEAST_OF_CLASS) & (counts[codes] < LEAST_OF_CLASS)]
-    return np.union1d(rows, more)
 
 
 def weighed_fit(

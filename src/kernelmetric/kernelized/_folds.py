@@ -249,5 +249,10 @@ def _run_apart(
     """All outcomes of a trial in another process, which has its own share of the memory."""
     # What runs on a cluster must not send its own small loops to the cluster again.
     alone = parallel_config(backend="sequential") if n_bytes is None else block_budget(n_bytes)
+    found: list[list[Outcome]] = []
     with alone, time_limit(seconds):
-        return list(trial.run(fold, X, y))
+        for outcomes in trial.run(fold, X, y):
+            found.append(outcomes)
+            if time_left() <= 0:
+                break
+    return found

@@ -25,7 +25,7 @@ from kernelmetric.kernelized._arguments import (
     refuse_zeros,
 )
 from kernelmetric.kernelized._delegation import NewPoints, in_dtype_of, inner_has, placed_among
-from kernelmetric.kernelized._folded import FoldedMap, can_fold, fit_coordinates
+from kernelmetric.kernelized._folded import FoldedMap, can_fold
 from kernelmetric.kernelized._memory import fit_bytes
 from kernelmetric.kernelized._parts import (
     check_parts,
@@ -41,8 +41,13 @@ from kernelmetric.kernelized._places import (
     worse_than_kernel,
 )
 from kernelmetric.kernelized._recipe import Recipe, check_recipe, choose, used
-from kernelmetric.kernelized._supervision import Supervision, coordinates_of_tuples, is_compared
-from kernelmetric.kernelized._time import Costs
+from kernelmetric.kernelized._supervision import (
+    Supervision,
+    coordinates_of_tuples,
+    fit_coordinates_of,
+    is_compared,
+)
+from kernelmetric.kernelized._time import Costs, rows_in_time
 from kernelmetric.learners._progress import (
     CallbackSupportMixin,
     propagated_callbacks,
@@ -295,7 +300,8 @@ class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
                 "try a space of lower rank, such as KPCA(50) or Nystroem(500, n_components=50).",
             )
             space = clone(recipe.space).set_params(kernel=with_columns(recipe.kernel, schema))
-            Z = fit_coordinates(space, X, supervision.for_space(space))
+            some = rows_in_time(recipe, X, supervision)
+            Z = fit_coordinates_of(space, X, supervision, some)
             arguments = learner_arguments(self, space, X, supervision.given)
             if not isinstance(self.learner, Metric):
                 Z = to_host(Z)
@@ -316,7 +322,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
                 interrupted = stop  # the learner kept the best map so far, and so do we
             self.kernel_, self.space_, self.learner_ = space.kernel_, space, learner
             self._keep_places(X, Z, supervision)
-            self.recipe_ = used(recipe, space, learner, X.shape[0], schema)
+            self.recipe_ = used(recipe, space, learner, X.shape[0], schema, some)
             self._folded = FoldedMap()
         if interrupted is not None:
             raise interrupted

@@ -12,12 +12,14 @@ import numpy as np
 
 from kernelmetric.compute import in_memory, is_sparse, over_rows, take_rows, to_numpy
 from kernelmetric.compute.reductions import nearest_neighbors
+from kernelmetric.compute.watch import time_left
 from kernelmetric.graphs import coded_targets
 from kernelmetric.inputs import Weights
 from kernelmetric.solvers import evenly
 
 VOTERS = (1, 3, 5, 9, 15, 25, 40, 70, 100)
 _JUDGES = 2_000  # rows that choose how many neighbours vote
+_JUDGES_AFTER = 200  # where the time is over
 _JUDGES_OF_KERNELS = 500  # rows that compare the metric with its kernel
 _FEWEST_JUDGES = 20  # fewer say nothing
 _SURE = 2.0  # standard errors beyond which the metric is worse than its kernel
@@ -79,7 +81,7 @@ def chosen_voters(E: Any, y: Any, weights: Weights | None = None) -> int | None:
     n = len(E)
     if n <= VOTERS[0]:
         return None
-    rows = evenly(n, min(n, _JUDGES))
+    rows = evenly(n, min(n, _JUDGES if time_left() > 0 else _JUDGES_AFTER))
     found, _ = other_neighbors(E, rows, max(k for k in VOTERS if k < n))
     return _chosen(found, rows, coded_targets(y, E), _mass(weights, rows))[0]
 
@@ -91,7 +93,7 @@ def worse_than_kernel(
     E = to_numpy(E)
     n = len(E)
     rows = evenly(n, min(n, _JUDGES_OF_KERNELS))
-    if len(rows) < _FEWEST_JUDGES or _SEARCHED.get():
+    if len(rows) < _FEWEST_JUDGES or _SEARCHED.get() or time_left() <= 0:
         return None
     targets, mass = coded_targets(y, E), _mass(weights, rows)
     k = max(k for k in VOTERS if k < n)

@@ -104,7 +104,9 @@ def choose(metric: Any, n_samples: int, supervision: Supervision) -> Recipe:
     return Recipe(kernel, space, learner, reasons=reasons)
 
 
-def used(recipe: Recipe, space: Any, learner: Any, n_samples: int, schema: Any) -> Recipe:
+def used(
+    recipe: Recipe, space: Any, learner: Any, n_samples: int, schema: Any, some: Any = None
+) -> Recipe:
     """The recipe of a fit that has ended: kernel and rows as the fitted space has them."""
     bound = getattr(space, "written_kernel", None) or space.kernel_
     kernel, plain = with_columns(bound, schema), clone(recipe.space)
@@ -115,9 +117,12 @@ def used(recipe: Recipe, space: Any, learner: Any, n_samples: int, schema: Any) 
         reasons["kernel"] = f"ridge regression on points left out has the errors {errors}"
     elif hasattr(space.kernel_, "ridge_"):
         reasons["kernel"] = "labels cannot choose, so the RBF of median width and a ridge"
+    n_rows = n_samples if some is None else len(some)
     reasons["rows"] = f"all {n_samples:,} rows"
+    if n_rows < n_samples:
+        reasons["rows"] = f"a sample of {n_rows:,} rows of {n_samples:,}, for the time limit"
     if hasattr(space, "rows_"):
-        n_rows = space.anchors_.shape[0] if space.rows_ == "boundary" else n_samples
+        n_rows = space.anchors_.shape[0] if space.rows_ == "boundary" else n_rows
         n_components = min(space._n_leading(n_rows), space.rank_)
         plain.set_params(rows=space.rows_, ridge=space.ridge_, n_components=n_components)
         if space.rows_ == "boundary":

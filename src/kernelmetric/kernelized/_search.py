@@ -20,6 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, _num_samples
 
 from kernelmetric.compute import require_memory, to_numpy
+from kernelmetric.compute.watch import told_once
 from kernelmetric.inputs import rows_of
 from kernelmetric.kernelized._arguments import counted_rows, search_arguments
 from kernelmetric.kernelized._candidates import (
@@ -193,6 +194,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
             return self.transform(X) if E is None else E
         return placed_among(self, X, rows, E)
 
+    @told_once()
     def _search(self, X: Any, y: Any, params: dict[str, Any]) -> tuple[Any, Any]:
         """Search; the rows that have weight, None for all, and their coordinates after a refit."""
         judge = judge_of(self, y)

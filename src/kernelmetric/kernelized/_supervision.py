@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute import take_rows
+from kernelmetric.compute import like, take_rows, to_numpy
 from kernelmetric.graphs import Pairs, are_tuples, as_pairs, points_of_tuples
-from kernelmetric.inputs import WeightedLabels, Weights
+from kernelmetric.inputs import WeightedLabels, Weights, rows_of
 from kernelmetric.kernelized._arguments import weighed_fit
+from kernelmetric.kernelized._folded import coordinates, fit_coordinates
 
 _TUPLES = ("triplets", "quadruplets")
 _PAIRS = ("pairs", "similar", "dissimilar")
@@ -78,6 +79,20 @@ class Supervision(NamedTuple):
         return (
             labels if self.weights is None or not weighs else WeightedLabels(labels, self.weights)
         )
+
+
+def fit_coordinates_of(space: Any, X: Any, supervision: Supervision, rows: Any) -> Any:
+    """Coordinates of all rows in a space that some of them, None for all, are fitted for."""
+    if rows is None:
+        return fit_coordinates(space, X, supervision.for_space(space))
+    weights = None if supervision.weights is None else supervision.weights.take(rows)
+    told = supervision._replace(y=rows_of(supervision.y, rows), weights=weights)
+    of_rows = fit_coordinates(space, take_rows(X, rows), told.for_space(space))
+    Z = np.array(to_numpy(coordinates(space, X)))  # the others are placed as new points are
+    Z[rows] = to_numpy(of_rows)
+    if getattr(space, "boundary_rows", None) is not None:
+        space.boundary_rows = rows[space.boundary_rows]
+    return like(Z, of_rows)
 
 
 def is_compared(X: Any, tuples: Any, given: dict[str, Any]) -> bool:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import time
+import math
+import timeit
 from collections.abc import Callable
-from functools import partial
+from contextvars import Context
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute.watch import once_per_machine
+from kernelmetric.compute import in_memory
+from kernelmetric.compute.watch import time_left, warn_of_limit
+from kernelmetric.graphs import coded_targets
 from kernelmetric.kernelized._memory import coordinates_rank, fit_bytes
 from kernelmetric.kernelized._parts import check_parts
 from kernelmetric.kernelized._recipe import check_recipe, choose
@@ -18,8 +22,10 @@ from kernelmetric.kernels import RBF, Laplacian
 from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA
 from kernelmetric.selection._many_rows import LANDMARKS, MANY_ROWS
 from kernelmetric.selection._ridge_kpca import ALL_ROWS, DOUBLE_ROWS, ENOUGH_ROWS
+from kernelmetric.selection._ridge_solution import LEAST_OF_CLASS
 from kernelmetric.spaces._base import check_whole
 
+_LEAST_ROWS = 250  # that a time limit leaves to a space
 _RUNS = 3  # of each piece of work; the fastest counts, as others may use the machine too
 _SIZE = 640  # rows of the product that is measured
 _BLOCK = 250, 1_000  # rows and anchors of the kernel values that are measured
@@ -44,9 +50,14 @@ class Rates(NamedTuple):
         return n_values * (self.value + n_features * self.feature)
 
 
-@once_per_machine
+@cache
 def rates() -> Rates:
-    """What a short run on this machine says."""
+    """What a short run on this machine says, once a process."""
+    return Context().run(_measured)  # a time limit would end it
+
+
+def _measured() -> Rates:
+    """How long products, kernel values and choices take."""
     rng = np.random.RandomState(0)
     A = rng.standard_normal((_SIZE, _SIZE))
     product = _fastest(lambda: A @ A) / _SIZE**3
@@ -66,12 +77,7 @@ def _kernel_value(rng: np.random.RandomState, n_features: int) -> float:
 
 
 def _fastest(work: Callable[[], Any], n_runs: int = _RUNS) -> float:
-    times = []
-    for _ in range(n_runs + 1):  # the first run warms up
-        begun = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begun)
-    return min(times[1:])
+    return min(timeit.repeat(work, number=1, repeat=n_runs + 1)[1:])  # the first run warms up
 
 
 def check_shape(n_samples: Any, n_features: Any) -> None:
@@ -126,6 +132,24 @@ class Costs:
         check_parts(self)
         check_recipe(self.recipe)
         return fit_seconds(choose(self, n_samples, Supervision()), n_samples, n_features)
+
+
+def rows_in_time(recipe: Any, X: Any, supervision: Supervision) -> np.ndarray | None:
+    """Rows for which the time limit leaves time, where the others are only placed; None for all."""
+    y, told = supervision.y, supervision.tuples is not None or supervision.pairs is not None
+    if math.isinf(time_left()) or y is None or told or recipe.kernel.pairwise or not in_memory(X):
+        return None
+    (n, d), rate = X.shape, rates()
+    some, seconds = n, fit_seconds(recipe, n, d)
+    while seconds > time_left() and some > _LEAST_ROWS:
+        some = max(_LEAST_ROWS, int(0.7 * some))
+        rank = coordinates_rank(recipe.space, recipe.kernel, some, d)
+        placed = rate.block(n * some, d) + rate.product * n * some * rank
+        seconds = fit_seconds(recipe, some, d) + placed
+    if some == n:
+        return None
+    warn_of_limit(f"the draw of rows for the space at {some:,} of {n:,}")
+    return coded_targets(y, X).sample_of_all(some, LEAST_OF_CLASS)
 
 
 def fit_seconds(recipe: Any, n: int, d: int) -> float:

@@ -20,6 +20,7 @@ from kernelmetric.inputs import (
     warn_of_far_cells,
 )
 from kernelmetric.learners._checks import COUNT_OR_NONE, check_parameters, check_spread, weighed
+from kernelmetric.learners._in_time import in_time
 from kernelmetric.metric import Metric
 from kernelmetric.spaces import Gram
 
@@ -36,6 +37,10 @@ class Learner(Metric, BaseEstimator):
 
     learns_from = "labels"  # or targets, pairs, comparisons, chunks; points, where labels only help
     _allowed: ClassVar[dict[str, Any]] = {"n_components": COUNT_OR_NONE}
+    _passes: Any = (
+        5.0  # over all pairs of rows, before a fit is worth anything; 0 where it makes none
+    )
+    _least_rows = 2_000  # that a time limit leaves to learn from
     _takes_numbers = False  # targets, one or several for each point
     _bytes_of_pair = 8  # in a block of rows × n, all temporaries together
     _blocks = 1  # that one thread holds at a time
@@ -195,6 +200,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
                     delattr(self, name)
             try:
                 args, options = weighed(self, fit, args, options)
+                args, options = in_time(self, fit, args, options)
                 fit(self, *args, **options)
             except KeyboardInterrupt as stop:  # which leaves a map of this call where there is one
                 if vars(self).get("components_", last) is last:

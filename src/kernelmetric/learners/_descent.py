@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import backend_of, like, namespace, precise, small_steps, to_numpy
-from kernelmetric.compute.watch import time_left, warn_of_limit
+from kernelmetric.compute.watch import OutOfTime, leavable, time_left, warn_of_limit
 from kernelmetric.inputs import Weights
 from kernelmetric.learners._base import FromLabels, Learner, as_gram
 from kernelmetric.learners._checks import COUNT, PRICE, Numbers, as_matrix, check_reach
@@ -91,6 +91,7 @@ class GradientLearner(IterativeLearner):
     """
 
     _allowed: ClassVar = {"reg": PRICE}
+    _passes = 50.0
     _optimises_matrix = False  # M as a whole, whatever its truncation
 
     fit = with_callbacks(FromLabels.fit)
@@ -104,7 +105,11 @@ class GradientLearner(IterativeLearner):
             return {"components_": like(leave(L), X)}
 
         with self._watched(start, attributes, X, y) as report:
-            L, self.loss_, converged = minimise(report)
+            try:
+                with leavable():
+                    L, self.loss_, converged = minimise(report)
+            except OutOfTime:
+                L, self.loss_, converged = report.best(start)
             self._store(leave(L), X)
         self.n_iter_ = len(report.loss_curve)
         self.converged_ = converged or (report.stopped and time_left() > 0)

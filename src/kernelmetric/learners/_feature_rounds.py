@@ -10,7 +10,7 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute.reductions import squared_distances
-from kernelmetric.compute.watch import time_left
+from kernelmetric.compute.watch import ended_by_limit
 from kernelmetric.solvers import FARTHEST, RIDGES, Family, Grid, evenly, ridge_solution
 
 
@@ -23,6 +23,7 @@ KERNELS = {
     "laplace": Family("laplace", _distances, 2.0 ** np.arange(-2, 5)),
     "rbf": Family("rbf", squared_distances, 2.0 ** np.arange(-4, 5)),
 }
+ROUNDS = "the rounds of RFM: the best so far is kept"  # what a time limit ends
 _FEW_ROWS = 160  # to find out where to look
 _STEPS = 2  # over the grid of widths and ridges, in each round
 _MOST_OUTPUTS = 32  # directions of the solution; more outputs than that share them
@@ -70,10 +71,11 @@ def feature_rounds(
     diagonal: bool = False,
     place: tuple[int, int] | None = None,
     roots: np.ndarray | None = None,
+    what: str = ROUNDS,
 ) -> Iterator[Regression]:
     """Ridge regressions, each on features that the one before found to matter.
 
-    A time limit ends them, but for the first two.
+    A time limit ends them, but for the first two, and says what it ended.
     """
     family = KERNELS[kernel]
     L = np.eye(X.shape[1])
@@ -97,7 +99,7 @@ def feature_rounds(
         if kernel == "laplace":  # the derivative of the distance is (x - z) / |x - z|
             K = np.divide(K, D, out=np.zeros_like(K), where=D > 0)
         yield Regression(L, E, alpha, K, family, gamma, ridge)
-        if n_rounds and time_left() <= 0:
+        if n_rounds and ended_by_limit(what):
             return
         M = L.T @ average_gradient_outer_product(E, alpha, K, roots) @ L
         M = np.diag(np.diag(M)) if diagonal else M
@@ -112,7 +114,7 @@ def held_out_errors(
     """Shares of the variance (most + 1,) that points left out show to be missed, by rounds."""
     errors, w = np.zeros(most + 1), np.ones(len(Y)) if roots is None else roots**2
     for k in range(_FOLDS):
-        if k and time_left() <= 0:
+        if k and ended_by_limit(ROUNDS):
             errors *= _FOLDS / k
             break
         judged = np.arange(k, len(Y), _FOLDS)

@@ -69,6 +69,8 @@ class LDA(SpectralLearner):
     shrinkage: Any = "auto"
     class_weight: Any = None
 
+    _passes = 0.0
+
     fit = FromLabels.fit
 
     def _fit(self, X: Any, y: Any, gram: Any, weights: Weights | None) -> None:

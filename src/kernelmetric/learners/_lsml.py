@@ -13,7 +13,7 @@ from kernelmetric.compute import within_budget
 from kernelmetric.graphs import IndexTuples, Triplets, count_triplets, rows_by_place
 from kernelmetric.learners._checks import LARGEST, Numbers
 from kernelmetric.learners._log_det import LogDetLearner
-from kernelmetric.learners._lsml_solvers import KEPT, ComparedPairs, equations_of_step, newton
+from kernelmetric.learners._lsml_solvers import KEPT, MOST_SOLVED, ComparedPairs, newton
 from kernelmetric.learners._tuple_learner import ComparisonLearner, Spanned, random_triplets
 
 
@@ -103,7 +103,7 @@ class LSML(LogDetLearner, ComparisonLearner):
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         d, N = n_features, self.max_tuples
-        steps = within_budget(8.0 * KEPT * N * d) + 24.0 * equations_of_step(N, d) ** 2
+        steps = within_budget(8.0 * KEPT * N * d) + 24.0 * min(N, MOST_SOLVED) ** 2
         return 8 * (20 * N + 4 * n_samples * d + 25 * d * d) + steps
 
     def _tuples_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> IndexTuples:

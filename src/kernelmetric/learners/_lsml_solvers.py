@@ -14,8 +14,7 @@ from kernelmetric.learners._tuple_learner import differences, refuse_coinciding
 
 _MOST_ROWS = 16384  # comparisons of a block
 _NEAREST = 1e-100  # squared distance that is told from zero
-_MOST_SOLVED = 1000  # equations of a Newton step: more would take longer than L-BFGS
-_AT_ONCE = 512  # comparisons whose products of coordinates are summed in the cache
+MOST_SOLVED = 1000  # equations of a Newton step: more would take longer than L-BFGS
 KEPT = 12  # arrays as large as the differences of near pairs that the steps keep
 _MOST_TRIED = 40  # lengths of a step
 _FAR = 0.3  # gap beyond which a start is drawn in first
@@ -90,11 +89,6 @@ class Residuals(NamedTuple):
         return float(self.pull @ growth[rows] + self.push @ growth[N:][rows])
 
 
-def equations_of_step(n_tuples: int, d: int) -> int:
-    """The most equations that a Newton step may have."""
-    return min(n_tuples, d * (d + 1) // 2, _MOST_SOLVED)
-
-
 def newton(
     problem: ComparedPairs, L: np.ndarray, report: Iterations, max_iter: int, tol: float
 ) -> Certified:
@@ -102,7 +96,7 @@ def newton(
     N, d = len(problem.near), len(L)
     if not fits_budget(8.0 * KEPT * N * d, share=0.5):  # all differences
         return descend(problem, L, report, max_iter, tol)
-    flops = N * (16.0 * d**2 + equations_of_step(N, d) ** 2)  # of a step
+    flops = N * (16.0 * d**2 + min(N, MOST_SOLVED) ** 2)  # of a step
     # Where numbers are out of range no step is found, and L-BFGS goes on.
     with small_steps(flops), np.errstate(all="ignore"):
         here = problem.seen_by(L)
@@ -173,9 +167,8 @@ class _Seen(NamedTuple):
 
     def _step(self) -> np.ndarray | None:
         """The S at which the gradient of the quadratic model is zero."""
-        d, m = len(self.L), len(self.wrong.rows)
-        entries = d * (d + 1) // 2
-        if min(m, entries) > _MOST_SOLVED:
+        m = len(self.wrong.rows)
+        if m > MOST_SOLVED:
             return None
         if not m:
             return -self.gradient
@@ -183,8 +176,7 @@ class _Seen(NamedTuple):
         # Pairs so near that one over their distance overflows bend nothing.
         h = 0.5 * self.wrong.price * self.wrong.ratio / np.maximum(self.wrong.x, _NEAREST)
         D, E = self.ends[:m], self.ends[m:] / self.wrong.ratio[:, None]
-        solve = _by_entries if entries <= m else _by_comparisons
-        S = solve(self.gradient, D - E, D + E, h)
+        S = _step_of(self.gradient, D - E, D + E, h)
         return S if np.all(np.isfinite(S)) else None
 
 
@@ -204,29 +196,8 @@ def seen(
     return _Seen(L, F, scale, wrong._replace(x=size * wrong.x), ends, inside, value, gap)
 
 
-def _by_entries(gradient: np.ndarray, U: np.ndarray, V: np.ndarray, h: np.ndarray) -> np.ndarray:
-    """The step by an equation for each entry of S, where these are fewer than comparisons."""
-    i, j = np.triu_indices(len(gradient))
-    twice = np.where(i == j, 1.0, np.sqrt(2.0))  # off the diagonal an entry counts twice
-    root = 0.5 * np.sqrt(h)
-
-    def products(rows: slice) -> np.ndarray:
-        u, v = U[rows].T, V[rows].T
-        G = (root[rows] * u)[i] * v[j] + (root[rows] * v)[i] * u[j]
-        G *= twice[:, None]
-        return G @ G.T
-
-    H = sum_rows(products, len(U), 24 * len(i), most=_AT_ONCE)
-    H.reshape(-1)[:: len(i) + 1] += 1.0
-    S = np.empty_like(gradient)
-    S[i, j] = S[j, i] = _solved(H, -twice * gradient[i, j]) / twice
-    return S
-
-
-def _by_comparisons(
-    gradient: np.ndarray, U: np.ndarray, V: np.ndarray, h: np.ndarray
-) -> np.ndarray:
-    """The step by an equation for each comparison (Woodbury), where these are fewer."""
+def _step_of(gradient: np.ndarray, U: np.ndarray, V: np.ndarray, h: np.ndarray) -> np.ndarray:
+    """The step by an equation for each comparison: the formula of Woodbury."""
     K, cross = U @ U.T, U @ V.T
     K *= V @ V.T
     K += cross * cross.T

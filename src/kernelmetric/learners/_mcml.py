@@ -53,7 +53,8 @@ class MCML(GradientLearner):
     loss_ : float
         The objective at the optimal M, before it is truncated.
     gap_ : float
-        Bound on what any metric of no larger trace could still gain.
+        Bound on what any metric of no larger trace could still gain; NaN where a time limit left no
+        time for it.
     loss_curve_ : list of float
         The objective after every iteration.
     n_iter_ : int
@@ -84,6 +85,8 @@ class MCML(GradientLearner):
     class_weight: Any = None
     verbose: bool = False
 
+    _enough_rows = 2_000  # of few coordinates that hold predictions
+
     def _descent(self, training: Training) -> Descent:
         X, codes, gram, weights = training
         rank = self._check_n_components(X.shape[1])
@@ -98,6 +101,7 @@ class MCML(GradientLearner):
         unit = 1.0 if weights is None else weights.unit  # tolerances are of an average row
 
         def minimise(report: Iterations) -> Found:
+            self.gap_ = np.nan
             found = descend_in(unit, problem.objective, start, report, self.max_iter, self.tol)
             self.gap_ = problem.gap(found[0])
             return found

@@ -193,7 +193,7 @@ class NCA(GradientLearner):
     def _descend(
         self, problem: NCAProblem, L: np.ndarray, report: Iterations, renewed: Any
     ) -> Found:
-        n, held_out = len(problem.codes), None
+        n, held_out, self.validation_scores_ = len(problem.codes), None, None
         early = n >= _EARLY_FROM if isinstance(self.early_stopping, str) else self.early_stopping
         if early:
             problem, held_out = held_back(problem, self.random_state)
@@ -215,7 +215,8 @@ class NCA(GradientLearner):
             if held_out is not None:
                 held_out(L)
                 L = held_out.best
-        report.held_out = held_out
+        if held_out is not None:
+            report.held_out, self.validation_scores_ = held_out, held_out.scores
         how = problem, L, report, self.max_iter
         tol = self._resolved().get("tol", self.tol)
         if self.solver == "lbfgs":
@@ -223,7 +224,6 @@ class NCA(GradientLearner):
         else:
             drawn = {"random_state": self.random_state, "renewed": renewed}
             found = descend_batches(*how, batch_size=self.batch_size, **drawn)
-        self.validation_scores_ = None if held_out is None else held_out.scores
         if held_out is None:
             return found
         if self.solver == "minibatch":  # never all pairs: its points may be millions

@@ -62,6 +62,12 @@ class Iterations:
             self.stopped = True
         return self.stopped
 
+    def best(self, start: np.ndarray) -> tuple[np.ndarray, float, bool]:
+        """The best map so far, as points held out say, else the last; its loss; not converged."""
+        last = start if self.state is None else self.state
+        best = last if self.held_out is None else self.held_out.best
+        return best, [np.nan, *self.loss_curve][-1], False
+
     @contextmanager
     def running(self) -> Iterator[None]:
         """Show iterations; what Ctrl-C ends leaves attributes of the last one on the estimator."""

@@ -64,6 +64,7 @@ class RCA(SpectralLearner):
     shrinkage: Any = "auto"
 
     learns_from = "chunks"
+    _passes = 0.0
 
     def fit(
         self,

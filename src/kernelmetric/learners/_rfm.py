@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from itertools import islice
 from numbers import Integral
@@ -10,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernelmetric.compute import repeatable, take_rows, to_numpy
-from kernelmetric.compute.watch import time_left, warn_of_limit
 from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.inputs import Weights, check_labels
 from kernelmetric.learners._base import FromLabels, Learner, as_gram
@@ -24,6 +24,7 @@ from kernelmetric.learners._feature_rounds import (
 from kernelmetric.spaces import orthonormal
 
 _LEAST_ROWS = 12  # of fewer, a third says nothing
+_PASSES_A_ROW = 0.3  # over all pairs, with one map and without choosing how many rounds
 _ROWS_IN_MEMORY = 9  # arrays of m × m
 
 
@@ -99,6 +100,7 @@ class RFM(Learner):
     class_weight: Any = None
 
     _takes_numbers = True
+    _least_rows = 200
     _allowed: ClassVar = {
         "regression": tuple(KERNELS),
         "max_iter": COUNT,
@@ -106,6 +108,10 @@ class RFM(Learner):
     }
 
     fit = FromLabels.fit
+
+    @property
+    def _passes(self) -> float:
+        return _PASSES_A_ROW * self.max_samples  # as n³ operations are
 
     def _fit(self, X: Any, y: Any, gram: Any, weights: Weights | None) -> None:
         X = self._check_points(X)
@@ -119,30 +125,27 @@ class RFM(Learner):
         Y = targets.columns(rows)[np.ix_(order, columns)]
         with np.errstate(under="ignore"), repeatable():
             roots = None if weights is None else np.sqrt(weights.shares[rows][order])
-            L = self._learn(Z[order], Y, rank, roots)
-        self._store(coordinates.leave(L), X)
+            for L in self._learn(Z[order], Y, rank, roots):
+                self._store(coordinates.leave(L), X)
 
     def _learn(
         self, Z: np.ndarray, Y: np.ndarray, rank: int, roots: np.ndarray | None
-    ) -> np.ndarray:
+    ) -> Iterator[np.ndarray]:
+        """Maps of one round after the other, the last of which is the best; Ctrl-C leaves one."""
         how: Any = {"kernel": self.regression, "diagonal": bool(self.diagonal), "roots": roots}
         curve = np.array([np.nan])
-        self.n_iter_ = 1
+        most = 1
         if len(Z) >= _LEAST_ROWS:
             curve = held_out_errors(Z, Y, int(self.max_iter), **how)
-            self.n_iter_ = int(np.argmin(curve))
-        in_time, most = time_left() > 0, self.n_iter_
-        fits = list(islice(feature_rounds(Z, Y, **how), most + 1))
-        self.n_iter_ = len(fits) - 1  # it ends early where predictions are constant
-        if not in_time or (self.n_iter_ < most and time_left() <= 0):
-            warn_of_limit(f"RFM after {self.n_iter_} rounds: the last map is kept")
+            most = int(np.argmin(curve))
         self.loss_curve_ = curve.tolist()
-        self.loss_ = float(curve[min(self.n_iter_, len(curve) - 1)])
-        self.ridge_ = fits[-1].ridge
         width = 1.0 if self.regression == "laplace" else 0.5
-        L = fits[-1].L
-        L = L if rank >= Z.shape[1] else square_root(L.T @ L, rank)
-        return fits[-1].gamma ** width * L
+        # It ends early where predictions are constant.
+        for n_rounds, fit in enumerate(islice(feature_rounds(Z, Y, **how), most + 1)):
+            self.n_iter_, self.ridge_ = n_rounds, fit.ridge
+            self.loss_ = float(curve[min(n_rounds, len(curve) - 1)])
+            L = fit.L if rank >= Z.shape[1] else square_root(fit.L.T @ fit.L, rank)
+            yield fit.gamma**width * L
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         m, d = min(n_samples, int(self.max_samples)), n_features

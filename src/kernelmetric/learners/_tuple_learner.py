@@ -210,6 +210,7 @@ class PairLearner(TupleLearner):
     """A learner from labels or pairs; a class that derives has ``_learn(points, counts)``."""
 
     learns_from = "pairs"
+    _passes = 20.0
     _allowed: ClassVar = {"max_pairs": COUNT}
     _takes_pairs = True
     _needs_dissimilar = True
@@ -281,6 +282,7 @@ class ComparisonLearner(TupleLearner):
     """A learner from labels or comparisons; it has ``_learn`` and ``_tuples_from_labels``."""
 
     learns_from = "comparisons"
+    _passes = 20.0
     _allowed: ClassVar = {"max_tuples": COUNT}
     _takes_comparisons = True
 

@@ -19,6 +19,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import has_fit_parameter
 
 from kernelmetric.compute import take_rows, to_numpy
+from kernelmetric.compute.watch import told_once, until_limit
 from kernelmetric.kernelized import Kernelized, KernelizedCV, Recipe
 from kernelmetric.kernelized._candidates import checked_folds
 from kernelmetric.metric import Metric
@@ -60,10 +61,10 @@ def cross_fitted(
 ) -> Iterator[Fold]:
     """Fit clones of a metric without some points, and embed them, for every split."""
     n_classes = int(np.max(y)) + 1 if classes else 0
-    for train, test in splits:
+    for train, test in until_limit(splits, "folds"):
         X_train, X_test = (_part(metric, X, rows, train) for rows in (train, test))
         fresh = clone(metric)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), told_once(unheard=True):
             warnings.simplefilter("ignore")  # the fit on all points has said it
             weights = None if sample_weight is None else sample_weight[train]
             E = learned_coordinates(fresh, X_train, y[train], weights)

@@ -10,11 +10,12 @@ from scipy.optimize import lsq_linear
 from scipy.special import log_softmax
 from sklearn.linear_model import Ridge
 
-from kernelmetric.compute import to_numpy
+from kernelmetric.compute import rounding_of, to_numpy
 from kernelmetric.kernelized import Kernelized
 
 _LEAST_KEPT = 1e-6  # of a residual
 _LOST = 1e-3  # of predictions, by a map
+_HELD_DIGITS = 1e3  # times rounding: what a map makes smaller than that is lost
 OWN = 0.0  # in place of a ridge: the predictions that the space is made of
 RIDGES = (1e-6, 1e-3, 1e-1)  # of the mean variance of a coordinate
 _MOST_STEPS = 30  # of Newton's, and halvings of one
@@ -35,6 +36,7 @@ def linear_scores(
     E: np.ndarray, Y: np.ndarray, ridge: float, mass: np.ndarray | None = None
 ) -> LinearScores:
     """Ridge regression of Y on learned coordinates; relative to n times their mean variance."""
+    E = E.astype(np.float64, copy=False)  # the least ridge is below the rounding of few digits
     level = float(np.mean(np.var(E, axis=0))) or 1.0
     n = len(E) if mass is None else float(np.sum(mass))
     model = Ridge(alpha=ridge * level * n, solver="cholesky").fit(E, Y, sample_weight=mass)
@@ -58,8 +60,9 @@ def own_scores(
     if predictor is None or (space.classes_ is None) != (n_classes == 0):
         return None
     L = to_numpy(metric.components_).astype(np.float64)
-    coef = np.linalg.lstsq(L.T, predictor, rcond=None)[0]
-    # A map that lost one of their directions cannot give them back.
+    # A map that lost one of their directions cannot give them back, nor one that made it so small
+    # that the digits of the coordinates no longer hold it.
+    coef = np.linalg.lstsq(L.T, predictor, rcond=_HELD_DIGITS * rounding_of(E))[0]
     if np.linalg.norm(L.T @ coef - predictor) > _LOST * np.linalg.norm(predictor):
         return None
     if n_classes:

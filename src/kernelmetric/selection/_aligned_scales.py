@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelmetric.compute import map_rows, over_rows, sum_rows, take_rows, to_numpy
 from kernelmetric.compute.reductions import exp_of_negative, squared_distances
-from kernelmetric.compute.watch import time_left, until_limit, warn_of_limit
+from kernelmetric.compute.watch import until_limit
 from kernelmetric.inputs import WeightedLabels, Weights, labels_and_weights
 from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled, as_kernel
 from kernelmetric.selection._alignment import Block, ideal_kernel, sample_rows
@@ -119,10 +119,8 @@ def aligned_scales(
     common = [np.full(d, log) for log in np.log(gamma / _WIDTHS)]
     start = min(until_limit(common, None), key=lambda logs: loss(logs)[0])
     groups = np.arange(d) if groups is None else groups
-    found = np.exp(0.5 * descend(loss, start, groups, prior=_PRIOR)[1])
-    if time_left() <= 0:
-        warn_of_limit("the steps of AlignedScales: the last scales are kept")
-    return found
+    what = "the steps of AlignedScales: the last scales are kept"
+    return np.exp(0.5 * descend(loss, start, groups, prior=_PRIOR, what=what)[1])
 
 
 def u_centred(ideal: Block, n: int, mass: np.ndarray | None = None) -> Rows:

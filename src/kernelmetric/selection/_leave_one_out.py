@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelmetric.compute import in_memory, is_sparse, like, repeatable, take_rows, to_numpy
 from kernelmetric.compute.reductions import l1_distances, squared_distances
-from kernelmetric.compute.watch import stage, time_left, warn_of_limit
+from kernelmetric.compute.watch import ended_by_limit, stage, told_once
 from kernelmetric.graphs import coded_targets, spread_rows
 from kernelmetric.inputs import (
     WeightedLabels,
@@ -22,6 +22,7 @@ from kernelmetric.kernels import RBF, Kernel, Laplacian, Rescaled
 from kernelmetric.learners._checks import check_flags
 from kernelmetric.selection._many_rows import LANDMARKS, MANY_ROWS, for_many_rows
 from kernelmetric.selection._relevance import (
+    CHOICE,
     Sample,
     checked_groups,
     learned_map,
@@ -134,6 +135,7 @@ class LeaveOneOutRidge(Kernel):
     accepts_sparse = True
     is_bound = False
 
+    @told_once()
     def _bound(self, X: Any, y: Any) -> Kernel:
         check_flags(self)
         if in_memory(X) and not is_sparse(X):
@@ -173,19 +175,18 @@ class LeaveOneOutRidge(Kernel):
             groups = checked_groups(self.groups, X.shape[1])
             choice, mistakes = choose(sample, targets.key[rows], groups), np.nan
             more = self._rows_again(len(targets.key))
-            if more > len(rows) and time_left() > 0:
+            if more > len(rows) and not ended_by_limit(CHOICE):
                 rows = targets.sample(more, self.random_state)
                 choice = choose_again(choice, sample_of(rows))
                 mistakes = choice.grid.mistakes()
             how = {1: ", rescaled", 2: ", mapped"}.get(np.ndim(getattr(choice.kernel, "scales", 0)))
             named = f"{choice.grid.name}{how or ''}"
             working.note = f"{named}, left-out error {choice.grid.error:.3g}"
-        if len(targets.key) > MANY_ROWS and not is_sparse(X) and time_left() > 0:
+        many = len(targets.key) > MANY_ROWS and not is_sparse(X)
+        if many and not ended_by_limit(CHOICE):
             rows = targets.sample(MANY_ROWS, self.random_state)
             with stage(f"{type(self).__name__}: widths for many rows", shown=self.verbose):
                 choice = choose_for_many(choice, sample_of(rows))
-        if time_left() <= 0:
-            warn_of_limit(f"the choice of a kernel: {named} is the best so far")
         bound = choice.kernel.bind(X, some)
         bound.__dict__.update(
             ridge_=choice.ridge,
@@ -240,7 +241,7 @@ def choose(sample: Sample, key: np.ndarray, groups: np.ndarray) -> Choice:
     candidates = {grid.name: grid.error for grid in grids}
     scales = learned = None
     grouped = groups.max() + 1 < d
-    if not is_sparse(sample.X) and n >= _LEAST_ROWS and d > 1 and time_left() > 0:
+    if not is_sparse(sample.X) and n >= _LEAST_ROWS and d > 1 and not ended_by_limit(CHOICE):
         learned = _learned_scales(sample, coarse[0].starts(d), common, groups)
         errors = common.error * learned.gains
         candidates |= {f"{g.name}, rescaled": float(e) for g, e in zip(grids, errors, strict=True)}
@@ -255,7 +256,7 @@ def choose(sample: Sample, key: np.ndarray, groups: np.ndarray) -> Choice:
     grid, racing = _best(grids)
     if scales is None:
         candidates |= {grid.name: grid.error for grid in racing}
-    if learned is not None and not grouped and time_left() > 0:
+    if learned is not None and not grouped and not ended_by_limit(CHOICE):
         used: list[np.ndarray | None] = [None] * 2
         error = grid.error
         if scales is not None:  # those of the first third serve the second, where it was not asked

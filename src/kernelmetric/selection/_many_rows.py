@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute.watch import time_left
+from kernelmetric.compute.watch import ended_by_limit
 from kernelmetric.kernels import Kernel
-from kernelmetric.selection._relevance import Sample
+from kernelmetric.selection._relevance import CHOICE, Sample
 from kernelmetric.solvers import RIDGES, evenly
 
 MANY_ROWS = 16_000  # of more rows, so many are asked
@@ -25,7 +25,7 @@ def for_many_rows(kernel: Any, ridge: float, sample: Sample) -> tuple[Any, float
     learn, judge = sample.take(np.delete(np.arange(len(sample.Y)), judges)), sample.take(judges)
     ridges = np.array([ridge, max(ridge / 10.0, RIDGES[0])])
     least, narrower = np.inf, kernel
-    while time_left() > 0:
+    while not ended_by_limit(CHOICE):
         errors = errors_by_landmarks(narrower, learn, judge, ridges)
         if not errors.min() < _BETTER * least:
             break

@@ -11,7 +11,7 @@ from scipy import linalg, optimize
 
 from kernelmetric.compute import like, namespace, rough, take_rows, to_numpy
 from kernelmetric.compute.reductions import overflow_error
-from kernelmetric.compute.watch import time_left
+from kernelmetric.compute.watch import ended_by_limit
 from kernelmetric.inputs import farthest_column
 from kernelmetric.kernels import rescaled
 from kernelmetric.learners._feature_rounds import KERNELS, feature_rounds, square_root
@@ -27,6 +27,7 @@ from kernelmetric.solvers import (
     with_intercept,
 )
 
+CHOICE = "the choice of a kernel: the best so far is kept"  # what a time limit ends
 _PRIOR = 1.0  # weight of a squared log-relevance; it is one sample against n
 _LOG_BOUNDS = (-8.0, 4.0)  # of a relevance, around the common one
 _LOG_RIDGE_BOUNDS = (np.log(1e-3), np.log(30.0))  # a smaller one would ask for all digits
@@ -145,6 +146,7 @@ def descend(
     *,
     prior: float,
     max_iter: int = 30,
+    what: str = CHOICE,
 ) -> tuple[float, np.ndarray]:
     """The least of a loss of log-relevances from a start, with a prior that they are alike."""
     n_groups = int(groups.max()) + 1
@@ -165,7 +167,7 @@ def descend(
     bounds += [_LOG_RIDGE_BOUNDS] * (len(first) - n_groups)
 
     def in_time(intermediate_result: Any) -> None:
-        if time_left() <= 0:
+        if ended_by_limit(what):
             raise StopIteration
 
     options: Any = {"method": "L-BFGS-B", "bounds": bounds, "options": {"maxiter": max_iter}}
@@ -296,7 +298,9 @@ def learned_map(
         if start is None:
             few = learn.take(evenly(len(learn.Y), _FEW_ROWS))
             start = few.grid(KERNELS["laplace"]).sweep().best
-        rounds = feature_rounds(learn.X, learn.Y, "laplace", place=start, roots=learn.roots)
+        rounds = feature_rounds(
+            learn.X, learn.Y, "laplace", place=start, roots=learn.roots, what=CHOICE
+        )
         t = -1
         for t, fit in enumerate(islice(rounds, 1, _ROUNDS + 1)):
             mapped = judged.Y - fit.predict(judged.X)

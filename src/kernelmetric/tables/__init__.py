@@ -5,7 +5,7 @@ Cells of a file are text, so a plan says what its columns are; a data frame says
     file ──open_table──▶ Table ──plan_columns──▶ ColumnPlan ──encoder()──▶ TableEncoder ──▶ X
     frame, or array of objects ──────────────────────────────────────────▶ TableSchema ──▶ X
 
-    _files.py     CSV (_text.py), Parquet and npz to a Table, and back; _parts.py part by part
+    _files.py     CSV (_text.py), Parquet and npz to a Table, and back; _pieces.py by pieces
     _cells.py     what a single cell is: missing, a number, or a name
     _plan.py      what the columns of a file are good for; _targets.py labels, weights
     _frames.py    data frames: what a column holds
@@ -18,6 +18,7 @@ from kernelmetric.tables._columns import require_columns
 from kernelmetric.tables._encoder import TableEncoder, features_of
 from kernelmetric.tables._files import Table, open_table, read_table, table_bytes, typed
 from kernelmetric.tables._frames import is_frame, is_table
+from kernelmetric.tables._pieces import read_pieces, sample_table
 from kernelmetric.tables._plan import ColumnPlan, plan_columns
 from kernelmetric.tables._schema import TableSchema
 from kernelmetric.tables._targets import labels_of, targets_of, weights_of
@@ -35,8 +36,10 @@ __all__ = [
     "labels_of",
     "open_table",
     "plan_columns",
+    "read_pieces",
     "read_table",
     "require_columns",
+    "sample_table",
     "table_bytes",
     "targets_of",
     "typed",

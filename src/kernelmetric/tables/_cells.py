@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from decimal import Decimal
+from functools import partial
 from numbers import Number
 from typing import Any
 
@@ -22,7 +24,9 @@ _COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+" + _EXPONENT)
 _EITHER = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")  # 1,234 is 1.234 or 1234
 _GROUPED = re.compile(r"[+-]?[0-9]{1,3}([., '’\u00a0\u202f])[0-9]{3}(?:\1[0-9]{3})*(?:[.,][0-9]+)?")
 # A number with a decimal point, or a whole one; one that begins with a needless zero, as codes do.
-is_plain_number = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)" + _EXPONENT).fullmatch
+_PLAIN = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)" + _EXPONENT
+is_plain_number = re.compile(_PLAIN).fullmatch
+_are_lines_of_numbers = re.compile(rf"(?:{_PLAIN}\n)*+").fullmatch
 is_code = re.compile(r"0[0-9]+").fullmatch
 
 
@@ -47,7 +51,14 @@ def text_of(value: Any) -> str | None:
 
 def texts_of(column: Any) -> list[str | None]:
     """The cells of a column as text, None where missing."""
-    return [text_of(value) for value in column.to_numpy(dtype=object)]
+    values = column.to_numpy(dtype=object).tolist()
+    return [v.strip() or None if type(v) is str else text_of(v) for v in values]
+
+
+def are_plain_numbers(texts: Collection[str]) -> bool:
+    """Whether all of some texts are plain numbers: one look at them together, for it is fast."""
+    lines = "\n".join(texts) + "\n"
+    return lines.count("\n") == len(texts) and _are_lines_of_numbers(lines) is not None
 
 
 def numbers_of(column: Any, *, comma: bool = False) -> np.ndarray:
@@ -55,7 +66,10 @@ def numbers_of(column: Any, *, comma: bool = False) -> np.ndarray:
     if column.dtype.kind in "iuf":
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
-        numbers = [np.nan if text is None else _number(text, comma) for text in texts_of(column)]
+        texts = texts_of(column)
+        plain = not comma and are_plain_numbers([text for text in texts if text is not None])
+        read = float if plain else partial(_number, comma=comma)
+        numbers = [np.nan if text is None else read(text) for text in texts]
         values = np.array(numbers, dtype=np.float64)
     return np.where(np.isfinite(values), values, np.nan)
 
@@ -83,6 +97,8 @@ def writing_of(texts: list[str]) -> str:
     "point", also for whole numbers; "comma"; "either", where each may be of decimals or thousands;
     "grouped", with marks of thousands; "mixed", with both; "text" where most are no numbers.
     """
+    if are_plain_numbers(texts):
+        return "point"
     odd = [text for text in texts if not is_plain_number(text)]
     commas = [text for text in odd if _COMMA.fullmatch(text)]
     grouped = [text for text in odd if not _COMMA.fullmatch(text) and _GROUPED.fullmatch(text)]

@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernelmetric.compute.watch import stage
 from kernelmetric.tables._cells import MISSING, is_code, is_plain_number
-from kernelmetric.tables._text import TableError, read_records
+from kernelmetric.tables._text import Record, TableError, lines_of, read_records
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")  # fits 64 bits
 _TEXT = {".csv", ".tsv", ".txt"}
+_PIECE_ROWS = 20_000  # of a text file
 _KINDS = "a .csv, .tsv, .txt (each may end in .gz), .parquet or .npz file"
 
 
@@ -42,6 +44,8 @@ class Table:
         The lines of a text file in which the rows begin, from 1.
     name : str
         What to call it in messages.
+    rows : ndarray of int or None
+        The numbers of the rows in their file, from 0, where these are some of them.
 
     Examples
     --------
@@ -55,6 +59,7 @@ class Table:
     notes: tuple[str, ...] = ()
     lines: np.ndarray | None = None
     name: str = "the table"
+    rows: np.ndarray | None = None
 
     def place(self, row: int) -> str:
         """Where a row stands, for messages.
@@ -69,7 +74,8 @@ class Table:
         str
             The line of a text file, else the row.
         """
-        place = f"row {row}, from 0," if self.lines is None else f"line {self.lines[row]}"
+        number = row if self.rows is None else self.rows[row]
+        place = f"row {number}, from 0," if self.lines is None else f"line {self.lines[row]}"
         return f"{place} of {self.name}"
 
 
@@ -131,13 +137,13 @@ def open_table(path: str | os.PathLike) -> Table:
     (['007', nan], ('The cells are parted by semicolons.',), [2, 3])
     """
     path = Path(path)
-    kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    kind = path.suffix.lower()
     with readable(path):
-        if kind.lower() in _TEXT:
+        if is_text(path):
             table = _open_text(path)
-        elif kind.lower() == ".parquet" and path.suffix != ".gz":
+        elif kind == ".parquet":
             table = Table(_pandas().read_parquet(path), name=path.name)
-        elif kind.lower() == ".npz" and path.suffix != ".gz":
+        elif kind == ".npz":
             table = _open_npz(path)
         else:
             raise TableError(f"Got {path}, but expected {_KINDS}.")
@@ -253,17 +259,42 @@ def _pandas() -> Any:
     return pandas
 
 
+def text_pieces(path: Path, notes: list[str]) -> Iterator[Table]:
+    """A text file, some rows at a time; the notes are complete at its end."""
+    n_rows = 0
+    size = max(path.stat().st_size, 1) if path.is_file() else None
+    with readable(path), path.open("rb") as raw, stage(f"reading {path.name}", size) as shown:
+        stream: Any = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+        for names, records in read_records(lines_of(stream, path, notes), path, notes, _PIECE_ROWS):
+            n_rows += len(records)
+            shown.step(f"bytes, {n_rows:,} rows", raw.tell() - shown.done)
+            yield _text_table(names, records, path)
+
+
+def is_text(path: Path) -> bool:
+    """Whether the name of a file says that it holds delimited text."""
+    kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    return kind.lower() in _TEXT
+
+
 def _open_text(path: Path) -> Table:
-    data = path.read_bytes()
-    data = gzip.decompress(data) if path.suffix == ".gz" else data
-    names, records, notes = read_records(data, path)
-    cells = np.empty((len(records), len(names)), dtype=object)
-    for row, (_, fields) in zip(cells, records, strict=True):
-        stripped = (field.strip() for field in fields)
-        row[:] = [np.nan if field in MISSING else field for field in stripped]
-    lines = np.array([line for line, _ in records], dtype=np.intp)
-    frame = _pandas().DataFrame(cells, columns=names, dtype=object)
+    notes: list[str] = []
+    pieces = list(text_pieces(path, notes))
+    frame = _pandas().concat([piece.frame for piece in pieces], ignore_index=True)
+    lines = np.concatenate([piece.lines for piece in pieces])
     return Table(frame, tuple(notes), lines, path.name)
+
+
+def _text_table(names: list[str], records: list[Record], path: Path) -> Table:
+    columns: Any = zip(*(fields for _, fields in records), strict=True)
+    cells = {
+        j: [np.nan if (text := cell.strip()) in MISSING else text for cell in column]
+        for j, column in zip(range(len(names)), columns, strict=False)
+    }
+    frame = _pandas().DataFrame(cells, columns=range(len(names)), dtype=object)
+    frame.columns = names
+    lines = np.array([line for line, _ in records], dtype=np.intp)
+    return Table(frame, lines=lines, name=path.name)
 
 
 def _typed(column: Any) -> Any:
@@ -313,9 +344,14 @@ def _open_npz(path: Path) -> Table:
 
 
 def _check(frame: Any, path: Path) -> None:
+    check_names(frame, path)
+    if frame.shape[0] == 0 or frame.shape[1] == 0:
+        raise TableError(f"The table {path} has column names but no rows.")
+
+
+def check_names(frame: Any, path: Path) -> None:
+    """Make all names of columns text; refuse two that are alike."""
     frame.columns = [str(column) for column in frame.columns]
     twins = sorted(frame.columns[frame.columns.duplicated()])
     if twins:
         raise TableError(f"The table {path} has two columns named {twins[0]!r}: rename one.")
-    if frame.shape[0] == 0 or frame.shape[1] == 0:
-        raise TableError(f"The table {path} has column names but no rows.")

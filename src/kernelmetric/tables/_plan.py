@@ -91,6 +91,7 @@ def plan_columns(
     label: str | None = None,
     use: Iterable[str] = (),
     ignore: Iterable[str] = (),
+    n_rows: int | None = None,
 ) -> ColumnPlan:
     """Decide what every column of a table is good for.
 
@@ -105,6 +106,8 @@ def plan_columns(
         The column of labels, no feature.
     use, ignore : iterable of str, default=()
         Columns to use even though they look like identifiers, and columns not to use.
+    n_rows : int, default=None
+        The rows of the table that these are a sample of; None, where they are all.
 
     Returns
     -------
@@ -137,7 +140,7 @@ def plan_columns(
     for name, look in looks.items():
         if comma and look.writing == "either":
             look.writing = "comma"
-        kind, said = _judge(look, forced=name in use)
+        kind, said = _judge(look, n_rows or len(frame), forced=name in use)
         found[kind].append(name)
         notes += [f"{name}: {sentence}" for sentence in said]
     if not found["number"] and not found["category"]:
@@ -184,7 +187,7 @@ class _Look:
         return tuple(sorted(set(strange_texts(self.column, self.numbers).values())))
 
 
-def _judge(look: _Look, *, forced: bool) -> tuple[str, list[str]]:
+def _judge(look: _Look, n_rows: int, *, forced: bool) -> tuple[str, list[str]]:
     """What a column is: a number, a category or nothing; and what to say about it."""
     n, n_present, kinds = len(look.column), look.n_present, look.n_kinds
     if n_present == 0:
@@ -202,14 +205,14 @@ def _judge(look: _Look, *, forced: bool) -> tuple[str, list[str]]:
         if forced:
             raise TableError(f"Cannot use the column {look.name!r}: {reason}.")
         return "out", [f"left out, {reason}."]
-    codes = [text for text in look.texts if is_code(text)]
-    if look.writing != "text" and not codes:
+    code = next(filter(is_code, look.texts), None)
+    if look.writing != "text" and code is None:
         numbers = look.numbers
         if len(np.unique(numbers[~np.isnan(numbers)])) > 1:
-            return _judge_numbers(look, numbers, forced)
+            return _judge_numbers(look, numbers, n_rows, forced)
     said = []
-    if look.writing != "text" and codes:
-        said = [f"numbers with leading zeros such as {codes[0]!r} are taken as names."]
+    if look.writing != "text" and code is not None:
+        said = [f"numbers with leading zeros such as {code!r} are taken as names."]
     own = kinds == n > 2 and _ID_NAME.search(look.name)
     if not forced and (own or kinds > max(_FEW, n_present / 2)):
         return "out", [*said, "left out, most rows have a text of their own, like an identifier."]
@@ -220,11 +223,14 @@ def _judge(look: _Look, *, forced: bool) -> tuple[str, list[str]]:
     return "category", [*said, f"{kinds} names become {width} features of zeros and ones{extra}."]
 
 
-def _judge_numbers(look: _Look, numbers: np.ndarray, forced: bool) -> tuple[str, list[str]]:
+def _judge_numbers(
+    look: _Look, numbers: np.ndarray, n_rows: int, forced: bool
+) -> tuple[str, list[str]]:
     n = len(look.column)
     values = np.sort(numbers[~np.isnan(numbers)])  # the order of the rows decides nothing
     own = len(values) == n > 2 and np.all(np.diff(values) > 0) and np.all(values % 1 == 0)
-    counting = own and np.ptp(np.diff(values)) == 0
+    # Of a sample, numbers that are not of the rows would hardly all differ in so small a range.
+    counting = own and (np.ptp(np.diff(values)) == 0 or values[-1] - values[0] < n_rows)
     if not forced and own and (counting or _ID_NAME.search(look.name)):
         return "out", ["left out, whole numbers that differ in every row are an identifier."]
     said = []

@@ -11,14 +11,16 @@ import csv
 import io
 import re
 from collections.abc import Iterator
-from itertools import islice
+from itertools import dropwhile, islice, tee
 from pathlib import Path
+from typing import BinaryIO
 
 from kernelmetric.tables._cells import is_plain_number
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 ROW_NAMES = "row names"
 _SAMPLE = 1000  # records that show which delimiter parts them
+_BLOCK = 1 << 20  # bytes that are read at once
 _HINT = re.compile(r"sep=(.)(\r\n|\r|\n)")  # what Excel reads and writes above the names
 # The longer marks first: that of UTF-32 begins with that of UTF-16.
 _MARKS = {
@@ -45,41 +47,67 @@ class TableError(ValueError):
     """
 
 
-def decoded(data: bytes, path: Path) -> tuple[str, list[str]]:
-    """The text of a file, and what to say about its encoding: UTF-8, or what a mark tells."""
-    encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8")
-    try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError as error:
-        raise TableError(
-            f"Got {path}, whose text is not {encoding.removesuffix('-sig').upper()} (byte "
-            f"{error.start}): save it as UTF-8, which Excel calls 'CSV UTF-8'."
-        ) from error
-    if "\0" in text:
-        raise TableError(
-            f"Got {path} with NUL characters, as in UTF-16 without its mark: save it as UTF-8."
-        )
-    notes = [] if encoding.startswith("utf-8") else [f"The text is {encoding.upper()}."]
-    return text, notes
+def lines_of(stream: BinaryIO, path: Path, notes: list[str]) -> Iterator[str]:
+    """The lines of a text file, in UTF-8 or what a mark tells, with what ends them."""
+    block = stream.read(_BLOCK)
+    encoding = next((name for mark, name in _MARKS.items() if block.startswith(mark)), "utf-8")
+    if not encoding.startswith("utf-8"):
+        notes.append(f"The text is {encoding.upper()}.")
+    decoder = codecs.getincrementaldecoder(encoding)()
+    rest, start = "", 0
+    while True:
+        waiting = len(decoder.getstate()[0])
+        try:
+            text = rest + decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            place = start - waiting + error.start
+            raise TableError(
+                f"Got {path}, whose text is not {encoding.removesuffix('-sig').upper()} (byte "
+                f"{place}): save it as UTF-8, which Excel calls 'CSV UTF-8'."
+            ) from error
+        if "\0" in text:
+            raise TableError(
+                f"Got {path} with NUL characters, as in UTF-16 without its mark: save it as UTF-8."
+            )
+        lines = list(io.StringIO(text, newline=""))
+        rest = lines.pop() if block and lines else ""  # it may go on in the next block
+        yield from lines
+        if not block:
+            return
+        start += len(block)
+        block = stream.read(_BLOCK)
 
 
-def read_records(data: bytes, path: Path) -> tuple[list[str], list[Record], list[str]]:
-    """Names of the columns, records of as many cells each, and notes."""
-    text, notes = decoded(data, path)
-    delimiter, start, said = _delimiter(text, path)
+def read_records(
+    lines: Iterator[str], path: Path, notes: list[str], most: int
+) -> Iterator[tuple[list[str], list[Record]]]:
+    """Names of the columns, and at most so many records of as many cells or more, as often as need.
+
+    What looks like a row name or like nothing at all is decided by the first of these pieces. The
+    notes are complete after the last.
+    """
+    first, *trials, lines = tee(lines, 2 + len(DELIMITERS))
+    delimiter, start, said = _delimiter(next(first, ""), trials, path)
+    del first, trials  # or else they would keep all lines
     notes += said
-    records = _parsed(text, delimiter, path, start)
-    if not records:
+    records = _parsed(lines, delimiter, path, start)
+    names = next(([name.strip() for name in fields] for _, fields in records), None)
+    if names is None:
         raise TableError(f"The file {path} is empty.")
-    names = [name.strip() for name in records.pop(0)[1]]
-    kept = [record for record in records if not _is_blank(record[1], len(names))]
-    last = kept[-1][0] if kept else 0
-    blank = sum(line < last and _is_blank(fields, len(names)) for line, fields in records)
-    if blank:
-        notes.append(f"{blank} blank lines between the rows are skipped.")
-    names, kept, said = _squared(names, kept, path)
+    kept = _without_blanks(records, len(names), notes)
+    piece = list(islice(kept, most))
+    names, width, said = _shape(names, piece, path)
     notes += said
-    return names, kept, notes
+    yield names, piece
+    while piece := list(islice(kept, most)):
+        _require_width(piece, width, path)
+        for line, fields in piece if width > len(names) else ():
+            if any(cell.strip() for cell in fields[len(names) :]):
+                raise TableError(
+                    f"Line {line} of {path} holds {fields[-1]!r} in a column that has no name, and "
+                    "no value in the lines before: give it a name."
+                )
+        yield names, piece
 
 
 def _is_blank(fields: list[str], width: int) -> bool:
@@ -87,11 +115,23 @@ def _is_blank(fields: list[str], width: int) -> bool:
     return not fields or (width > 1 and len(fields) == 1 and not fields[0].strip())
 
 
-def _records(text: str, delimiter: str, start: int = 0) -> Iterator[Record]:
-    stream = io.StringIO(text, newline="")
-    for _ in range(start):
-        stream.readline()
-    reader = csv.reader(stream, delimiter=delimiter, skipinitialspace=True, strict=True)
+def _without_blanks(records: Iterator[Record], width: int, notes: list[str]) -> Iterator[Record]:
+    """The records that are not blank; a note counts the blank lines between them."""
+    n_blank = waiting = 0
+    for record in records:
+        if _is_blank(record[1], width):
+            waiting += 1
+            continue
+        n_blank, waiting = n_blank + waiting, 0
+        yield record
+    if n_blank:
+        notes.append(f"{n_blank} blank lines between the rows are skipped.")
+
+
+def _records(lines: Iterator[str], delimiter: str, start: int = 0) -> Iterator[Record]:
+    reader = csv.reader(
+        islice(lines, start, None), delimiter=delimiter, skipinitialspace=True, strict=True
+    )
     while True:
         line = start + reader.line_num + 1
         try:
@@ -103,25 +143,25 @@ def _records(text: str, delimiter: str, start: int = 0) -> Iterator[Record]:
         yield line, fields
 
 
-def _parsed(text: str, delimiter: str, path: Path, start: int) -> list[Record]:
+def _parsed(lines: Iterator[str], delimiter: str, path: Path, start: int) -> Iterator[Record]:
+    records = _records(lines, delimiter, start)
     try:
-        records = list(_records(text, delimiter, start))
+        # blank lines above the names are none
+        yield from dropwhile(lambda record: _is_blank(record[1], 2), records)
     except csv.Error as error:
         raise TableError(
             f"Cannot read {path}, {error}. Is a quote left open? A quote inside quotes is written "
             'twice: "5"" pipe".'
         ) from error
-    while records and _is_blank(records[0][1], 2):  # blank lines above the names
-        records.pop(0)
-    return records
 
 
-def _delimiter(text: str, path: Path) -> tuple[str, int, list[str]]:
+def _delimiter(first: str, trials: list[Iterator[str]], path: Path) -> tuple[str, int, list[str]]:
     """What parts the cells, how many lines to pass over first, and what to say about it."""
-    hint = _HINT.match(text)
+    hint = _HINT.match(first)
     if hint:
         return hint[1], 1, [f"The first line says that {hint[1]!r} parts the cells."]
-    widths = {mark: found for mark in DELIMITERS if (found := _widths(text, mark))}
+    lines = zip(DELIMITERS, trials, strict=True)
+    widths = {mark: found for mark, trial in lines if (found := _widths(trial, mark))}
     several = {mark: found for mark, found in widths.items() if found[0] > 1}
     if "\t" in several and ".tsv" in map(str.lower, path.suffixes):
         return "\t", 0, []
@@ -141,37 +181,31 @@ def _delimiter(text: str, path: Path) -> tuple[str, int, list[str]]:
     return mark, 0, told
 
 
-def _widths(text: str, delimiter: str) -> list[int]:
+def _widths(lines: Iterator[str], delimiter: str) -> list[int]:
     """Numbers of cells of the first records, where this is the delimiter; none if it cannot be."""
     try:
-        records = [fields for _, fields in islice(_records(text, delimiter), _SAMPLE)]
+        records = [fields for _, fields in islice(_records(lines, delimiter), _SAMPLE)]
     except csv.Error:
         return []
     return [len(fields) for fields in records if not _is_blank(fields, 2)]
 
 
-def _squared(
-    names: list[str], records: list[Record], path: Path
-) -> tuple[list[str], list[Record], list[str]]:
-    """Names and records of one width, or a refusal that names the line."""
+def _shape(names: list[str], records: list[Record], path: Path) -> tuple[list[str], int, list[str]]:
+    """Names, how many cells a record has, which may be more, and notes; uneven ones are refused."""
     notes = []
     width = len(names)
     if records and all(len(fields) == width + 1 for _, fields in records):
         if all(not fields[-1].strip() for _, fields in records):
-            records = [(line, fields[:-1]) for line, fields in records]
+            width += 1
             notes.append("Every row ends in a delimiter, which the names lack: nothing follows it.")
         elif _are_row_names([fields[0].strip() for _, fields in records]) and width > 1:
             names = ["", *names]
-    width = len(names)
-    for line, fields in records:
-        if len(fields) != width:
-            raise TableError(
-                f"Line {line} of {path} has {len(fields)} cells, but expected {width} as in the "
-                "line of names: a cell that holds the delimiter needs quotes around it."
-            )
-    while width > 1 and not names[-1] and all(not fields[-1].strip() for _, fields in records):
-        names, width = names[:-1], width - 1
-        records = [(line, fields[:-1]) for line, fields in records]
+            width += 1
+    _require_width(records, width, path)
+    while len(names) > 1 and not names[-1]:
+        if any(fields[len(names) - 1].strip() for _, fields in records):
+            break
+        names = names[:-1]
         notes.append("The last column has neither a name nor a value and is dropped.")
     for j, name in enumerate(names):
         if not name:
@@ -182,7 +216,16 @@ def _squared(
         notes.append(
             f"The first line is taken for the names of the columns, {numbers[0]!r} among them."
         )
-    return names, records, notes
+    return names, width, notes
+
+
+def _require_width(records: list[Record], width: int, path: Path) -> None:
+    for line, fields in records:
+        if len(fields) != width:
+            raise TableError(
+                f"Line {line} of {path} has {len(fields)} cells, but expected {width} as in the "
+                "line of names: a cell that holds the delimiter needs quotes around it."
+            )
 
 
 def _are_row_names(cells: list[str]) -> bool:

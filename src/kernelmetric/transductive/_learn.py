@@ -166,7 +166,7 @@ def peak_bytes(metric: Any, n: int, n_features: int) -> int:
         full = name == "gaussian" or (name == "auto" and automatic and n <= FULL)
         total += 8 * 4 * n * n if full else 60 * n * k  # with its transpose and penalty
     if isinstance(penalty, KernelPenalty):
-        space = penalty.fresh_space(n)
+        space = penalty._fresh_space(n)
         rank = min(getattr(space, "n_components", None) or n, n)
         in_range = 8 * rank * (2 * n + 5 * rank)  # the basis of the range, and eq. (7) in it
         total += max(in_range, space.estimate_memory(n, n_features))

@@ -181,25 +181,14 @@ class KernelPenalty(Penalty):
     space: Any = None
 
     def _geometry(self, X: Any, W: Any) -> Geometry:
-        space = self.fresh_space(X.shape[0]).set_params(kernel=self.kernel)
+        space = self._fresh_space(X.shape[0]).set_params(kernel=self.kernel)
         Z = np.asarray(space.fit_transform(X), dtype=np.float64)
         values = np.asarray(space.eigenvalues_, dtype=np.float64)
         basis = Z / np.sqrt(values)
         return Geometry(None, None, 1.0 / float(values.mean()), basis, values, space)
 
-    def fresh_space(self, n_samples: int) -> Space:
-        """A copy of ``space``, or the automatic one, not yet fitted.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of points.
-
-        Returns
-        -------
-        Space
-            For so many points.
-        """
+    def _fresh_space(self, n_samples: int) -> Space:
+        """A copy of ``space``, or the automatic one for so many points, not yet fitted."""
         if self.space is None:
             return automatic_space(n_samples, 0)
         if not isinstance(self.space, Space):

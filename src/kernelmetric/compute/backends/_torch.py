@@ -58,7 +58,7 @@ class Torch(ArrayAPI):
 
     def positive_solver(self, A: Any) -> Any:
         """Where the tensor is, unless it has too few digits."""
-        there = A.is_cuda and A.itemsize == 8
+        there = A.is_cuda and A.element_size() == 8
         return _dense().PositiveSolver(A) if there else super().positive_solver(A)
 
     def orthonormal_columns(self, B: Any) -> Any:
