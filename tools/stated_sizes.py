@@ -316,6 +316,12 @@ FACTS = [
     Fact(SPACES, "to 12,000 points | the same", 12_000, constant(f"{_RIDGE}:HELD_ROWS")),
     Fact(AUTOMATIC, "solved in float64, up to 12,000", 12_000, constant(f"{_RIDGE}:HELD_ROWS")),
     Fact(AUTOMATIC, "stand for more than 4,000", 4_000, constant(f"{_RIDGE}:ALL_ROWS")),
+    Fact(
+        AUTOMATIC,
+        "twice as many for eight times the rows",
+        (2_000, 4_000),
+        lambda: tuple(map(constant(f"{_RIDGE}:RidgeKPCA")()().most_landmarks, (100_000, 800_001))),
+    ),
     Fact(AUTOMATIC, "a sample of 200,000 rows", 200_000, constant(f"{_RIDGE}:ENOUGH_ROWS")),
     Fact(
         AUTOMATIC,
