@@ -274,7 +274,7 @@ def test_notes_and_places_of_several_files_name_them(tmp_path):
 def test_a_column_that_is_not_there_is_missed_before_all_is_read(files, monkeypatch):
     monkeypatch.setattr(_study.tables, "sample_table", None)
     paths = [_study.Path(path) for path in files]
-    for option in ({"use": ("tre",)}, {"ignore": ("tre",)}, {"weights": "tre"}):
+    for option in ({"use": ("trea",)}, {"ignore": ("trea",)}, {"weights": "trea"}):
         with pytest.raises(TableError, match="Did you mean 'tree'"):
             _study.open_study(paths, label="fruit", **option)
 

@@ -71,7 +71,7 @@ def test_an_end_without_a_word_is_told_in_a_sentence(pulse):
     pulse.stdin.write(b"Reading\n")
     pulse.stdin.close()
     assert pulse.wait(timeout=60) == 0
-    assert b"Interrupted: no file was left half written." in pulse.stderr.read()
+    assert b"The command was ended before it was done." in pulse.stderr.read()
 
 
 def test_only_the_command_in_a_terminal_has_a_process_beside_it(monkeypatch):

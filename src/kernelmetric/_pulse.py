@@ -68,7 +68,7 @@ def _watch() -> None:
         if select.select([0], [], [], 0.5)[0]:
             data = os.read(0, 1 << 16)
             if not data:  # the command has ended, without a word
-                os.write(2, b"\r\x1b[K\x1b[?25hInterrupted: no file was left half written.\n")
+                os.write(2, b"\r\x1b[K\x1b[?25hThe command was ended before it was done.\n")
                 return
             lines = data.decode(errors="replace").splitlines()
             if lines[-1] == _BYE:
