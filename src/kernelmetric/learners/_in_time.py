@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import is_streamed
 from kernelmetric.compute.reductions import squared_distances
 from kernelmetric.compute.watch import time_left, warn_of_limit
 from kernelmetric.graphs import coded_targets
@@ -27,14 +26,14 @@ def in_time(
     learner: Any, fit: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a fit, of so many rows as the time limit leaves time for."""
-    if math.isinf(time_left()) or not learner._passes:
+    if math.isinf(time_left()) or not learner._passes or learner._streams() is not None:
         return args, options
     given = inspect.signature(fit).bind(learner, *args, **options).arguments
     given.pop("self")
     X: Any = given.get("X")
     y: Any = given.get("y")
     told = {name for name, value in given.items() if value is not None}
-    if y is None or told - _OF_ROWS or is_streamed(X) or len(getattr(X, "shape", ())) != 2:
+    if y is None or told - _OF_ROWS or len(getattr(X, "shape", ())) != 2:
         return args, options
     most = max(learner._least_rows, _rows_in_time(X.shape[1], learner._passes))
     if X.shape[0] <= most:
