@@ -294,13 +294,14 @@ class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
             X, schema = fit_points(self, X, kernel)
             supervision = supervision.for_learner(self.learner, X.shape[0])
             recipe = choose(self, X.shape[0], supervision)
+            elsewhere = not in_memory(X)
             require_memory(
-                fit_bytes(recipe, *X.shape) if in_memory(X) else 0,
+                0 if elsewhere else fit_bytes(recipe, *X.shape),
                 f"{name} on {X.shape[0]} points",
                 "try a space of lower rank, such as KPCA(50) or Nystroem(500, n_components=50).",
             )
             space = clone(recipe.space).set_params(kernel=with_columns(recipe.kernel, schema))
-            some = rows_in_time(recipe, X, supervision)
+            some = None if elsewhere else rows_in_time(recipe, X, supervision)
             Z = fit_coordinates_of(space, X, supervision, some)
             arguments = learner_arguments(self, space, X, supervision.given)
             if not isinstance(self.learner, Metric):

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute import in_memory
 from kernelmetric.compute.watch import time_left, warn_of_limit
 from kernelmetric.graphs import coded_targets
 from kernelmetric.kernelized._memory import coordinates_rank, fit_bytes
@@ -137,7 +136,7 @@ class Costs:
 def rows_in_time(recipe: Any, X: Any, supervision: Supervision) -> np.ndarray | None:
     """Rows for which the time limit leaves time, where the others are only placed; None for all."""
     y, told = supervision.y, supervision.tuples is not None or supervision.pairs is not None
-    if math.isinf(time_left()) or y is None or told or recipe.kernel.pairwise or not in_memory(X):
+    if math.isinf(time_left()) or y is None or told or recipe.kernel.pairwise:
         return None
     (n, d), rate = X.shape, rates()
     some, seconds = n, fit_seconds(recipe, n, d)

@@ -27,7 +27,7 @@ def in_time(
     learner: Any, fit: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a fit, of so many rows as the time limit leaves time for."""
-    if math.isinf(time_left()) or not learner._passes:
+    if math.isinf(time_left()) or not learner._passes or learner._streams() is not None:
         return args, options
     given = inspect.signature(fit).bind(learner, *args, **options).arguments
     given.pop("self")
