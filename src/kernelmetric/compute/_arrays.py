@@ -106,7 +106,7 @@ def rough(
     as many in all digits.
     """
     if tol is not None:
-        suffice = tol >= np.finfo(np.float32).eps and 1 / _LARGEST < size < _LARGEST
+        suffice = tol >= float(np.finfo(np.float32).eps) and 1 / _LARGEST < size < _LARGEST
         faster = operations >= _MANY_OPERATIONS and not (dense and backend_of(X).wide_is_fast(X))
         if not (suffice and faster):
             return X

@@ -13,9 +13,29 @@ from kernelmetric.compute import sum_rows, to_numpy
 def ideal_gram(y: Any, class_weight: Any = None) -> np.ndarray:
     """The ideal Gram matrix K*: 1 inside a class, 0 across classes, eq. (1) of [1]_.
 
-    ``class_weight`` has other values for inside; 'balanced' are n / (n_classes n_c).
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Class labels.
+    class_weight : dict, 'balanced' or None, default=None
+        The value inside each class instead of 1; 'balanced' is n / (n_classes n_c).
 
+    Returns
+    -------
+    ndarray of shape (n, n)
+        Positive semi-definite.
+
+    References
+    ----------
     .. [1] Kwok and Tsang, "Learning with idealized kernels", ICML 2003.
+
+    Examples
+    --------
+    >>> from kernelmetric.kernels import ideal_gram
+    >>> ideal_gram(["a", "a", "b"])
+    array([[1., 1., 0.],
+           [1., 1., 0.],
+           [0., 0., 1.]])
     """
     classes, codes = np.unique(np.asarray(to_numpy(y)), return_inverse=True)
     if codes.ndim != 1:

@@ -23,19 +23,57 @@ _LEARNED = {"auto": LeaveOneOutRidge, "aligned": KernelAlignment}
 
 
 def automatic_kernel(kernel: Any) -> Kernel:
-    """The kernel a user means, not yet bound: "auto", "aligned", or what ``as_kernel`` takes."""
+    """The kernel a user means.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        "auto" is :class:`LeaveOneOutRidge`, "aligned" is :class:`KernelAlignment`. Everything else
+        passes through :func:`kernelmetric.kernels.as_kernel`.
+
+    Returns
+    -------
+    Kernel
+        Not yet bound to data.
+    """
     if isinstance(kernel, str) and kernel in _LEARNED:
         return _LEARNED[kernel]()
     return as_kernel(kernel)
 
 
 class KernelPath:
-    """Coordinates of two sets of points, X and X_new, under many kernels, at many ranks.
+    """Coordinates of two sets of points under many kernels, at many ranks.
 
     Kernels that are functions of the squared distance are computed from one block of distances.
     Coordinates of rank r are the first r columns of those of a higher rank, so one basis serves all
-    ranks; None is the rank that ``space`` itself gives. Kernels may look at y, of which weights are
-    a part where there are any.
+    ranks.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Training points, from which kernels and bases are learned.
+    y : array of shape (n,)
+        Their labels, for kernels that look at them; where points have weights,
+        :class:`~kernelmetric.inputs.WeightedLabels`.
+    X_new : array of shape (m, d)
+        Other points.
+    ranks : sequence of int or None
+        Numbers of coordinates; None means as many as ``space`` itself gives.
+    space : Space, default=None
+        Where coordinates come from; cloned for every kernel. None is :class:`KPCA`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric import RBF
+    >>> from kernelmetric.selection import KernelPath
+    >>> X = np.random.RandomState(0).randn(30, 3)
+    >>> path = KernelPath(X[:20], None, X[20:], [5, None])
+    >>> for sigma in (0.5, 1.0):
+    ...     Z, Z_new = path.coordinates(RBF(sigma=sigma))
+    ...     print([Z[:, : path.n_columns(rank, Z)].shape for rank in path.ranks], Z_new.shape)
+    [(20, 5), (20, 19)] (10, 19)
+    [(20, 5), (20, 19)] (10, 19)
     """
 
     def __init__(
@@ -45,7 +83,20 @@ class KernelPath:
         self.ranks, self.space = ranks, KPCA() if space is None else space
 
     def coordinates(self, kernel: Any) -> tuple[Any, Any]:
-        """Coordinates of X and of X_new at the highest rank asked for."""
+        """Coordinates at the highest rank asked for.
+
+        Parameters
+        ----------
+        kernel : str, Kernel or callable
+            As in :class:`Kernelized`.
+
+        Returns
+        -------
+        Z : array of shape (n, r)
+            Coordinates of X, which the kernel and the basis were learned from.
+        Z_new : array of shape (m, r)
+            Coordinates of X_new.
+        """
         bound = automatic_kernel(kernel).bind(self.X, self.y)
         space = clone(self.space).set_params(kernel=bound, **self._highest_rank())
         blocks = [self.X, self.X_new]
@@ -64,7 +115,20 @@ class KernelPath:
         return xp.astype(Z, dtype, copy=False), xp.astype(Z_new, dtype, copy=False)
 
     def n_columns(self, rank: int | None, Z: Any) -> int:
-        """Number of leading columns of Z that make up a rank; fewer where the kernel's is lower."""
+        """Number of leading columns of Z that make up a rank.
+
+        Parameters
+        ----------
+        rank : int or None
+            One of ``ranks``.
+        Z : array of shape (n, r)
+            What :meth:`coordinates` returned.
+
+        Returns
+        -------
+        int
+            At most r, which is lower than the rank asked for when the kernel's is.
+        """
         rank = self._own_rank if rank is None else rank
         return min(int(rank), Z.shape[1]) if isinstance(rank, Integral) else Z.shape[1]
 

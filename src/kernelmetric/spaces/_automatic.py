@@ -19,8 +19,20 @@ LANDMARKS = 1_000
 def automatic_space(n_samples: int, random_state: Any = None, *, paired: bool = False) -> Space:
     """The space for a training set of this size, which alone decides.
 
-    Full-rank KPCA up to 2,000 points; KPCA of rank 256 up to 10,000; beyond, 1,000 landmarks
-    reduced to rank 256. From 101 to 2,000 points with pairs that are given, PairKPCA.
+    Parameters
+    ----------
+    n_samples : int
+        Number of training points.
+    random_state : int, RandomState or None, default=None
+        For spaces that draw random numbers.
+    paired : bool, default=False
+        Whether the space will be fitted on pairs that are given, for a metric learned from them.
+
+    Returns
+    -------
+    Space
+        Full-rank KPCA up to 2,000 points; KPCA of rank 256 up to 10,000; beyond, 1,000 landmarks
+        reduced to rank 256. From 101 to 2,000 points with pairs, PairKPCA.
     """
     if paired and PAIR_ROWS < n_samples <= FULL_RANK_ROWS:
         return PairKPCA()

@@ -119,7 +119,26 @@ def bounded(C: Any) -> sparse.csr_array:
 
 
 def gram_form(A: Any) -> sparse.csr_array:
-    """Proposition 3: ``A' = 2 (diag(Ae) - A)``, so that ``Tr(A D) = Tr(A' G)``."""
+    """Proposition 3: ``A' = 2 (diag(Ae) - A)``, so that ``Tr(A D) = Tr(A' G)``.
+
+    Parameters
+    ----------
+    A : sparse array of shape (n, n)
+        Symmetric weights of squared distances.
+
+    Returns
+    -------
+    sparse array of shape (n, n)
+        Weights of the Gram matrix that goes with them.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from kernelmetric.transductive import gram_form
+    >>> gram_form(sparse.csr_array([[0.0, 1.0], [1.0, 0.0]])).toarray()
+    array([[ 2., -2.],
+           [-2.,  2.]])
+    """
     return 2.0 * laplacian(sparse.csr_array(A))
 
 
