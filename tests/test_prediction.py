@@ -729,8 +729,9 @@ def test_a_map_that_hides_predictions_below_the_rounding_has_no_own_score(dtype)
     E = metric.fit_transform(X, y)
     # All of a direction that predictions need is there, but a hundred thousand times smaller.
     weak = metric.space_.predictor_[:, :1] / np.linalg.norm(metric.space_.predictor_[:, :1])
-    metric.learner_.components_ = np.eye(len(weak)) - (1.0 - 1e-5) * weak @ weak.T
-    scores = own_scores(metric, E.astype(dtype), y, 2)
+    L = np.eye(len(weak)) - (1.0 - 1e-5) * weak @ weak.T
+    metric.learner_.components_ = L.astype(dtype)
+    scores = own_scores(metric, E, y, 2)
     assert (scores is None) is (dtype is np.float32)
 
 

@@ -62,7 +62,8 @@ def own_scores(
     L = to_numpy(metric.components_).astype(np.float64)
     # A map that lost one of their directions cannot give them back, nor one that made it so small
     # that the digits of the coordinates no longer hold it.
-    coef = np.linalg.lstsq(L.T, predictor, rcond=_HELD_DIGITS * rounding_of(E))[0]
+    least = _HELD_DIGITS * rounding_of(metric.components_)  # new points have no more digits
+    coef = np.linalg.lstsq(L.T, predictor, rcond=least)[0]
     if np.linalg.norm(L.T @ coef - predictor) > _LOST * np.linalg.norm(predictor):
         return None
     if n_classes:
