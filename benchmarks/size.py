@@ -2,7 +2,7 @@
 
 ``python benchmarks/size.py --out size.jsonl`` measures, ``--page FILE`` then writes the table.
 Tables of 30 columns and five classes are drawn; letter, shuttle and covtype are real, where
-``kernelmetric.datasets`` finds them. ``Kernelized(LMNN())`` and ``MetricClassifier()`` get all;
+``reproduction.datasets`` finds them. ``Kernelized(LMNN())`` and ``MetricClassifier()`` get all;
 scikit-learn's boosting and an SVM learn from as many of them as they can in the time of
 ``MetricClassifier()``. Every fit runs in a process of its own, on as many threads as ``--threads``
 says, and tells seconds, those that ``estimate_time`` foretold, the peak of its memory and its
@@ -74,7 +74,7 @@ def data(table: str, n: int) -> tuple[np.ndarray, ...]:
         return *drawn(n, 1), *drawn(N_NEW, 2)
     from sklearn.preprocessing import StandardScaler
 
-    from kernelmetric.datasets import load
+    from reproduction.datasets import load
 
     found = load(table)
     order = np.random.default_rng(0).permutation(len(found.target))
