@@ -185,6 +185,7 @@ def test_a_long_line_of_many_names_is_read_and_twins_are_found_among_them(tmp_pa
         opened(tmp_path, f"{','.join([*names[1:], names[7]])}\n{row}\n")
 
 
+@pytest.mark.slow
 def test_thousands_of_columns_are_found_in_linear_time():
     seen = []
     frame = pd.DataFrame(np.random.RandomState(0).randn(4, 3_000))

@@ -17,6 +17,7 @@ from dask.distributed import Client, Future, LocalCluster
 from kernelmetric import DNE, RBF, RCA, Pairs, cross_validate_pairs
 from kernelmetric.kernelized import KernelizedCV
 
+pytestmark = pytest.mark.slow  # a cluster of its own
 WIDTHS = [RBF(sigma=sigma) for sigma in (2.0, 1.0, 0.3)]
 
 

@@ -94,7 +94,7 @@ def mixed_grid(overlapping):
     return grid_search(DNE(1), MIXED, RANKS).fit(*overlapping)
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
 def test_every_score_is_that_of_a_grid_search(n_jobs, overlapping, mixed_grid):
     grid = mixed_grid
     space = KPCA()  # which the grid has, too
@@ -119,6 +119,7 @@ def test_every_score_is_that_of_a_grid_search(n_jobs, overlapping, mixed_grid):
     assert search.score(*overlapping) == grid.score(*overlapping)
 
 
+@pytest.mark.slow
 def test_lmnn_scores_as_in_a_grid_search(overlapping):
     learner = LMNN(tol=0.1)
     search = KernelizedCV(learner, WIDTHS, FOLDS, [2, 5], refit=False).fit(*overlapping)
@@ -304,6 +305,7 @@ def test_other_bad_parameters_are_refused_with_a_sentence(overlapping):
         KernelizedCV(DNE(1)).fit(X, y, similar=[[0, 3]])
 
 
+@pytest.mark.slow
 def test_spaces_with_a_rank_of_their_own(overlapping):
     X, y = overlapping
     space = Nystroem(20, n_components=4, random_state=0)

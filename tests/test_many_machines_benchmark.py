@@ -89,6 +89,7 @@ def test_a_table_larger_than_memory_in_small(tmp_path, page):
     assert "8,000 × 50 float32 in 4 files" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_model_says_where_workers_stop_paying(monkeypatch, tmp_path, page):
     pytest.importorskip("matplotlib", reason="matplotlib comes with the extra `plot`")
     model = load("many_machines_model", monkeypatch)

@@ -39,6 +39,7 @@ def test_a_new_entry_is_picked_up_by_every_list(with_toy):
     assert "for regression `MLKR`, `Toy`" in readme_row()
 
 
+@pytest.mark.slow
 def test_a_new_entry_is_exported_by_its_room_and_by_the_package():
     code = """
 import importlib

@@ -406,6 +406,7 @@ def test_other_processes_know_the_limit():
         assert 0 < _folds._limit() <= 1e-6
 
 
+@pytest.mark.slow
 def test_a_limit_ends_the_fits_of_a_search_in_other_processes(problem):
     X, y = problem
     search = KernelizedCV(LMNN(), [RBF(gamma=g) for g in (0.1, 1.0)], cv=2, n_jobs=2)
