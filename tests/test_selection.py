@@ -24,6 +24,7 @@ from kernelmetric.selection import (
     LeaveOneOutRidge,
     _leave_one_out,
     automatic_kernel,
+    leave_one_out_errors,
 )
 from kernelmetric.selection._leave_one_out import FAMILIES
 from kernelmetric.selection._many_rows import LANDMARKS, errors_by_landmarks, for_many_rows
@@ -55,11 +56,6 @@ def chosen(wine, board):
     return {
         name: LeaveOneOutRidge().bind(*data) for name, data in (("wine", wine), ("board", board))
     }
-
-
-def leave_one_out_errors(K, Y, ridges=RIDGES):
-    """Mean squared error of ridge regression on points left out, for each ridge."""
-    return np.array([left_out(K, Y, ridge)[0] for ridge in ridges])
 
 
 def width_and_ridge(kernel):
