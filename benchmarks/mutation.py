@@ -37,7 +37,7 @@ from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ["compute", "inputs", "solvers", "learners", "spaces", "shipping", "evaluation"]
-FILES = ["datasets/_tables.py"]
+FILES = ["tables/_files.py"]
 LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv*", "__pycache__", "mutation-output", ".*_cache", ".wheels", ".carry", "_build"
 )
