@@ -9,6 +9,7 @@ _ATTEMPTS = 6  # shifts to try, each ten times the one before
 _SHIFT = 4.0  # of the rounding of a factor, as an eigenvalue
 _TILE = 1024  # rows or columns that are copied at a time
 _PROBES, _TERMS = 128, 6  # random vectors, and powers, that tell what a shift has changed
+_PROBED = 1e-3  # of all powers so far: one more changes less than the vectors' own chance
 _DEPENDENT = 1e-10  # of the largest singular value: columns that others span
 _LOOSEST = 1e-2  # residual beyond which a solution is none
 
@@ -57,6 +58,8 @@ class RefinedSolver:
         for _ in range(_TERMS if shift > 0 else 0):
             term = np.float32(shift) * linalg.lapack.spotrs(K.T, term, lower=1)[0]
             more += term
+            if np.max(np.abs(term)) <= _PROBED * np.max(np.abs(more)):
+                break
         inverse, fault = linalg.lapack.strtri(K.T, lower=1, overwrite_c=1)
         if fault:
             raise linalg.LinAlgError(f"Got a factor with a zero at {fault}, but expected none.")
