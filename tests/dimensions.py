@@ -102,6 +102,7 @@ DIMENSIONS: dict[str, list[str]] = {
     ],
     "neighbors": ["feature", "input"],
     "folds": ["two", "auto"],
+    "features": ["auto", "too"],
     "limit": ["none", "ample"],
     "route": ["alone", "Kernelized", "search", "classifier", "regressor", "pipeline"],
 }
@@ -282,6 +283,20 @@ REFUSALS = [
         "[Ss]parse",
         ("input", "kernel", "route"),
         lambda input, kernel, route: input == "sparse" and kernel == "gram" and route in INSIDE,
+    ),
+    Refusal(
+        "use_features=True with sparse points|[Ss]parse",
+        ("input", "features", "route"),
+        lambda input, features, route: (
+            input == "sparse" and features == "too" and route in ("classifier", "regressor")
+        ),
+    ),
+    Refusal(
+        "use_features=True with sparse points or kernel values",
+        ("kernel", "features", "route"),
+        lambda kernel, features, route: (
+            kernel == "gram" and features == "too" and route in ("classifier", "regressor")
+        ),
     ),
     Refusal(
         "table|convert string|NaN|names",
@@ -587,13 +602,14 @@ def estimator(case: Case) -> Any:
         learner.set_params(class_weight="balanced")
     metric = Kernelized(learner, kernel(case), space(case), case["neighbors"], random_state=0)
     route, cv = case["route"], 2 if case["folds"] == "two" else "auto"
+    features = True if case["features"] == "too" else "auto"
     if route == "alone":
         return learner
     if route == "search":
         return KernelizedCV(learner, [kernel(case)], 3, space=space(case), random_state=0)
     if route == "classifier":
         balanced = "balanced" if case["weights"] == "classes" else None
-        return MetricClassifier(metric, cv=cv, class_weight=balanced)
+        return MetricClassifier(metric, cv=cv, use_features=features, class_weight=balanced)
     if route == "regressor":
-        return MetricRegressor(metric, cv=cv)
+        return MetricRegressor(metric, cv=cv, use_features=features)
     return make_pipeline(FunctionTransformer(), metric) if route == "pipeline" else metric

@@ -15,6 +15,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelmetric import (
@@ -36,6 +37,7 @@ from kernelmetric import (
 )
 from kernelmetric.prediction._classifier import _stacked
 from kernelmetric.prediction._cross_fit import Fold, parts_of, settled, splits_of
+from kernelmetric.prediction._features import fit_feature_scores
 from kernelmetric.prediction._neighbors import (
     Neighbors,
     class_shares,
@@ -233,7 +235,7 @@ def test_what_judges_a_point_was_not_chosen_on_it(n_folds):
 
     def ratios(truth):
         gains = {vote: -((said[:, 0] - truth) ** 2) for vote, said in votes.items()}
-        return _HeldOut(truth, votes.__getitem__, gains, lines, None).ratios(parts)
+        return _HeldOut(truth, votes.__getitem__, gains, lines, None, None).ratios(parts)
 
     rows = np.arange(40)
     folds = [Fold(rows, rows, rows, test) for test in np.split(rows, n_folds)]
@@ -678,7 +680,7 @@ def test_an_int_that_no_float_can_hold_is_refused_in_a_sentence():
 
 def test_a_class_without_weight_leaves_all_scores_finite():
     votes, linear = np.log(np.full((3, 2), 0.5)), np.array([[-1.0, 1.0], [2.0, -2.0], [0.0, 0.0]])
-    assert np.all(np.isfinite(_stacked(votes, linear, np.array([0.0, 1.0]))))
+    assert np.all(np.isfinite(_stacked(votes, linear, None, np.array([0.0, 1.0]))))
 
 
 @pytest.mark.parametrize("labels", [(-1, 1), (3, 7), ("no", "yes")])
@@ -737,7 +739,88 @@ def test_a_map_that_hides_predictions_below_the_rounding_has_no_own_score(dtype)
 
 def test_a_higher_score_is_a_higher_log_probability():
     linear = np.linspace(-1.9, 1.9, 50)[:, None] * [-1.0, 1.0]
-    scores = _stacked(np.zeros((50, 2)), linear, np.array([0.9, 0.1]))[:, :, 1]
+    scores = _stacked(np.zeros((50, 2)), linear, None, np.array([0.9, 0.1]))[:, :, 1]
     assert np.all(np.diff(scores[:, 1]) > 0) and np.all(np.diff(scores[:, 0]) < 0)
-    shares = _stacked(np.zeros((1, 2)), np.array([[0.8, -0.8]]), np.array([0.9, 0.1]))
+    shares = _stacked(np.zeros((1, 2)), np.array([[0.8, -0.8]]), None, np.array([0.9, 0.1]))
     np.testing.assert_allclose(shares[0, :, 1], 0.0, atol=1e-12)  # a class's share says nothing
+
+
+def steps(n, seed=0):
+    """Points whose class depends on steps of two features, and a trend in a third."""
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(-1, 1, (n, 8))
+    odds = 3.0 * ((X[:, 0] > 0.3) ^ (X[:, 1] > -0.2)) - 1.5 + X[:, 2]
+    return X, (rng.uniform(size=n) < 1 / (1 + np.exp(-odds))).astype(int)
+
+
+def test_features_count_where_they_tell_more():
+    X, y = steps(1500)
+    with_them, without = (
+        MetricClassifier(use_features=u).fit(X[:500], y[:500]) for u in (True, False)
+    )
+    assert len(with_them.weights_) == 4 and len(without.weights_) == 2
+    assert with_them.weights_[3] > 0.1
+    losses = [log_loss(y[500:], m.predict_proba(X[500:])) for m in (with_them, without)]
+    assert losses[0] < losses[1] - 0.01
+    assert abs(with_them.log_loss_ - losses[0]) < 0.06  # what was said of new points
+
+
+def test_trees_say_of_rows_left_out_what_they_say_of_new_ones():
+    X, y = steps(3000)
+    Y = np.where(y[:, None] == np.arange(2), 1.0, -1.0)
+    rows = np.arange(400)
+    scores, said = fit_feature_scores(X[:400], y[:400], Y[:400], None, 0, classes=True, judged=rows)
+    new = scores(X[400:])
+    for column in (0, 1):  # the line, and the forest
+        left_out, of_new, of_own = (
+            roc_auc_score(labels, S[:, 1, column])
+            for labels, S in ((y[:400], said), (y[400:], new), (y[:400], scores(X[:400])))
+        )
+        assert abs(left_out - of_new) < 0.05 < of_own - left_out + 0.05
+
+
+def test_trees_are_those_of_scikit_learn():
+    X = steps(300)[0]
+    target = X[:, 0] + (X[:, 1] > 0)
+    found, _ = fit_feature_scores(X, target, target[:, None], None, 0, classes=False)
+    rng, total = np.random.RandomState(0), 0.0
+    A = ((X - X.mean(axis=0)) / X.std(axis=0)).astype(np.float32)
+    for _ in found.roots:
+        rows = rng.randint(300, size=300)
+        tree = DecisionTreeRegressor(
+            max_features=1 / 3, min_samples_leaf=3, random_state=rng.randint(2**31)
+        )
+        total = total + tree.fit(A[rows], target[rows]).predict(A)
+    np.testing.assert_allclose(found(X)[:, 0, 1], total / len(found.roots), rtol=1e-4, atol=1e-5)
+
+
+def test_features_of_given_folds_are_not_seen():
+    """Rows of one patient in one fold: a forest that drew the others would know the patient."""
+    rng = np.random.RandomState(0)
+    patients = np.repeat(np.arange(40), 5)
+    X = rng.standard_normal((40, 6))[patients] + 1e-3 * rng.standard_normal((200, 6))
+    y = rng.randint(2, size=40)[patients]
+    given = MetricClassifier(cv=list(GroupKFold(4).split(X, y, patients))).fit(X, y)
+    assert given.log_loss_ > 0.6  # nothing can be known of another patient
+
+
+@pytest.mark.parametrize("model", [MetricClassifier, MetricRegressor])
+def test_features_of_what_is_no_table_are_refused(model):
+    X, y = steps(60)
+    with pytest.raises(ValueError, match="use_features=True with sparse points or kernel values"):
+        model(use_features=True).fit(sparse.csr_matrix(X), y)
+    with pytest.raises(ValueError, match=r"use_features=1\.5, but expected 'auto'"):
+        model(use_features=1.5).fit(X, y)
+    assert (
+        len(model(Kernelized(LMNN() if model is MetricClassifier else MLKR())).fit(X, y).weights_)
+        == 2
+    )
+
+
+def test_features_of_any_size_count_alike():
+    X, y = steps(200)
+    scales = np.array([1e-200, 1e-9, 1.0, 1e5, 1e150, 1.0, 1.0, 1.0])
+    Y = np.where(y[:, None] == np.arange(2), 1.0, -1.0)
+    plain, scaled = (fit_feature_scores(A, y, Y, None, 0, classes=True)[0] for A in (X, X * scales))
+    np.testing.assert_allclose(scaled(X * scales), plain(X), atol=0.2)
+    assert np.mean(np.abs(scaled(X * scales) - plain(X))) < 0.01

@@ -438,7 +438,7 @@ def every_object():
     weights[:2] = 0.0
     for weighted, target in (
         (MetricClassifier(DNE(2), cv=2), y),
-        (MetricRegressor(MLKR(2), cv=2), X[:, 0]),
+        (MetricRegressor(MLKR(2), cv=2, use_features=True), X[:, 0]),
     ):
         found += objects_in(weighted.fit(X, target, sample_weight=weights))
     for far in (DNE(2), RandomFeatures(20, kernel="rbf", random_state=0)):

@@ -13,10 +13,10 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import check_array, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernelmetric.compute import map_rows
+from kernelmetric.compute import is_sparse, map_rows, to_numpy
 from kernelmetric.compute.watch import stage
 from kernelmetric.inputs import (
     Weights,
@@ -43,6 +43,7 @@ from kernelmetric.prediction._cross_fit import (
     splits_of,
     unsettled,
 )
+from kernelmetric.prediction._features import feature_seconds, fit_feature_scores
 from kernelmetric.prediction._held_out import Choice, HeldOut, Vote, found_in, held_out_scores
 from kernelmetric.prediction._neighbors import (
     MOST,
@@ -80,6 +81,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     _: KW_ONLY
     cv: Any = "auto"
     random_state: Any = 0
+    use_features: Any = "auto"
 
     _default_metric: ClassVar[Any]
     _fit: ClassVar[Any]
@@ -145,6 +147,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
             return learner_seconds(metric, n, n_features)
 
         judged = neighbors_seconds(min(n_samples, MOST_JUDGES), n_samples)
+        if self.use_features is True or (is_auto(self.use_features) and self.metric is None):
+            judged += feature_seconds(n_samples, n_features)
         if self._chooses_folds and n_samples > FEW and one_fit:
             return seconds(n_samples) + judged
         n_folds = max(2, int(self.cv)) if isinstance(self.cv, Integral) else _FOLDS
@@ -229,6 +233,10 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
                 raise ValueError(
                     f"Got metric={self.metric!r}, which has no transform: try Kernelized(LMNN())."
                 )
+        if not (is_auto(self.use_features) or isinstance(self.use_features, bool | np.bool_)):
+            raise ValueError(
+                f"Got use_features={self.use_features!r}, but expected 'auto', True or False."
+            )
         if isinstance(self.cv, str) and not self._chooses_folds:
             raise ValueError(
                 f"Got cv={self.cv!r}, but expected 'auto', a number of folds, or a splitter."
@@ -245,7 +253,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         (X,) = indexable(rows_of(X, self._kept))
         if get_tags(self).input_tags.pairwise and not is_array_api_obj(X):
             X = np.asarray(X)  # of a Gram matrix, folds take columns too
-        metric = clone(self._given_metric())
+        metric, wanted = clone(self._given_metric()), self._asks_features(X)
         E = learned_coordinates(metric, X, y, sample_weight)
         refuse_signed(metric)
         # A metric whose space leaves points out gives them by its one fit. Of few points, whose
@@ -261,13 +269,57 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
             folds = list(cross_fitted(fresh, X, y, splits, sample_weight, classes=classes))
         self.metric_, self.embedding_ = metric, E.copy()  # a metric may hand on the caller's X
         self.usual_distance_ = self._usual_distance(folds)
+        self._rows = self._feature_rows(X) if wanted else None
         return folds
+
+    def _asks_features(self, X: Any) -> bool:
+        """Whether features have scores of their own: where asked for, or nothing speaks against."""
+        plain = not (is_sparse(X) or get_tags(self).input_tags.pairwise)
+        if is_auto(self.use_features):
+            return self.metric is None and plain
+        if self.use_features and not plain:
+            raise ValueError(
+                "Got use_features=True with sparse points or kernel values, but expected a table "
+                "of features: try use_features=False."
+            )
+        return bool(self.use_features)
+
+    def _feature_rows(self, X: Any) -> np.ndarray:
+        """The features of points, as numbers."""
+        metric = self.metric_
+        own = isinstance(metric, Kernelized)
+        Z = metric._checked(X) if own else check_array(X, dtype=np.float64)
+        return to_numpy(Z).astype(np.float64, copy=False)
+
+    def _score_features(
+        self, folds: list[Fold], y: np.ndarray, Y: np.ndarray, *, classes: bool
+    ) -> np.ndarray | None:
+        """Fit scores of the features; what they say of the points held out."""
+        Z, mass = self.__dict__.pop("_rows"), self._mass
+        self._features = None
+        if Z is None:
+            return None
+
+        def fit(rows: np.ndarray, judged: np.ndarray | None = None) -> Any:
+            own = None if mass is None else mass[rows]
+            given = Z[rows], y[rows], Y[rows], own, self.random_state
+            return fit_feature_scores(*given, classes=classes, judged=judged)
+
+        everything = np.arange(len(Z))
+        if self._draws_folds:  # rows of their own each: features leave them out one by one
+            judged = np.concatenate([everything[:0], *(fold.test for fold in folds)])
+            self._features, said = fit(everything, judged)
+            return said
+        self._features, _ = fit(everything)
+        said = [fit(fold.train)[0](Z[fold.test]) for fold in folds]
+        return np.concatenate(said) if said else None
 
     def _held_out(
         self, kind: type[HeldOut], folds: list[Fold], y: np.ndarray, Y: np.ndarray, **more: Any
     ) -> Any:
         """What every choice says of the points held out."""
         found, mass = found_in(folds), self._mass
+        features = self._score_features(folds, y, Y, classes=kind.gives_classes)
 
         def joined(parts: list[np.ndarray]) -> np.ndarray:
             return np.concatenate(parts) if parts else np.empty((0, Y.shape[1]))
@@ -289,7 +341,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         }
         if mass is not None:
             mass = np.concatenate([[], *(mass[fold.test] for fold in folds)])
-        return kind(truth, cache(votes), gains, lines, mass, **more)
+        return kind(truth, cache(votes), gains, lines, mass, features, **more)
 
     def _store(self, choice: Choice, y: np.ndarray, Y: np.ndarray, n_classes: int) -> None:
         """Keep what was chosen, and the linear scores of all points that go with it."""
@@ -303,17 +355,24 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         self.coef_, self.intercept_ = linear
 
     def _combined(self, X: Any, combine: Any) -> np.ndarray:
-        """What votes and linear scores together say of points."""
+        """What votes, linear scores and features together say of points."""
         check_is_fitted(self)
         E = embedded(self.metric_, X)
         linear = LinearScores(self.coef_, self.intercept_)
+        features = vars(self).get("_features")
+        said = None if features is None else features(self._feature_rows(X))
 
         def work(rows: slice) -> np.ndarray:
             found = nearest(self.embedding_, E[rows], self.n_neighbors_)
             width = self.temperature_ * spread(self.embedding_)
-            return combine(self._votes(found, self.n_neighbors_, width), linear(E[rows]))
+            votes = self._votes(found, self.n_neighbors_, width)
+            return combine(votes, linear(E[rows]), None if said is None else said[rows])
 
         return map_rows(work, len(E), 8 * (8 * MOST + 8 * self.coef_.shape[1]))
+
+    @property
+    def _draws_folds(self) -> bool:
+        return self._chooses_folds or isinstance(self.cv, Integral)
 
     @property
     def _chooses_folds(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from kernelmetric.prediction._neighbors import Neighbors, class_shares
 from kernelmetric.prediction._scores import log_odds
 
 _LEAST_SHARE = 1e-12  # of a class without weight, or of a file that was altered
+_DOUBT = 0.02  # that trees all agree by chance
 _FARTHEST = 2.0  # of linear scores, whose targets are ±1: far points are no surer than near ones
 
 
@@ -32,12 +32,15 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
 
     Two scores are computed from the learned coordinates. The k nearest training points vote, with
     weights :math:`\exp(-d^2 / 2\tau^2)`: that says which class is near. Ridge regression says where
-    a point lies between the classes, also if all neighbours agree. The probability of class c is
+    a point lies between the classes, also if all neighbours agree. Two more come from the features
+    themselves: ridge regression, and the votes of a forest of trees, in which rows are near that
+    share leaves. The probability of class c is
 
-    .. math:: p_c \propto \exp(w_1 \log v_c + w_2 g(r_c) + b_c),
+    .. math:: p_c \propto \exp(w_1 \log v_c + w_2 g(r_c) + w_3 g(s_c) + w_4 \log f_c + b_c),
 
     where g takes a score to the scale of a log-probability about the share of its class. Points
-    that were left out choose k, the width τ, the ridge and the weights.
+    that were left out choose k, the width τ, the ridge and the weights, none of them negative. A
+    score that tells them nothing new gets no weight.
 
     Parameters
     ----------
@@ -51,7 +54,11 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         Of these, only as many are fitted as hold out 1,000 points. If rows belong together, such
         as several of one patient, give splits that keep them together.
     random_state : int, RandomState or None, default=0
-        For the folds.
+        For the folds, and for what the trees draw.
+    use_features : {'auto', True, False}, default='auto'
+        Whether the scores of the features count beside those of the metric. 'auto' lets them where
+        the metric is the default one, and X a table of features. Neighbours are those of the
+        metric in any case.
     class_weight : dict, 'balanced' or None, default=None
         What the points of each class count, in votes, scores, log-loss and the default metric;
         'balanced' predicts as if all classes were of one size. Only ratios matter.
@@ -68,8 +75,9 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         How many neighbours vote.
     temperature_ : float
         The width τ, as a multiple of the spread of ``embedding_``.
-    weights_ : ndarray of shape (2,)
-        What the logarithms of votes and the linear scores count.
+    weights_ : ndarray of shape (2,) or (4,)
+        What the logarithms of votes and the linear scores count; then, where features have scores,
+        the linear scores of these and the logarithms of the forest's votes.
     biases_ : ndarray of shape (n_classes,)
         What is added for each class.
     coef_, intercept_ : ndarray of shape (n_components, n_classes) and (n_classes,)
@@ -119,8 +127,8 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         check_is_fitted(self)
         shares = self._priors() if vars(self).get("_by_shares") else None
 
-        def combine(votes: np.ndarray, linear: np.ndarray) -> np.ndarray:
-            scores = _stacked(votes, linear, shares) @ self.weights_
+        def combine(votes: np.ndarray, linear: np.ndarray, features: Any) -> np.ndarray:
+            scores = _stacked(votes, linear, features, shares) @ self.weights_
             return softmax(scores + self.biases_, axis=1)
 
         return self._combined(X, combine)
@@ -173,8 +181,9 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         folds = self._learn(X, codes, sample_weight, weights, classes=True)
         n_classes = len(self.classes_)
         signs = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
-        ours = self._chooses_folds or isinstance(self.cv, Integral)
-        sizes = np.bincount(codes) if ours and self.class_weight != "balanced" else None
+        sizes = (
+            np.bincount(codes) if self._draws_folds and self.class_weight != "balanced" else None
+        )
         more = {"shares": self._priors(), "sizes": sizes}
         held_out = self._held_out(_HeldOut, folds, codes, signs, **more)
         choice = held_out.choose()
@@ -197,13 +206,14 @@ class _HeldOut(HeldOut):
     """Points held out, with the shares of the classes, and their sizes where folds are ours."""
 
     combine = staticmethod(log_odds)
-    usual = np.array([0.3, 1.2])  # of log-votes and of linear scores
+    gives_classes = True
+    known = 0.3, 1.2  # of log-votes and of linear scores
     ridges = ()
     shares: np.ndarray
     sizes: np.ndarray | None
 
-    def stacked(self, votes: np.ndarray, lines: np.ndarray) -> np.ndarray:
-        return _stacked(votes, lines, self.shares)
+    def stacked(self, votes: np.ndarray, lines: np.ndarray, features: Any) -> np.ndarray:
+        return _stacked(votes, lines, features, self.shares)
 
     @staticmethod
     def gain(votes: np.ndarray, truth: np.ndarray) -> np.ndarray:
@@ -226,13 +236,25 @@ class _HeldOut(HeldOut):
         return float(-np.average(logs, weights=self.mass))
 
 
-def _stacked(votes: np.ndarray, linear: np.ndarray, shares: np.ndarray | None) -> np.ndarray:
-    """Log-votes beside what linear scores say of the logarithm of a probability."""
-    linear = np.clip(linear, -_FARTHEST, _FARTHEST)
-    if shares is not None:  # which models of version 0.1 lack
-        # A score r of ±1 means the probability (1 + r) / 2. Near the share s of its class the
-        # logarithm of that grows like t; far off ± log(1 + |t|) gives every r its own place.
-        shares = np.maximum(shares, _LEAST_SHARE)
-        t = (0.5 * (1.0 + linear) - shares) / shares
-        linear = np.sign(t) * np.log1p(np.abs(t))
-    return np.stack([votes, linear], axis=2)
+def _stacked(
+    votes: np.ndarray, linear: np.ndarray, features: np.ndarray | None, shares: np.ndarray | None
+) -> np.ndarray:
+    """Log-votes beside what other scores say of the logarithm of a probability."""
+    if shares is None:  # which models of version 0.1 lack
+        return np.stack([votes, np.clip(linear, -_FARTHEST, _FARTHEST)], axis=2)
+    shares = np.maximum(shares, _LEAST_SHARE)
+    scores = [votes, _log_scale(linear, shares)]
+    if features is not None:
+        voted = (1.0 - _DOUBT) * features[:, :, 1] / shares + _DOUBT
+        scores += [_log_scale(features[:, :, 0], shares), np.log(voted)]
+    return np.stack(scores, axis=2)
+
+
+def _log_scale(linear: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Linear scores, on the scale of the logarithm of a probability about the share of its class.
+
+    A score r of ±1 means the probability (1 + r) / 2. Near the share s of its class the logarithm
+    of that grows like t; far off ± log(1 + |t|) gives every r its own place.
+    """
+    t = (0.5 * (1.0 + np.clip(linear, -_FARTHEST, _FARTHEST)) - shares) / shares
+    return np.sign(t) * np.log1p(np.abs(t))

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from kernelmetric.prediction._cross_fit import Fold
+from kernelmetric.prediction._features import N_SCORES
 from kernelmetric.prediction._neighbors import MOST, Neighbors, nearest, nearest_others
 from kernelmetric.prediction._scores import OWN, Combination, left_out_scores, linear_scores
 
@@ -27,38 +28,46 @@ class Choice(NamedTuple):
 class HeldOut:
     """Targets of points held out, what votes and lines say of them, and what each point counts.
 
-    Classes define ``stacked(votes, lines)``, the scores that ``combine`` finds weights for.
+    Classes define ``stacked(votes, lines, features)``, the scores that ``combine`` finds weights
+    for.
     """
 
     combine: ClassVar[Callable[..., Combination]]
     stacked: ClassVar[Callable[..., np.ndarray]]
     gain: ClassVar[Callable[..., np.ndarray]]  # how good votes are, point by point
-    usual: ClassVar[np.ndarray]  # weights before any point spoke
+    gives_classes: ClassVar[bool]
+    known: ClassVar[tuple[float, ...]]  # weights of votes and lines before any point spoke
     ridges: ClassVar[tuple[float, ...]]  # beside the predictions of the space, where it has some
     truth: np.ndarray
     votes: Callable[[Vote], np.ndarray]
     gains: dict[Vote, np.ndarray]
     lines: dict[float, np.ndarray]
     mass: np.ndarray | None
+    features: np.ndarray | None  # scores of the features, where they count
 
     def choose(self, rows: Any = slice(None)) -> Choice:
         """What predicts some of the points best."""
         truth, mass = self.truth[rows], self.mass_of(rows)
         if not len(truth):
             ridge = min(self.lines)
-            combined = Combination(self.usual, np.zeros(self.lines[ridge].shape[1]), np.nan)
+            combined = Combination(self.usual(), np.zeros(self.lines[ridge].shape[1]), np.nan)
             return Choice((min(self.gains)[0], 0.25), ridge, combined)
         vote = max(self.gains, key=lambda each: np.average(self.gains[each][rows], weights=mass))
         found = {}
         for ridge in self.lines:
             scores = self.scores(vote, ridge, rows)
-            found[ridge] = self.combine(scores, truth, self.usual, mass)
+            found[ridge] = self.combine(scores, truth, self.usual(), mass)
         ridge = min(found, key=lambda each: found[each].loss)
         return Choice(vote, ridge, found[ridge])
 
     def scores(self, vote: Vote, ridge: float, rows: Any) -> np.ndarray:
-        """Votes beside linear scores of some of the points."""
-        return self.stacked(self.votes(vote)[rows], self.lines[ridge][rows])
+        """Votes beside linear scores of some of the points, and scores of their features."""
+        features = None if self.features is None else self.features[rows]
+        return self.stacked(self.votes(vote)[rows], self.lines[ridge][rows], features)
+
+    def usual(self) -> np.ndarray:
+        """Weights before any point spoke: features have none."""
+        return np.append(self.known, np.zeros(0 if self.features is None else N_SCORES))
 
     def mass_of(self, rows: Any) -> np.ndarray | None:
         """What some of the points count; None where all count alike."""

@@ -31,9 +31,11 @@ _TYPICAL = 0.9  # coverage for which intervals are made short
 class MetricRegressor(RegressorMixin, MetricPredictor):
     r"""Numbers by neighbours in a learned metric, with intervals.
 
-    The prediction combines two numbers: the mean of the k nearest training points, weighted by
-    :math:`\exp(-d^2 / 2\tau^2)`, and ridge regression on the learned coordinates. Points that were
-    left out choose k, the width τ, the ridge and the weights. Their residuals make the intervals.
+    The prediction combines up to four numbers. Two come from the learned coordinates: the mean of
+    the k nearest training points, weighted by :math:`\exp(-d^2 / 2\tau^2)`, and ridge regression.
+    Two come from the features themselves: ridge regression, and a forest of trees. Points that were
+    left out choose k, the width τ, the ridge and the weights, none of them negative. Their
+    residuals make the intervals.
 
     Parameters
     ----------
@@ -44,7 +46,9 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
     cv : 'auto', int, splitter or list of splits, default='auto'
         How points are held out, as in :class:`MetricClassifier`.
     random_state : int, RandomState or None, default=0
-        For the folds.
+        For the folds, and for what the trees draw.
+    use_features : {'auto', True, False}, default='auto'
+        Whether the features count beside the metric, as in :class:`MetricClassifier`.
 
     Attributes
     ----------
@@ -58,8 +62,9 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         How many neighbours are averaged.
     temperature_ : float
         The width τ, as a multiple of the spread of ``embedding_``.
-    weights_ : ndarray of shape (2,)
-        What the mean of neighbours and the linear score count.
+    weights_ : ndarray of shape (2,) or (4,)
+        What the mean of neighbours and the linear score count; then, where features are used, their
+        linear score and the mean of the trees.
     bias_ : float
         What is added.
     coef_, intercept_ : ndarray of shape (n_components, 1) and (1,)
@@ -171,8 +176,8 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         self._residual_mass = held_out.mass_of(order)
 
     def _moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        def combine(votes: np.ndarray, linear: np.ndarray) -> np.ndarray:
-            predicted = np.stack([votes[:, 0], linear[:, 0]], axis=1) @ self.weights_
+        def combine(votes: np.ndarray, linear: np.ndarray, features: Any) -> np.ndarray:
+            predicted = _stacked(votes, linear, features) @ self.weights_
             return np.stack([predicted + self.bias_, votes[:, 1]], axis=1)
 
         both = self._combined(X, combine)
@@ -205,11 +210,11 @@ class _HeldOut(HeldOut):
     """Points held out: votes are means and spreads of the neighbours' targets."""
 
     combine = staticmethod(sum_of_numbers)
-    usual = np.array([0.5, 0.5])  # of neighbours and of linear scores
+    gives_classes = False
+    known = 0.5, 0.5  # of neighbours and of linear scores
     ridges = RIDGES
 
-    def stacked(self, votes: np.ndarray, lines: np.ndarray) -> np.ndarray:
-        return np.stack([votes[:, 0], lines[:, 0]], axis=1)
+    stacked = staticmethod(lambda votes, lines, features: _stacked(votes, lines, features))
 
     @staticmethod
     def gain(votes: np.ndarray, truth: np.ndarray) -> np.ndarray:
@@ -242,3 +247,9 @@ class _HeldOut(HeldOut):
     def _residuals(self, choice: Choice, rows: Any) -> np.ndarray:
         predicted = self.scores(choice.vote, choice.ridge, rows) @ choice.combined.weights
         return np.abs(self.truth[rows] - predicted - choice.combined.biases[0])
+
+
+def _stacked(votes: np.ndarray, linear: np.ndarray, features: np.ndarray | None) -> np.ndarray:
+    """Means of neighbours, linear scores, and what features say."""
+    scores = [votes[:, :1], linear[:, :1]]
+    return np.hstack(scores if features is None else [*scores, features[:, 0, :]])

@@ -36,6 +36,7 @@ from kernelmetric import (
     transductive,
 )
 from kernelmetric.linkage._evidence import Agreement, Doubt, MatchModel
+from kernelmetric.prediction._features import FeatureScores
 from kernelmetric.shipping._fitted import LINKAGE_RULES
 
 ROOMS = (kernels, selection, spaces, learners, kernelized, transductive, prediction, evaluation)
@@ -65,7 +66,7 @@ SCIKIT_LEARN = {
 def allowed_classes() -> dict[str, type]:
     """Classes by their names in a file, which say the package and not the module."""
     tuples = [graphs.Pairs, graphs.Triplets, graphs.Quadruplets]
-    ours = [spaces.Gram, *tuples, tables.TableEncoder, *LINKAGE_RULES, *LINKAGE]
+    ours = [spaces.Gram, *tuples, tables.TableEncoder, FeatureScores, *LINKAGE_RULES, *LINKAGE]
     for room in ROOMS:
         members = (getattr(room, name) for name in room.__all__)
         ours += [c for c in members if inspect.isclass(c) and issubclass(c, BaseEstimator)]

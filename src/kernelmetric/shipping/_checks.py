@@ -79,6 +79,7 @@ def _question(asked: Any) -> tuple[Any, list[str]]:
         return np.zeros((1, len(asked.weights))), ["probability"]
     if isinstance(asked, MetricClassifier | MetricRegressor) and hasattr(asked, "metric_"):
         asked.metric_ = preprocessing.FunctionTransformer()  # its own has answered: of a table?
+        asked._features, asked.weights_ = None, asked.weights_[:2]  # they were checked themselves
         return asked.embedding_[:1], ["predict", "kneighbors", "score_samples"]
     if isinstance(asked, _NUMERIC) and hasattr(asked, "n_features_in_"):
         schema = asked.__dict__.pop("schema_", None)

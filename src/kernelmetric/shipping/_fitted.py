@@ -34,6 +34,7 @@ from kernelmetric.learners import Learner
 from kernelmetric.linkage._comparisons import KINDS
 from kernelmetric.linkage._evidence import N_LEVELS, Agreement, Doubt, MatchModel
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
+from kernelmetric.prediction._features import N_SCORES, FeatureScores
 from kernelmetric.selection import AlignedSum
 from kernelmetric.shipping._attributes import Attributes, are_texts, is_count
 from kernelmetric.spaces import Gram, RandomFeatures, Space
@@ -50,7 +51,8 @@ _DECOMPOSITION = {
 }
 _PREDICTOR: dict[Any, str] = {
     "finite n r": "embedding_",
-    "finite 2": "weights_",
+    "finite f": "weights_",
+    FeatureScores: "_features",
     "finite n": "_mass",
     "count n": "_kept",
     "whole": "n_neighbors_",
@@ -137,6 +139,15 @@ TABLE: dict[type, dict[Any, str]] = {
         "ascending m": "residuals_",
         "finite m": "_residual_mass",
         "real": "bias_",
+    },
+    FeatureScores: {
+        "finite q p": "coef",
+        "finite p": "intercept",
+        "finite 2 q": "location",
+        "count m 3": "nodes",
+        "count<m t": "roots",
+        "finite m": "cuts",
+        "finite m p": "votes",
     },
     PairVerifier: {"real": "threshold_ criterion_value_"},
     Gram: {"finite n n": "matrix"},
@@ -300,6 +311,24 @@ def _check_predictor(model: Attributes) -> None:
     model.require(good, "embedding_", f"{width} columns, those of its metric")
     good = model.get("n_neighbors_", 1) <= sides.get("n", 0)
     model.require(good, "n_neighbors_", "no more than the training points")
+    features = model.get("_features")
+    n_weights = 2 if features is None else 2 + N_SCORES
+    model.require(sides.get("f", n_weights) == n_weights, "weights_", f"{n_weights} numbers")
+    if features is not None:
+        width = sides.get("c", 1)
+        model.require(features.coef.shape[1] == width, "_features", f"scores for {width} columns")
+
+
+def _check_trees(forest: Attributes) -> None:
+    """Nodes lead forward, so that every row ends in a leaf; and features are there."""
+    for name in vars(FeatureScores)["__dataclass_fields__"]:
+        forest.require(forest.get(name) is not None, name, "an array")
+    nodes, scale = forest.get("nodes"), forest.get("location")[1]
+    m, d = len(nodes), len(scale)
+    ahead = np.where(nodes[:, :1] > 0, nodes[:, :2] > np.arange(m)[:, None], True)
+    good = bool(np.all(ahead) and np.all(nodes[:, :2] < m) and np.all(nodes[:, 2] < d))
+    forest.require(good, "nodes", f"nodes of trees on {d} features")
+    forest.require(bool(np.all(scale > 0)), "location", "positive scales")
 
 
 def _check_missing(encoder: Attributes) -> None:
@@ -377,6 +406,7 @@ CHECKS: tuple[tuple[Any, Callable[[Attributes], None]], ...] = (
     (Kernelized, _check_space),
     (KernelizedCV, _check_search),
     ((MetricClassifier, MetricRegressor), _check_predictor),
+    (FeatureScores, _check_trees),
     (TableEncoder, _check_missing),
     (TableSchema, _check_schema),
     ((Pairs, IndexTuples), _check_tuples),

@@ -1,0 +1,171 @@
+"""Scores of the features themselves, beside those of a metric: a line, and a forest of trees.
+
+In a forest two rows are near where many trees lead them to one leaf, so the rows of a leaf vote as
+neighbours do. A tree knows nothing of the rows that it did not draw: trees that did not draw a row
+tell what the forest says of it when it is left out. Ridge regression tells that in closed form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils import check_random_state
+
+from kernelmetric.compute import map_rows
+from kernelmetric.compute.watch import stage, until_limit
+from kernelmetric.prediction._scores import left_out_scores, linear_scores
+
+N_SCORES = 2
+_N_TREES = 60
+_FEW = 2_000  # rows: of more, a tree draws half
+_MOST_DRAWN = 20_000
+_LEAVES = 600  # of a tree, at most about: more say little of noisy targets
+_LEAST_LEAF = 3  # rows
+_RIDGE = 0.1  # of a feature's variance
+_WIDEST = 1_000  # features: with more, a line takes long, and a kernel says the same
+_FARTHEST = 1e6  # of a feature, in its deviations: beyond, all is far
+_TREE_SECONDS = 6e-8  # for a row, a level and a feature that is tried
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FeatureScores:
+    """Ridge regression and trees on features, fitted.
+
+    Nodes of all trees lie one after the other, each after its parent; ``nodes`` holds what lies to
+    the left and right of them, zero under a leaf, and the feature that decides.
+    """
+
+    coef: np.ndarray  # (d, p), of features as they are
+    intercept: np.ndarray
+    location: np.ndarray  # (2, d) what trees subtract, and divide by
+    roots: np.ndarray  # (t,) where each tree begins
+    nodes: np.ndarray  # (m, 3)
+    cuts: np.ndarray  # (m,) the largest value that goes to the left
+    votes: np.ndarray  # (m, p) shares of the classes, or a mean
+
+    def __call__(self, Z: np.ndarray) -> np.ndarray:
+        """Linear scores of rows, and mean votes of the leaves that they reach, (n, p, 2)."""
+
+        def work(rows: slice) -> np.ndarray:
+            votes = self.votes[self._leaves(_located(Z[rows], self.location))].mean(axis=1)
+            return np.stack([Z[rows] @ self.coef + self.intercept, votes], axis=2)
+
+        return map_rows(work, len(Z), 8 * len(self.roots) * (8 + self.votes.shape[1]))
+
+    def _leaves(self, Z: np.ndarray) -> np.ndarray:
+        """The leaf of every row in every tree, (n, t)."""
+        at = np.tile(self.roots, (len(Z), 1))
+        flat, moving = at.reshape(-1), np.arange(at.size)
+        while len(moving):
+            here = flat[moving]
+            inner = self.nodes[here, 0] > 0
+            moving, here = moving[inner], here[inner]
+            left, right, feature = self.nodes[here].T
+            lower = Z[moving // len(self.roots), feature] <= self.cuts[here]
+            flat[moving] = np.where(lower, left, right)
+        return at
+
+
+def fit_feature_scores(
+    Z: np.ndarray,
+    y: np.ndarray,
+    Y: np.ndarray,
+    mass: np.ndarray | None,
+    random_state: Any,
+    *,
+    classes: bool,
+    judged: np.ndarray | None = None,
+) -> tuple[FeatureScores, np.ndarray | None]:
+    """Fit to codes of classes, or numbers; and what is said of some of the rows, each left out."""
+    size = np.maximum(np.max(np.abs(Z), axis=0), np.finfo(float).tiny)  # squares stay in range
+    centre, spread = np.mean(Z / size, axis=0), np.std(Z / size, axis=0)
+    location = np.stack([centre * size, np.where(spread > 0, spread, 1.0) * size])
+    A = _located(Z, location)
+    rows = np.arange(0) if judged is None else judged
+    coef, said = np.zeros((Z.shape[1], Y.shape[1])), np.zeros((len(rows), Y.shape[1]))
+    intercept = np.zeros(Y.shape[1])
+    if Z.shape[1] <= _WIDEST:
+        line = linear_scores(A.astype(np.float64), Y, _RIDGE, mass)
+        coef = line.coef / location[1][:, None]
+        intercept = line.intercept - location[0] @ coef
+        if len(rows):
+            said = left_out_scores(A.astype(np.float64), Y, _RIDGE, mass)[rows]
+    trees, voted = _grown(A, y, Y.shape[1], mass, random_state, classes, rows)
+    found = FeatureScores(coef, intercept, location, *trees)
+    return found, None if judged is None else np.stack([said, voted], axis=2)
+
+
+def feature_seconds(n: int, d: int) -> float:
+    """About how long trees take to grow."""
+    drawn = _drawn(n)
+    return _TREE_SECONDS * _N_TREES * drawn * np.log2(drawn + 2) * np.sqrt(d)
+
+
+def _drawn(n: int) -> int:
+    """How many rows each tree draws."""
+    return min(max(min(n, _FEW), n // 2), _MOST_DRAWN)
+
+
+def _located(Z: np.ndarray, location: np.ndarray) -> np.ndarray:
+    """Features about their means and in their deviations, with the digits that trees take."""
+    A = np.clip((Z - location[0]) / location[1], -_FARTHEST, _FARTHEST)
+    return A.astype(np.float32)
+
+
+def _grown(
+    A: np.ndarray,
+    y: np.ndarray,
+    p: int,
+    mass: np.ndarray | None,
+    random_state: Any,
+    classes: bool,
+    judged: np.ndarray,
+) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+    """Trees, each on rows drawn with return; and votes for some rows by trees that drew others."""
+    rng, n = check_random_state(random_state), len(A)
+    drawn = _drawn(n)
+    kind = DecisionTreeClassifier if classes else DecisionTreeRegressor
+    options = {
+        "max_features": "sqrt" if classes else 1 / 3,
+        "min_samples_leaf": max(_LEAST_LEAF, drawn // _LEAVES),
+    }
+    parts, begins = [], [0]
+    total, count = np.zeros((len(judged), p)), np.zeros(len(judged))
+    plain = config_context(assume_finite=True, skip_parameter_validation=True)
+    with plain, stage("forest", _N_TREES) as growing:
+        for _ in until_limit(range(_N_TREES), None):
+            rows = rng.randint(n, size=drawn)
+            tree = kind(**options, random_state=rng.randint(2**31))
+            own = None if mass is None else mass[rows]
+            tree.fit(A[rows], y[rows], sample_weight=own)
+            votes = _votes_of(tree, p, classes)
+            nodes = tree.tree_
+            left, right = (
+                np.where(side > 0, side + begins[-1], 0)
+                for side in (nodes.children_left, nodes.children_right)
+            )
+            links = np.column_stack([left, right, np.maximum(nodes.feature, 0)])
+            parts.append((links.astype(np.int32), nodes.threshold, votes.astype(np.float32)))
+            begins.append(begins[-1] + nodes.node_count)
+            unseen = np.bincount(rows, minlength=n)[judged] == 0
+            total[unseen] += votes[tree.apply(A[judged[unseen]])] if unseen.any() else 0.0
+            count += unseen
+            growing.step()
+    nodes, cuts, votes = (np.concatenate(part) for part in zip(*parts, strict=True))
+    never = count == 0
+    total[never], count[never] = np.mean(votes[np.array(begins[:-1])], axis=0), 1.0
+    return (np.array(begins[:-1], dtype=np.int32), nodes, cuts, votes), total / count[:, None]
+
+
+def _votes_of(tree: Any, p: int, classes: bool) -> np.ndarray:
+    """What the rows of each node say, (m, p): shares of all classes, or a mean."""
+    values = tree.tree_.value[:, 0, :]
+    if not classes:
+        return values
+    votes = np.zeros((len(values), p))
+    votes[:, tree.classes_] = values / values.sum(axis=1, keepdims=True)
+    return votes
