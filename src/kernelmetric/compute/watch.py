@@ -130,6 +130,12 @@ def time_left() -> float:
     return float("inf") if end is None else end - time.monotonic()
 
 
+def time_kept(seconds: float) -> AbstractContextManager[None]:
+    """Leave so many seconds of a time limit for what comes after."""
+    end = _DEADLINE.get()
+    return _within(_DEADLINE, None if end is None else end - max(seconds, 0.0))
+
+
 def warn_of_limit(what: str) -> None:
     """Say what a time limit has ended: at once, or with the rest (:func:`told_once`)."""
     told = _TOLD.get()
@@ -154,9 +160,10 @@ def told_once(*, unheard: bool = False) -> Iterator[None]:
         warn(f"The time limit ended {words}. A longer time_limit allows more.", TimeLimitWarning)
 
 
-def ended_by_limit(what: str) -> bool:
-    """Whether the time is over; if so, say what that ends."""
-    over = time_left() <= 0
+def ended_by_limit(what: str, seconds: Callable[[], float] = lambda: 0.0) -> bool:
+    """Whether the time is over, or too short for what takes so long; if so, say what that ends."""
+    left = time_left()
+    over = left != float("inf") and left <= seconds()
     if over:
         warn_of_limit(what)
     return over

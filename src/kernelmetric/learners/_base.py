@@ -40,6 +40,7 @@ class Learner(Metric, BaseEstimator):
     _passes: Any = (
         5.0  # over all pairs of rows, before a fit is worth anything; 0 where it makes none
     )
+    _others: int | None = None  # rows that each meets in a pass; None for all
     _least_rows = 2_000  # that a time limit leaves to learn from
     _takes_numbers = False  # targets, one or several for each point
     _bytes_of_pair = 8  # in a block of rows × n, all temporaries together

@@ -17,7 +17,7 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric.compute import map_rows
-from kernelmetric.compute.watch import stage
+from kernelmetric.compute.watch import stage, time_kept, time_left
 from kernelmetric.inputs import (
     Weights,
     check_weights,
@@ -66,6 +66,7 @@ from kernelmetric.prediction._scores import (
 
 FEW = 500  # points: with so few, a kernel that was chosen with a point knows its label
 _FOLDS = 5
+_TIME = 0.3  # of a time limit is kept for the folds, and at most so much for the judgement
 
 
 @dataclass(eq=False, repr=False)
@@ -136,7 +137,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         check_shape(n_samples, n_features)
         self._check_parameters()
         metric = self._given_metric()
-        one_fit = isinstance(metric, Kernelized) and is_auto(metric.space)
+        one_fit = self._needs_one_fit(metric, n_samples)
         metric = metric[-1] if isinstance(metric, Pipeline) else metric
 
         def seconds(n: int) -> float:
@@ -145,7 +146,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
             return learner_seconds(metric, n, n_features)
 
         judged = neighbors_seconds(min(n_samples, MOST_JUDGES), n_samples)
-        if self._chooses_folds and n_samples > FEW and one_fit:
+        if one_fit:
             return seconds(n_samples) + judged
         n_folds = max(2, int(self.cv)) if isinstance(self.cv, Integral) else _FOLDS
         held_out = n_samples / n_folds  # of these, 1,000 suffice
@@ -236,8 +237,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
 
     def _learn(
         self, X: Any, y: np.ndarray, sample_weight: Any, weights: Weights | None, *, classes: bool
-    ) -> list[Fold]:
-        """Fit the metric on rows with weight; coordinates of points that metrics have not seen."""
+    ) -> tuple[list[Fold], list[Neighbors]]:
+        """Fit the metric on rows with weight; points that metrics have not seen, and neighbours."""
         self._mass = None if weights is None else weights.shares / weights.unit
         kept = None if self._kept is None else (self._kept, _num_samples(X))
         if sample_weight is not None:
@@ -246,7 +247,12 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         if get_tags(self).input_tags.pairwise and not is_array_api_obj(X):
             X = np.asarray(X)  # of a Gram matrix, folds take columns too
         metric = clone(self._given_metric())
-        E = learned_coordinates(metric, X, y, sample_weight)
+        one_fit = self._needs_one_fit(metric, len(y))
+        limited = not math.isinf(time_left())
+        judged = 1.5 * neighbors_seconds(min(len(y), MOST_JUDGES), len(y)) if limited else 0.0
+        judged = min(judged, _TIME * time_left())
+        with time_kept(judged + (0.0 if one_fit else _TIME * time_left())):
+            E = learned_coordinates(metric, X, y, sample_weight)
         refuse_signed(metric)
         # A metric whose space leaves points out gives them by its one fit. Of few points, whose
         # labels a kernel that was chosen with them knows, all is fitted in folds.
@@ -258,16 +264,24 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
             cv = _FOLDS if self._chooses_folds else self.cv
             splits = splits_of(cv, X, y, self.random_state, classes=classes, kept=kept)
             fresh = settled(metric) if classes and len(y) > FEW else unsettled(metric)
-            folds = list(cross_fitted(fresh, X, y, splits, sample_weight, classes=classes))
+            with time_kept(judged):
+                folds = list(cross_fitted(fresh, X, y, splits, sample_weight, classes=classes))
         self.metric_, self.embedding_ = metric, E.copy()  # a metric may hand on the caller's X
-        self.usual_distance_ = self._usual_distance(folds)
-        return folds
+        found = found_in(folds)
+        self.usual_distance_ = self._usual_distance(folds, found)
+        return folds, found
 
     def _held_out(
-        self, kind: type[HeldOut], folds: list[Fold], y: np.ndarray, Y: np.ndarray, **more: Any
+        self,
+        kind: type[HeldOut],
+        folds: list[Fold],
+        found: list[Neighbors],
+        y: np.ndarray,
+        Y: np.ndarray,
+        **more: Any,
     ) -> Any:
         """What every choice says of the points held out."""
-        found, mass = found_in(folds), self._mass
+        mass = self._mass
 
         def joined(parts: list[np.ndarray]) -> np.ndarray:
             return np.concatenate(parts) if parts else np.empty((0, Y.shape[1]))
@@ -319,12 +333,17 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     def _chooses_folds(self) -> bool:
         return isinstance(self.cv, str) and self.cv == "auto"
 
-    def _usual_distance(self, folds: list[Fold]) -> float:
+    def _needs_one_fit(self, metric: Any, n_samples: int) -> bool:
+        """Whether a metric, not fitted, will place points as if they were left out."""
+        by_labels = isinstance(metric, Kernelized) and is_auto(metric.space)
+        return self._chooses_folds and n_samples > FEW and by_labels
+
+    def _usual_distance(self, folds: list[Fold], found: list[Neighbors]) -> float:
         if has_kernel_distance(self.metric_):
             return usual_kernel_distance(self.metric_)
         ratios = [
             near.squares[:, min(RANK, near.squares.shape[1]) - 1] ** 0.5 / spread(fold.E)
-            for near, fold in zip(found_in(folds), folds, strict=True)
+            for near, fold in zip(found, folds, strict=True)
         ]
         usual = float(np.median(np.concatenate(ratios))) if ratios else 1.0
         return (usual or 1.0) * spread(self.embedding_)

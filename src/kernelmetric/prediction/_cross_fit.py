@@ -19,15 +19,19 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import has_fit_parameter
 
 from kernelmetric.compute import take_rows, to_numpy
-from kernelmetric.compute.watch import told_once, until_limit
+from kernelmetric.compute.rates import most_in_time
+from kernelmetric.compute.watch import told_once, until_limit, warn_of_limit
 from kernelmetric.kernelized import Kernelized, KernelizedCV, Recipe
 from kernelmetric.kernelized._candidates import checked_folds
+from kernelmetric.kernelized._time import neighbors_seconds
 from kernelmetric.metric import Metric
 from kernelmetric.prediction._scores import LinearScores, own_scores
+from kernelmetric.solvers import evenly
 from kernelmetric.transductive import TransductiveDistance
 
 ENOUGH = 1000  # points held out: a handful of numbers is chosen on them
 MOST_JUDGES = 3000  # points of one fit that do so, each left out by itself
+_FEWEST_JUDGES = 300  # that a time limit leaves
 
 
 class Fold(NamedTuple):
@@ -45,9 +49,18 @@ def left_out_fold(E: np.ndarray, random_state: Any, own: LinearScores | None) ->
     """One fit whose places know nothing of their own labels: each point is judged by the others."""
     n = len(E)
     rows = np.arange(n)
-    if n > MOST_JUDGES:
-        rows = np.sort(check_random_state(random_state).permutation(n)[:MOST_JUDGES])
+    most = _judges_in_time(min(n, MOST_JUDGES), n)
+    if n > most:
+        rows = np.sort(check_random_state(random_state).permutation(n)[:most])
     return Fold(E, np.arange(n), E[rows], rows, left_out=True, own=own)
+
+
+def _judges_in_time(most: int, n: int) -> int:
+    """So many points as find their neighbours among n in the time that is left."""
+    some = most_in_time(lambda m: 1.5 * neighbors_seconds(m, n), most, _FEWEST_JUDGES)
+    if some < most:
+        warn_of_limit(f"the draw of points that judge the votes at {some:,} of {most:,}")
+    return some
 
 
 def cross_fitted(
@@ -69,6 +82,8 @@ def cross_fitted(
             weights = None if sample_weight is None else sample_weight[train]
             E = learned_coordinates(fresh, X_train, y[train], weights)
             E_new = embedded(fresh, X_test)
+        some = evenly(len(test), _judges_in_time(len(test), len(train)))
+        E_new, test = (E_new, test) if len(some) == len(test) else (E_new[some], test[some])
         own = own_scores(fresh, E, y[train], n_classes, weights)
         yield Fold(E, train, E_new, test, own=own)
 
