@@ -192,15 +192,26 @@ def watched(blocks: Iterable[T]) -> Iterator[T]:
         yield block
 
 
+def warn_of_choice(what: str, n_tried: int) -> None:
+    """Say after how many candidates a time limit has ended a choice."""
+    tried = "1 candidate" if n_tried == 1 else f"{n_tried} candidates"
+    warn_of_limit(f"the choice of {what} after {tried}: the best so far is kept")
+
+
 def until_limit(candidates: Iterable[T], what: str | None) -> Iterator[T]:
-    """Candidates, the first in any case; a time limit ends them, and says so of what has a name."""
+    """Candidates, the first in any case; a time limit ends them, and says so of what has a name.
+
+    One that is as long as the one before would not end in time is not begun.
+    """
+    took = 0.0
     for n_tried, candidate in enumerate(candidates):
-        if n_tried and time_left() <= 0:
+        if n_tried and time_left() <= took:
             if what is not None:
-                tried = "1 candidate" if n_tried == 1 else f"{n_tried} candidates"
-                warn_of_limit(f"the choice of {what} after {tried}: the best so far is kept")
+                warn_of_choice(what, n_tried)
             return
+        begun = time.monotonic()
         yield candidate
+        took = time.monotonic() - begun
 
 
 class Stage:

@@ -6,7 +6,7 @@ import math
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -224,7 +224,7 @@ def all_outcomes(
 
 def _stream(
     trial: Trial, folds: Sequence[Fold], X: Any, y: Any, n_jobs: int | None
-) -> Iterator[tuple[int, int, list[Outcome]]]:
+) -> Generator[tuple[int, int, list[Outcome]]]:
     """Number of the fold, number of the kernel and its outcomes, one kernel after the other."""
     n_jobs = effective_n_jobs(n_jobs)
     if (n_jobs == 1 or time_left() < _START) and not on_cluster():

@@ -105,6 +105,10 @@ class Learner(Metric, BaseEstimator):
         """When a fit goes through the rows of many machines: "always", "at need" or never."""
         return None
 
+    def _products(self, n_samples: int, n_features: int) -> float:
+        """Multiplications that a fit takes beside its passes, before it is worth anything."""
+        return 0.0
+
     def _coordinates(self, X: Any) -> Any:
         """The points as the map takes them."""
         return check_points(self, X, reset=False)

@@ -17,7 +17,7 @@ from kernelmetric.learners._checks import kept_rows
 _LEAST_OF_CLASS = 10
 _OF_ROWS = {"X", "y", "gram", "sample_weight", "neighbors"}  # what a sample of rows can be taken of
 _CELLS_A_ROW, _CELLS_A_NUMBER = 1_600, 60  # passes over numbers that scatter matrices take,
-_PRODUCTS_A_ROW, _PRODUCTS_A_SOLUTION = 10, 15  # and products, each times d²
+_PRODUCTS_A_ROW, _PRODUCTS_A_SOLUTION = 10, 15  # and products, times d²
 
 
 def in_time(
@@ -52,5 +52,6 @@ def least_seconds(learner: Any, n: int, d: int) -> float:
     if not learner._passes:
         each = rate.cell * (_CELLS_A_ROW + _CELLS_A_NUMBER * d)
         return n * each + rate.product * d**2 * (_PRODUCTS_A_ROW * n + _PRODUCTS_A_SOLUTION * d)
-    others = min(n, learner._others or n)
-    return learner._passes * n * others * (rate.value + 2.0 * d * rate.product)
+    pairs = learner._passes * n * min(n, learner._others or n)
+    products = 2.0 * d * pairs + learner._products(n, d)
+    return rate.value * pairs + rate.product * products
