@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelmetric.compute.reductions import exp_of_negative, l1_distances, squared_distances
-from kernelmetric.compute.watch import time_left
+from kernelmetric.compute.watch import time_left, warn_of_limit
 
 _RUNS = 4  # of each piece of work; the fastest counts, as others may use the machine too
 _SIZE = 256  # rows of the product that is measured
@@ -68,9 +68,20 @@ def fastest(work: Callable[[], Any], n_runs: int = _RUNS) -> float:
     return min(timeit.repeat(work, number=1, repeat=n_runs + 1)[1:])  # the first run warms up
 
 
-def most_in_time(seconds: Callable[[int], float], n: int, least: int, share: float = _SHARE) -> int:
-    """As many of n rows as take a share of the time that is left, and never less than some."""
-    left = share * time_left()
-    while n > least and not math.isinf(left) and seconds(n) > left:
-        n = max(least, int(0.8 * n))
-    return n
+def most_in_time(
+    seconds: Callable[[int], float],
+    n: int,
+    least: int,
+    what: str | None = None,
+    share: float = _SHARE,
+) -> int:
+    """As many of n rows as take a share of the time that is left, and never less than some.
+
+    Where they are fewer, it says what they are drawn for.
+    """
+    most, left = n, share * time_left()
+    while most > least and not math.isinf(left) and seconds(most) > left:
+        most = max(least, int(0.8 * most))
+    if most < n and what is not None:
+        warn_of_limit(f"the draw of rows for {what} at {most:,} of {n:,}")
+    return most

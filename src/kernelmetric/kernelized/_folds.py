@@ -235,10 +235,9 @@ def _stream(
     n_chunks = min(len(folds[0].candidates), -(-_CHUNKS_PER_JOB * n_jobs // len(folds)))
     tasks = [(number, start) for number in range(len(folds)) for start in range(n_chunks)]
     share = None if on_cluster() else int(within_budget(math.inf)) // n_jobs
-    end = None if on_cluster() else time.monotonic() + time_left()
     chunks = Parallel(n_jobs=n_jobs, return_as="generator")(
         # neighbours in the list cost about the same, so a chunk takes every n-th kernel
-        delayed(_run_apart)(trial, folds[number].part(start, n_chunks), X, y, share, _limit(), end)
+        delayed(_run_apart)(trial, folds[number].part(start, n_chunks), X, y, share, _limit())
         for number, start in tasks
     )
     try:
@@ -263,17 +262,9 @@ def _limit() -> float | None:
 
 
 def _run_apart(
-    trial: Trial,
-    fold: Fold,
-    X: Any,
-    y: Any,
-    n_bytes: int | None,
-    seconds: float | None,
-    end: float | None = None,
+    trial: Trial, fold: Fold, X: Any, y: Any, n_bytes: int | None, seconds: float | None
 ) -> list[list[Outcome]]:
     """All outcomes of a trial in another process, which has its own share of the memory."""
-    if seconds is not None and end is not None:  # of this machine's clock, also if it began late
-        seconds = max(min(seconds, end - time.monotonic()), 1e-6)
     # What runs on a cluster must not send its own small loops to the cluster again.
     alone = parallel_config(backend="sequential") if n_bytes is None else block_budget(n_bytes)
     found: list[list[Outcome]] = []

@@ -43,7 +43,7 @@ from kernelmetric.prediction._cross_fit import (
     splits_of,
     unsettled,
 )
-from kernelmetric.prediction._held_out import Choice, HeldOut, Vote, found_in, held_out_scores
+from kernelmetric.prediction._held_out import Choice, HeldOut, Vote, held_out_scores
 from kernelmetric.prediction._neighbors import (
     MOST,
     NUMBERS,
@@ -237,8 +237,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
 
     def _learn(
         self, X: Any, y: np.ndarray, sample_weight: Any, weights: Weights | None, *, classes: bool
-    ) -> tuple[list[Fold], list[Neighbors]]:
-        """Fit the metric on rows with weight; points that metrics have not seen, and neighbours."""
+    ) -> list[Fold]:
+        """Fit the metric on rows with weight; coordinates of points that metrics have not seen."""
         self._mass = None if weights is None else weights.shares / weights.unit
         kept = None if self._kept is None else (self._kept, _num_samples(X))
         if sample_weight is not None:
@@ -267,18 +267,11 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
             with time_kept(judged):
                 folds = list(cross_fitted(fresh, X, y, splits, sample_weight, classes=classes))
         self.metric_, self.embedding_ = metric, E.copy()  # a metric may hand on the caller's X
-        found = found_in(folds)
-        self.usual_distance_ = self._usual_distance(folds, found)
-        return folds, found
+        self.usual_distance_ = self._usual_distance(folds)
+        return folds
 
     def _held_out(
-        self,
-        kind: type[HeldOut],
-        folds: list[Fold],
-        found: list[Neighbors],
-        y: np.ndarray,
-        Y: np.ndarray,
-        **more: Any,
+        self, kind: type[HeldOut], folds: list[Fold], y: np.ndarray, Y: np.ndarray, **more: Any
     ) -> Any:
         """What every choice says of the points held out."""
         mass = self._mass
@@ -288,8 +281,9 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
 
         def votes(vote: Vote) -> np.ndarray:
             parts = []
-            for fold, near in zip(folds, found, strict=True):
-                parts.append(self._votes(near, vote[0], vote[1] * spread(fold.E), fold.train))
+            for fold in folds:
+                width = vote[1] * spread(fold.E)
+                parts.append(self._votes(fold.found, vote[0], width, fold.train))
             return joined(parts)
 
         truth = np.concatenate([y[:0], *(y[fold.test] for fold in folds)])
@@ -338,13 +332,10 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         by_labels = isinstance(metric, Kernelized) and is_auto(metric.space)
         return self._chooses_folds and n_samples > FEW and by_labels
 
-    def _usual_distance(self, folds: list[Fold], found: list[Neighbors]) -> float:
+    def _usual_distance(self, folds: list[Fold]) -> float:
         if has_kernel_distance(self.metric_):
             return usual_kernel_distance(self.metric_)
-        ratios = [
-            near.squares[:, min(RANK, near.squares.shape[1]) - 1] ** 0.5 / spread(fold.E)
-            for near, fold in zip(found, folds, strict=True)
-        ]
+        ratios = [fold.found.squares[:, :RANK][:, -1] ** 0.5 / spread(fold.E) for fold in folds]
         usual = float(np.median(np.concatenate(ratios))) if ratios else 1.0
         return (usual or 1.0) * spread(self.embedding_)
 

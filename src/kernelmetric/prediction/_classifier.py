@@ -170,13 +170,13 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         self._kept, weights = rows_and_weights(sample_weight, X)
         weights = with_class_weights(weights, self.class_weight, labels, self._kept)
         self._codes = codes = rows_of(codes, self._kept)
-        folds, found = self._learn(X, codes, sample_weight, weights, classes=True)
+        folds = self._learn(X, codes, sample_weight, weights, classes=True)
         n_classes = len(self.classes_)
         signs = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
         ours = self._chooses_folds or isinstance(self.cv, Integral)
         sizes = np.bincount(codes) if ours and self.class_weight != "balanced" else None
         more = {"shares": self._priors(), "sizes": sizes}
-        held_out = self._held_out(_HeldOut, folds, found, codes, signs, **more)
+        held_out = self._held_out(_HeldOut, folds, codes, signs, **more)
         choice = held_out.choose()
         self._store(choice, codes, signs, n_classes)
         self.biases_ = choice.combined.biases

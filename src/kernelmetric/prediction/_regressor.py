@@ -159,8 +159,8 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
                 f"{_LARGEST:g}, whose squares are in range: use a larger unit."
             )
         self.targets_ = y
-        folds, found = self._learn(X, y, sample_weight, weights, classes=False)
-        held_out = self._held_out(_HeldOut, folds, found, y, y[:, None])
+        folds = self._learn(X, y, sample_weight, weights, classes=False)
+        held_out = self._held_out(_HeldOut, folds, y, y[:, None])
         choice = held_out.choose()
         self._store(choice, y, y[:, None], 0)
         self.bias_ = float(choice.combined.biases[0])

@@ -11,7 +11,7 @@ import numpy as np
 from kernelmetric.compute import in_memory, is_sparse, like, repeatable, take_rows, to_numpy
 from kernelmetric.compute.rates import most_in_time, rates
 from kernelmetric.compute.reductions import l1_distances, squared_distances
-from kernelmetric.compute.watch import ended_by_limit, stage, told_once, warn_of_limit
+from kernelmetric.compute.watch import ended_by_limit, stage, told_once
 from kernelmetric.graphs import coded_targets, spread_rows
 from kernelmetric.inputs import (
     WeightedLabels,
@@ -238,11 +238,12 @@ class LeaveOneOutRidge(Kernel):
 
 
 def _rows_in_time(most: int, least: int) -> int:
-    """So many rows as choose a kernel in the time that is left; says so where they are fewer."""
-    some = most_in_time(lambda m: _PRODUCTS * rates().product * m**3, most, least, _TIME)
-    if some < most:
-        warn_of_limit(f"the draw of rows for the choice of a kernel at {some:,} of {most:,}")
-    return some
+    """So many rows as choose a kernel in the time that is left."""
+
+    def seconds(m: int) -> float:
+        return _PRODUCTS * rates().product * m**3
+
+    return most_in_time(seconds, most, least, "the choice of a kernel", _TIME)
 
 
 def choose(sample: Sample, key: np.ndarray, groups: np.ndarray) -> Choice:

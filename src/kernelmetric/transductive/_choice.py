@@ -238,7 +238,7 @@ def choose_lam(
         E, hidden = embed(kept, lam), np.flatnonzero((kept < 0) & (codes >= 0))
         return vote(E, kept, E[hidden], n_votes) == codes[hidden]
 
-    rows = []
+    rows: list[np.ndarray] = []
     for lam in until_limit(candidates, "lam"):
         parts = [found(lam, kept) for kept in (until_limit(folds, None) if rows else folds)]
         if len(parts) < len(folds):

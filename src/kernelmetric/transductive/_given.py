@@ -38,10 +38,9 @@ class Source(NamedTuple):
     codes: np.ndarray | None
     weights: tuple[Any, Any] | None = None
 
-    def take(self, rows: np.ndarray) -> Source:
-        """The labels of some points."""
-        assert self.codes is not None  # pairs are not of some points alone
-        return self._replace(codes=self.codes[rows])
+    def take(self, rows: Any) -> Source:
+        """The labels of some points; pairs as they are."""
+        return self if self.codes is None else self._replace(codes=self.codes[rows])
 
     def graphs(self, points: np.ndarray, n_neighbors: int) -> tuple[Any, Any]:
         """Similar and dissimilar weights of the cost graph, symmetric and non-negative."""

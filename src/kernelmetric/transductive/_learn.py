@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute.rates import most_in_time, rates
-from kernelmetric.compute.watch import time_kept, warn_of_limit
+from kernelmetric.compute.watch import time_kept
 from kernelmetric.graphs import coded_targets
 from kernelmetric.selection._ridge_kpca import is_auto
 from kernelmetric.solvers import Eigenpairs, evenly, smallest_eigenvectors
@@ -43,33 +43,25 @@ _LEAST_ROWS, _LEAST_OF_CLASS = 300, 3  # that a time limit leaves
 _BLOCKS = 2**23  # bytes of tiles of distances, and of what is too small to count
 
 
-def rows_in_time(
-    metric: Any, points: np.ndarray, source: Source
-) -> tuple[np.ndarray | None, float]:
-    """Rows that a time limit leaves time to embed, None for all; seconds to place the others."""
+def rows_in_time(metric: Any, points: np.ndarray, source: Source) -> Any:
+    """Rows that a time limit leaves time to embed, half of them with labels; a slice for all."""
     ours = isinstance(metric.graph, str) and metric.graph in ("auto", "neighbors")
     if source.codes is None or not (ours and as_penalty(metric.penalty).uses_graph):
-        return None, 0.0
+        return slice(None)
     n, d = points.shape
 
-    def pairs(m: int, n: int) -> float:  # of which the nearest are found
-        return m * n * (1.2 * rates().value + 2.0 * d * rates().product)
-
-    def placing(m: int) -> float:
-        return 0.0 if m == n else pairs(m, n) + _CELLS_OF_MEANS * n * d * rates().cell
-
     def seconds(m: int) -> float:
-        return pairs(m, m) + _CELLS * m * rates().cell + placing(m)
+        pair = 1.2 * rates().value + 2.0 * d * rates().product  # of which the nearest are found
+        placed = 0.0 if m == n else m * n * pair + _CELLS_OF_MEANS * n * d * rates().cell
+        return m * m * pair + _CELLS * m * rates().cell + placed
 
-    most = most_in_time(seconds, n, _LEAST_ROWS)
+    most = most_in_time(seconds, n, _LEAST_ROWS, type(metric).__name__)
     if most == n:
-        return None, 0.0
+        return slice(None)
     labelled, others = (np.flatnonzero(part) for part in (source.codes >= 0, source.codes < 0))
     classes = coded_targets(source.codes[labelled], points[labelled])
     drawn = classes.sample_of_all(max(most // 2, most - len(others)), _LEAST_OF_CLASS)
-    rows = np.union1d(labelled[drawn], others[evenly(len(others), max(most - len(drawn), 1))])
-    warn_of_limit(f"the draw of rows for TransductiveDistance at {len(rows):,} of {n:,}")
-    return rows, placing(len(rows))
+    return np.union1d(labelled[drawn], others[evenly(len(others), max(most - len(drawn), 0))])
 
 
 def learn(

@@ -15,7 +15,6 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from kernelmetric._warnings import warn
 from kernelmetric.compute import require_memory, to_numpy
 from kernelmetric.compute.reductions import map_points
-from kernelmetric.compute.watch import time_kept
 from kernelmetric.inputs import check_points, device_like, unchanged_on_failure, warn_of_far_cells
 from kernelmetric.learners._checks import (
     COUNT,
@@ -204,24 +203,20 @@ class TransductiveDistance(Metric, BaseEstimator):
             earlier: Any = getattr(self, "embedding_", ()) if self.warm_start else ()
             drawn = getattr(self, "graph_", None) != POINTS.kind  # else there are no eigenvectors
             start = earlier if drawn and len(earlier) == len(points) else None
-            some, seconds = rows_in_time(self, points, source)
-            taught, voters = (points, source, start, weights), source.codes
-            if some is not None:
-                weights = None if weights is None else weights[some]
-                taught = points[some], source.take(some), None, weights
-            with time_kept(seconds):
-                found, geometry, spoken_of, chosen = learn(self, *taught)
+            some = rows_in_time(self, points, source)
+            start, weights = (part if part is None else part[some] for part in (start, weights))
+            taught = points[some], source.take(some), start, weights
+            found, geometry, spoken_of, chosen = learn(self, *taught)
             self.__dict__.update(chosen)
             self._store(found, geometry, X)
-            if some is not None:  # the others are placed as new points are
-                self.embedding_ = self._placed(points, points[some])
-                spoken_of = source.codes >= 0
-                voters = np.where(np.isin(np.arange(len(points)), some), source.codes, -1)
+            if len(taught[0]) < len(points):  # the others are placed as new points are
+                self.embedding_ = self._placed(points, taught[0])
+                spoken_of = np.asarray(source.codes) >= 0
             self._points, self._codes = points, source.codes
             self.label_mass_ = label_mass(self.embedding_, spoken_of)
             if source.codes is not None:
                 self.classes_, E = source.classes, self.embedding_
-                voted = vote(E, voters, E, self.n_votes)
+                voted = vote(E[some], source.codes[some], E, self.n_votes)
                 labels = np.where(spoken_of, source.codes, voted)
                 self.transduction_ = self.classes_[labels]
         return self
