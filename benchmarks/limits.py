@@ -26,7 +26,6 @@ FREE = 120  # seconds that a fit without a limit may take
 # of their first step beside.
 ESTIMATORS = {
     "NCA()": 20_000,
-    "NCA(solver='truncated')": 20_000,
     "NCA(solver='minibatch')": 400_000,
     "MLKR()": 20_000,
     "MCML()": 20_000,

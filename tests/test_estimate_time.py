@@ -22,15 +22,21 @@ from kernelmetric import (
     Nystroem,
 )
 from kernelmetric.cli._study import Study
+from kernelmetric.compute import rates
+from kernelmetric.compute.rates import Rates
 from kernelmetric.kernelized import _time
+from kernelmetric.learners import _in_time
+from kernelmetric.selection import _many_rows
 from kernelmetric.tables import ColumnPlan
 
-RATES = _time.Rates(product=4e-11, value=1e-8, feature=2e-10, choice=6e-4)
+RATES = Rates(product=4e-11, value=1e-8, feature=2e-10, cell=2e-9)
 
 
 @pytest.fixture
 def known_rates(monkeypatch):
-    monkeypatch.setattr(_time, "rates", lambda: RATES)
+    for module in (_time, _in_time, _many_rows):
+        monkeypatch.setattr(module, "rates", lambda: RATES)
+    monkeypatch.setattr(_time, "choice_rate", lambda: 6e-4)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +82,8 @@ def test_folds_take_as_many_fits_as_they_need(known_rates):
 
 def test_the_machine_is_measured_once(monkeypatch):
     first = Kernelized(LMNN()).estimate_time(1_000, 10)
-    monkeypatch.setattr(_time, "_fastest", lambda *arguments: pytest.fail("measured again"))
+    for module in (_time, rates):
+        monkeypatch.setattr(module, "fastest", lambda *arguments: pytest.fail("measured again"))
     assert Kernelized(LMNN()).estimate_time(1_000, 10) == first
     assert MetricClassifier().estimate_time(1_000, 10) > 0
 

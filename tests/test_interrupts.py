@@ -25,6 +25,7 @@ from kernelmetric import (
 )
 from kernelmetric.compute import _threads, watch
 from kernelmetric.compute._execute import sum_tiles
+from kernelmetric.compute.rates import most_in_time
 from kernelmetric.kernelized import _time
 from kernelmetric.learners import LEARNERS, Learner, _in_time, _rfm
 from kernelmetric.selection import LeaveOneOutRidge, _leave_one_out
@@ -165,7 +166,7 @@ def test_passes_that_nobody_can_do_without_are_not_left():
 @pytest.mark.every(3)
 @pytest.mark.parametrize("kind", LEARNERS, ids=lambda kind: kind.__name__)
 def test_a_limit_leaves_rows_that_can_be_learned_from(kind, monkeypatch):
-    monkeypatch.setattr(_in_time, "_rows_in_time", lambda *_: 0)
+    monkeypatch.setattr(_in_time, "least_seconds", lambda *_: 1e7)
     monkeypatch.setattr(Learner, "_least_rows", 60)
     monkeypatch.setattr(RFM, "_least_rows", 60)
     X, y = drawn(150)
@@ -174,17 +175,29 @@ def test_a_limit_leaves_rows_that_can_be_learned_from(kind, monkeypatch):
     with time_limit(1e6):
         metric, said = said_of_limits(lambda: kind().fit(X, y, **given))
     assert np.all(np.isfinite(metric.transform(X)))
-    some = bool(kind()._passes)
-    assert len(said) == some
-    assert not some or f"draw of rows for {kind.__name__} at 60 of 150" in said[0]
+    assert len(said) == 1
+    assert f"draw of rows for {kind.__name__} at 60 of 150" in said[0]
 
 
 def test_rows_in_time_grow_with_the_time():
+    def seconds(n):
+        return 1e-3 * n
+
     with time_limit(10):
-        few, many = _in_time._rows_in_time(5, 1e4), _in_time._rows_in_time(5, 1.0)
-    assert 0 < few < many
+        assert most_in_time(seconds, 1_000_000, 5) < 10_000 and most_in_time(seconds, 99, 5) == 99
+        assert most_in_time(lambda n: 1e-6 * n, 1_000_000, 5) == 1_000_000
     with time_limit(1e-9):
-        assert _in_time._rows_in_time(5, 1.0) == 0
+        assert most_in_time(seconds, 1_000_000, 5) == 5
+    assert most_in_time(lambda n: pytest.fail("measured without a limit"), 1_000, 5) == 1_000
+
+
+@pytest.mark.parametrize("learner", [NCA(), NCA(solver="minibatch"), LDA(), RFM()], ids=repr)
+def test_more_rows_and_more_features_take_longer_before_a_fit_is_worth_anything(learner):
+    few, more, wide = ((1_000, 20), (5_000, 20), (1_000, 100))
+    took = [_in_time.least_seconds(learner, *shape) for shape in (few, more, wide)]
+    assert 0 < took[0] < took[1] and took[0] < took[2]
+    if learner._others:  # batches: one row more takes no longer than the one before
+        assert took[1] == pytest.approx(5 * took[0])
 
 
 @pytest.mark.parametrize("kernel", ["auto", "rbf"])

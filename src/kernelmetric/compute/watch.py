@@ -130,6 +130,12 @@ def time_left() -> float:
     return float("inf") if end is None else end - time.monotonic()
 
 
+def time_kept(seconds: float) -> AbstractContextManager[None]:
+    """Leave so many seconds of a time limit for what comes after."""
+    end = _DEADLINE.get()
+    return _within(_DEADLINE, None if end is None else end - max(seconds, 0.0))
+
+
 def warn_of_limit(what: str) -> None:
     """Say what a time limit has ended: at once, or with the rest (:func:`told_once`)."""
     told = _TOLD.get()
@@ -154,9 +160,10 @@ def told_once(*, unheard: bool = False) -> Iterator[None]:
         warn(f"The time limit ended {words}. A longer time_limit allows more.", TimeLimitWarning)
 
 
-def ended_by_limit(what: str) -> bool:
-    """Whether the time is over; if so, say what that ends."""
-    over = time_left() <= 0
+def ended_by_limit(what: str, seconds: Callable[[], float] = lambda: 0.0) -> bool:
+    """Whether the time is over, or too short for what takes so long; if so, say what that ends."""
+    left = time_left()
+    over = left != float("inf") and left <= seconds()
     if over:
         warn_of_limit(what)
     return over
@@ -185,15 +192,26 @@ def watched(blocks: Iterable[T]) -> Iterator[T]:
         yield block
 
 
+def warn_of_choice(what: str, n_tried: int) -> None:
+    """Say after how many candidates a time limit has ended a choice."""
+    tried = "1 candidate" if n_tried == 1 else f"{n_tried} candidates"
+    warn_of_limit(f"the choice of {what} after {tried}: the best so far is kept")
+
+
 def until_limit(candidates: Iterable[T], what: str | None) -> Iterator[T]:
-    """Candidates, the first in any case; a time limit ends them, and says so of what has a name."""
+    """Candidates, the first in any case; a time limit ends them, and says so of what has a name.
+
+    One that is as long as the one before would not end in time is not begun.
+    """
+    took = 0.0
     for n_tried, candidate in enumerate(candidates):
-        if n_tried and time_left() <= 0:
+        if n_tried and time_left() <= took:
             if what is not None:
-                tried = "1 candidate" if n_tried == 1 else f"{n_tried} candidates"
-                warn_of_limit(f"the choice of {what} after {tried}: the best so far is kept")
+                warn_of_choice(what, n_tried)
             return
+        begun = time.monotonic()
         yield candidate
+        took = time.monotonic() - begun
 
 
 class Stage:

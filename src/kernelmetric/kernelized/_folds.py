@@ -6,7 +6,7 @@ import math
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -19,10 +19,10 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from kernelmetric.compute import block_budget, take_rows, to_numpy, within_budget
-from kernelmetric.compute.watch import time_left, time_limit, warn_of_limit
+from kernelmetric.compute.watch import time_kept, time_left, time_limit, warn_of_limit
 from kernelmetric.inputs import FarCellWarning, WeightedLabels, silent_about_far_cells
 from kernelmetric.kernelized._arguments import weighed_fit
 from kernelmetric.kernelized._kernelized import Kernelized
@@ -32,6 +32,9 @@ from kernelmetric.selection import KernelPath
 from kernelmetric.spaces import Space
 
 _CHUNKS_PER_JOB = 4  # more and smaller tasks than workers, so that none waits long for the last
+_LAST_FIT = 0.4  # of the time that a limit leaves is kept for it, until the first fit says more
+_LONGER = 1.5  # than a fit of its own rows may the last one take
+_START = 10.0  # seconds of a time limit below which other processes would begin too late
 
 
 class Outcome(NamedTuple):
@@ -175,22 +178,37 @@ def all_outcomes(
     y: Any,
     n_jobs: int | None,
     report: Iterations,
+    *,
+    refit: bool = True,
 ) -> list[dict[str, Any]]:
     """The outcomes of the first candidate in all folds, then those of the next.
 
-    A time limit leaves out folds that are not finished; in the first, candidates have NaN.
+    A time limit leaves out folds that are not finished; in the first, candidates have NaN. Some of
+    the time is left for a ``refit``.
     """
     report.start(None)
     untried = Outcome(np.nan, 0.0, 0.0)
     n_ranks = len(trial.ranks)
     found: list[list[Any]] = [[[untried] * n_ranks] * len(fold.candidates) for fold in folds]
     done, best = 0, -np.inf
-    for fold, kernel, outcomes in _stream(trial, folds, X, y, n_jobs):
-        found[fold][kernel] = outcomes
-        done += 1
-        best = max(best, np.nanmax([-np.inf, *(outcome.test_scores for outcome in outcomes)]))
-        if report(None, -best) and time_left() <= 0:
-            break
+    most = _LAST_FIT * max(time_left(), 0.0) if refit else 0.0
+    kept, longest = most, 0.0
+    growth = _LONGER * (_num_samples(X) / len(folds[0].train)) ** 2
+    stream = _stream(trial, folds, X, y, n_jobs)
+    while True:
+        with time_kept(kept):
+            following = next(stream, None)
+            if following is None:
+                break
+            fold, kernel, outcomes = following
+            found[fold][kernel] = outcomes
+            done += 1
+            best = max(best, np.nanmax([-np.inf, *(outcome.test_scores for outcome in outcomes)]))
+            longest = max([longest, *(outcome.fit_time for outcome in outcomes)])
+            kept = min(most, growth * longest)
+            if report(None, -best) and time_left() <= 0:
+                break
+    stream.close()
     report.finish()
     n_kernels = len(folds[0].candidates)
     if done < n_kernels * len(folds):
@@ -206,10 +224,10 @@ def all_outcomes(
 
 def _stream(
     trial: Trial, folds: Sequence[Fold], X: Any, y: Any, n_jobs: int | None
-) -> Iterator[tuple[int, int, list[Outcome]]]:
+) -> Generator[tuple[int, int, list[Outcome]]]:
     """Number of the fold, number of the kernel and its outcomes, one kernel after the other."""
     n_jobs = effective_n_jobs(n_jobs)
-    if n_jobs == 1 and not on_cluster():
+    if (n_jobs == 1 or time_left() < _START) and not on_cluster():
         for number, fold in enumerate(folds):
             for kernel, outcomes in enumerate(trial.run(fold, X, y)):
                 yield number, kernel, outcomes

@@ -220,7 +220,8 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         trial = Trial(self.learner, judge, scorer, self.error_score, ranks, by_metric)
         report = Iterations(self, len(folds) * len(kernels), lambda _: {}, X, y)
         with report.running():
-            outcomes = all_outcomes(trial, folds, points, labels, self.n_jobs, report)
+            how = {"refit": bool(self.refit)}
+            outcomes = all_outcomes(trial, folds, points, labels, self.n_jobs, report, **how)
         _warn_or_raise_about_fit_failures(outcomes, self.error_score)
         candidates = [{"kernel": k, "n_components": r} for k in kernels for r in ranks]
         n_folds = len(outcomes) // len(candidates)  # a time limit may have left some out

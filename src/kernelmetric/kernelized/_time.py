@@ -3,80 +3,44 @@
 from __future__ import annotations
 
 import math
-import timeit
-from collections.abc import Callable
 from contextvars import Context
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from kernelmetric.compute import fits_budget
+from kernelmetric.compute.rates import Rates, fastest, most_in_time, rates
 from kernelmetric.compute.watch import time_left, warn_of_limit
 from kernelmetric.graphs import coded_targets
 from kernelmetric.kernelized._memory import coordinates_rank, fit_bytes
 from kernelmetric.kernelized._parts import check_parts
 from kernelmetric.kernelized._recipe import check_recipe, choose
 from kernelmetric.kernelized._supervision import Supervision
-from kernelmetric.kernels import RBF, Laplacian
+from kernelmetric.learners._in_time import least_seconds
 from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA
-from kernelmetric.selection._many_rows import LANDMARKS, MANY_ROWS
+from kernelmetric.selection._many_rows import MANY_ROWS, seconds_of_width
 from kernelmetric.selection._ridge_kpca import ALL_ROWS, DOUBLE_ROWS, ENOUGH_ROWS
 from kernelmetric.selection._ridge_solution import LEAST_OF_CLASS
 from kernelmetric.spaces._base import check_whole
 
 _LEAST_ROWS = 250  # that a time limit leaves to a space
-_RUNS = 3  # of each piece of work; the fastest counts, as others may use the machine too
-_SIZE = 640  # rows of the product that is measured
-_BLOCK = 250, 1_000  # rows and anchors of the kernel values that are measured
-_FEATURES = 8, 128  # of these
 _CHOSEN_ROWS = 60  # of the choice of a kernel that is measured
 _JUDGES = 2_000  # rows that choose how many neighbours vote
 _PASSES = {"MLKR": 50.0, "MCML": 200.0}  # over all pairs of rows, until a learner has converged
 _GRADIENT_PASSES, _PAIR_PASSES, _SPECTRAL_PASSES = 8.0, 80.0, 1.0  # of other learners
+_KRYLOV_PRODUCTS = 16.0  # of a Gram matrix with a block of vectors, for its leading ones
 _ROWS_OF_PAIRS = 2_000  # pairs from labels of more rows are not more
 
 
-class Rates(NamedTuple):
-    """Seconds of a unit of each kind of work, on this machine with its threads as they are."""
-
-    product: float  # a multiplication and addition within a large product, in float64
-    value: float  # a kernel value, but for
-    feature: float  # each feature of it
-    choice: float  # a row in the choice of a kernel: many small steps on one thread
-
-    def block(self, n_values: float, n_features: int) -> float:
-        """Seconds of kernel values."""
-        return n_values * (self.value + n_features * self.feature)
-
-
 @cache
-def rates() -> Rates:
-    """What a short run on this machine says, once a process."""
-    return Context().run(_measured)  # a time limit would end it
-
-
-def _measured() -> Rates:
-    """How long products, kernel values and choices take."""
+def choice_rate() -> float:
+    """Seconds of a row in the choice of a kernel: many small steps on one thread."""
     rng = np.random.RandomState(0)
-    A = rng.standard_normal((_SIZE, _SIZE))
-    product = _fastest(lambda: A @ A) / _SIZE**3
-    few, many = (_kernel_value(rng, d) for d in _FEATURES)
-    feature = max(many - few, 0.0) / (_FEATURES[1] - _FEATURES[0])
     X = rng.standard_normal((_CHOSEN_ROWS, 8))
     y = (X[:, 0] + rng.standard_normal(_CHOSEN_ROWS) > 0).astype(int)
-    choice = _fastest(lambda: LeaveOneOutRidge().bind(X, y), 2) / _CHOSEN_ROWS
-    return Rates(product, max(few - _FEATURES[0] * feature, 1e-10), feature, choice)
-
-
-def _kernel_value(rng: np.random.RandomState, n_features: int) -> float:
-    """Seconds of a kernel value: between the two kinds, of which the labels will choose one."""
-    X, Z = (rng.standard_normal((n, n_features)) for n in _BLOCK)
-    kinds = [_fastest(partial(k, X, Z)) for k in (RBF(gamma=0.1), Laplacian(gamma=0.1))]
-    return float(np.sqrt(kinds[0] * kinds[1])) / (_BLOCK[0] * _BLOCK[1])
-
-
-def _fastest(work: Callable[[], Any], n_runs: int = _RUNS) -> float:
-    return min(timeit.repeat(work, number=1, repeat=n_runs + 1)[1:])  # the first run warms up
+    choose_kernel = partial(LeaveOneOutRidge().bind, X, y)
+    return Context().run(fastest, choose_kernel, 1) / _CHOSEN_ROWS  # a time limit would end it
 
 
 def check_shape(n_samples: Any, n_features: Any) -> None:
@@ -138,13 +102,17 @@ def rows_in_time(recipe: Any, X: Any, supervision: Supervision) -> np.ndarray | 
     y, told = supervision.y, supervision.tuples is not None or supervision.pairs is not None
     if math.isinf(time_left()) or y is None or told or recipe.kernel.pairwise:
         return None
-    (n, d), rate = X.shape, rates()
-    some, seconds = n, fit_seconds(recipe, n, d)
-    while seconds > time_left() and some > _LEAST_ROWS:
-        some = max(_LEAST_ROWS, int(0.7 * some))
+    n, d = X.shape
+
+    def seconds(some: int) -> float:
+        if some == n:
+            return fit_seconds(recipe, n, d)
         rank = coordinates_rank(recipe.space, recipe.kernel, some, d)
-        placed = rate.block(n * some, d) + rate.product * n * some * rank
-        seconds = fit_seconds(recipe, some, d) + placed
+        placed = rates().block(n * some, d) + rates().product * n * some * rank
+        least = getattr(recipe.learner, "_least_rows", some)  # which it learns from in any case
+        return fit_seconds(recipe, some, d) + placed + learner_seconds(recipe.learner, least, rank)
+
+    some = most_in_time(seconds, n, _LEAST_ROWS)
     if some == n:
         return None
     warn_of_limit(f"the draw of rows for the space at {some:,} of {n:,}")
@@ -158,10 +126,9 @@ def fit_seconds(recipe: Any, n: int, d: int) -> float:
     if isinstance(kernel, LeaveOneOutRidge):
         rows, again = min(n, kernel._most_rows()), kernel._rows_again(n)
         again = again if again > rows else 0
-        seconds += rate.choice * 1.3 * (rows * (1.0 + d / 300.0) + again)
+        seconds += choice_rate() * 1.3 * (rows * (1.0 + d / 300.0) + again)
         if n > MANY_ROWS:  # two or three widths
-            products = rate.product * 4.0 * MANY_ROWS * LANDMARKS**2
-            seconds += 2.5 * (products + rate.block(MANY_ROWS * LANDMARKS, d))
+            seconds += 2.5 * seconds_of_width(d)
     rank = coordinates_rank(space, kernel, n, d)
     learned = n
     if isinstance(space, RidgeKPCA):
@@ -189,7 +156,9 @@ def _projection_seconds(rate: Rates, n: int, d: int, m: int, rank: int) -> float
     """Kernel values of rows with m anchors, and leading eigenvectors of them."""
     if m < n:  # landmarks
         return 2.0 * rate.block(n * m, d) + rate.product * (2.0 * n * m**2 + 4.0 * m**3)
-    return 2.0 * rate.block(n * n, d) + rate.product * 4.0 * n**2 * min(rank, n)
+    passes = 2.0 if fits_budget(8 * n * n) else _KRYLOV_PRODUCTS  # over values, held or not
+    width = min(rank + 10, n / 4)  # at full rank LAPACK takes 4 n³
+    return passes * rate.block(n * n, d) + rate.product * _KRYLOV_PRODUCTS * n**2 * width
 
 
 def neighbors_seconds(n_queries: int, n: int) -> float:
@@ -199,11 +168,13 @@ def neighbors_seconds(n_queries: int, n: int) -> float:
 
 def learner_seconds(learner: Any, n: int, rank: int) -> float:
     """Iterations over the pairs of rows: typical numbers of them, for no data are known yet."""
+    if getattr(learner, "_passes", 1.0) == 0.0:
+        return least_seconds(learner, n, rank)
     rate, passes = rates(), _SPECTRAL_PASSES
     if getattr(learner, "learns_from", "labels") in ("pairs", "comparisons", "chunks"):
         passes, n = _PAIR_PASSES, min(n, _ROWS_OF_PAIRS)
     elif hasattr(learner, "max_iter"):
         passes = _PASSES.get(type(learner).__name__, _GRADIENT_PASSES)
     pair = rate.value + 2.0 * rank * rate.product
-    steps = 1.0 if passes > 1.0 else 0.0
-    return passes * pair * n**2 + steps * 0.2 * rate.choice * n
+    steps = 0.2 * choice_rate() * n if passes > 1.0 else 0.0
+    return passes * pair * n**2 + steps

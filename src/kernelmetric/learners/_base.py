@@ -40,6 +40,7 @@ class Learner(Metric, BaseEstimator):
     _passes: Any = (
         5.0  # over all pairs of rows, before a fit is worth anything; 0 where it makes none
     )
+    _others: int | None = None  # rows that each meets in a pass; None for all
     _least_rows = 2_000  # that a time limit leaves to learn from
     _takes_numbers = False  # targets, one or several for each point
     _bytes_of_pair = 8  # in a block of rows × n, all temporaries together
@@ -103,6 +104,10 @@ class Learner(Metric, BaseEstimator):
     def _streams(self) -> str | None:
         """When a fit goes through the rows of many machines: "always", "at need" or never."""
         return None
+
+    def _products(self, n_samples: int, n_features: int) -> float:
+        """Multiplications that a fit takes beside its passes, before it is worth anything."""
+        return 0.0
 
     def _coordinates(self, X: Any) -> Any:
         """The points as the map takes them."""

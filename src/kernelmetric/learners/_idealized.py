@@ -25,6 +25,8 @@ from kernelmetric.learners._tuple_learner import (
 )
 from kernelmetric.solvers import ComparisonDual, PairDual, PairSolution, pair_bytes, solve_pairs
 
+_STEPS = 100  # products of all pairs' matrices, in the choice of C and the solution
+_LEAST_ROWS = 100  # that a time limit leaves where there is a kernel
 _AT_BOUND = 1e-6  # of the upper bound: what is nearer to a bound is at it
 
 
@@ -214,6 +216,16 @@ class IdealizedKernel(SpaceLearner):
             )
         self._store(L, X)
         self.alignment_before_ = self.alignment_after_ = float("nan")
+
+    @property
+    def _least_rows(self) -> int:  # type: ignore[override]
+        return super()._least_rows if self._is_linear() else _LEAST_ROWS
+
+    def _products(self, n_samples: int, n_features: int) -> float:
+        rank = n_features
+        if not self._is_linear():
+            rank = self._space(n_samples, self.kernel).n_components or n_samples
+        return _STEPS * 2 * self.n_neighbors * n_samples * min(rank, n_samples) ** 2
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         n, r, spanning = n_samples, min(n_samples, n_features), 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import small_steps
-from kernelmetric.compute.watch import until_limit
+from kernelmetric.compute.watch import time_left, warn_of_choice
 from kernelmetric.graphs import IndexTuples, Pairs, rows_by_place
 from kernelmetric.solvers import PairDual, PairSolution, positive_part, solve_pairs
 
@@ -22,6 +23,7 @@ MOST_PAIRS = 1000  # of a fold: enough for a power of ten
 _FEWER_PAIRS = 500  # that teach it, in more coordinates than these: steps take N³ operations there
 _FEW_COORDINATES = 20
 _Path = list[tuple[float, np.ndarray, np.ndarray]]  # C, multipliers, metric
+_LAST_SOLUTION = 5.0  # times as long as that of a fold takes the one that is left to do
 _SETTLED = 100.0  # margin, in mean squared distances: beyond it a larger C only scales the metric
 
 
@@ -42,19 +44,31 @@ def choose_C(
         return _WITHOUT_EVIDENCE, np.empty(0)
     scores: list[list[float]] = []
     paths: list[_Path] = [[] for _ in folds]
-    r = Z.shape[1]
+    r, took = Z.shape[1], 0.0
     with small_steps(most * max(min(r * (r + 1) // 2, most), r) ** 2):  # of a Newton step
-        for C in until_limit(GRID, "C"):
-            scores.append([])
+        for C in GRID:
+            row: list[float] = []
             margins = []
             for (teach, judge), path in zip(folds, paths, strict=True):
+                if (scores or row) and time_left() <= _LAST_SOLUTION * took:
+                    scores = scores or [row]
+                    warn_of_choice("C", len(scores))
+                    return _chosen(scores)
+                begun = time.monotonic()
                 found = _solved(make(Z, teach, C), C, path)
+                took = max(took, time.monotonic() - begun)
                 path.append((C, found.alpha, found.metric))
                 M = positive_part(found.metric) if clip else found.metric
-                scores[-1].append(_score(Z, judge, M, counts))
+                row.append(_score(Z, judge, M, counts))
                 margins.append(found.certificate.gamma)
+            scores.append(row)
             if min(margins) > _SETTLED:
                 break
+    return _chosen(scores)
+
+
+def _chosen(scores: list[list[float]]) -> tuple[float, np.ndarray]:
+    """The C to take, and the mean score of each that was tried."""
     tried = np.array(scores)
     return GRID[_largest_good(tried)], tried.mean(axis=1)
 

@@ -154,6 +154,10 @@ class NCA(GradientLearner):
         minibatch = isinstance(self.solver, str) and self.solver == "minibatch"
         return "at need" if minibatch else None
 
+    @property
+    def _others(self) -> int | None:  # type: ignore[override]
+        return None if self._streams() is None else int(self.batch_size)
+
     def _fit(self, X: Any, y: Any, gram: Any, weights: Weights | None, **options: Any) -> Any:
         if in_memory(X):
             return super()._fit(X, y, gram, weights, **options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from itertools import islice
+from itertools import chain, islice
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -17,6 +17,7 @@ from kernelmetric.learners._base import FromLabels, Learner, as_gram
 from kernelmetric.learners._checks import COUNT, Numbers
 from kernelmetric.learners._feature_rounds import (
     KERNELS,
+    Regression,
     feature_rounds,
     held_out_errors,
     square_root,
@@ -133,19 +134,25 @@ class RFM(Learner):
     ) -> Iterator[np.ndarray]:
         """Maps of one round after the other, the last of which is the best; Ctrl-C leaves one."""
         how: Any = {"kernel": self.regression, "diagonal": bool(self.diagonal), "roots": roots}
+        width = 1.0 if self.regression == "laplace" else 0.5
         curve = np.array([np.nan])
+
+        def kept(n_rounds: int, fit: Regression) -> np.ndarray:
+            self.n_iter_, self.ridge_, self.loss_curve_ = n_rounds, fit.ridge, curve.tolist()
+            self.loss_ = float(curve[min(n_rounds, len(curve) - 1)])
+            L = fit.L if rank >= Z.shape[1] else square_root(fit.L.T @ fit.L, rank)
+            return fit.gamma**width * L
+
+        # It ends early where predictions are constant.
+        rounds = feature_rounds(Z, Y, **how)
+        fits = list(islice(rounds, 2))
+        yield kept(len(fits) - 1, fits[-1])  # what there is until the number of rounds is chosen
         most = 1
         if len(Z) >= _LEAST_ROWS:
             curve = held_out_errors(Z, Y, int(self.max_iter), **how)
             most = int(np.argmin(curve))
-        self.loss_curve_ = curve.tolist()
-        width = 1.0 if self.regression == "laplace" else 0.5
-        # It ends early where predictions are constant.
-        for n_rounds, fit in enumerate(islice(feature_rounds(Z, Y, **how), most + 1)):
-            self.n_iter_, self.ridge_ = n_rounds, fit.ridge
-            self.loss_ = float(curve[min(n_rounds, len(curve) - 1)])
-            L = fit.L if rank >= Z.shape[1] else square_root(fit.L.T @ fit.L, rank)
-            yield fit.gamma**width * L
+        for n_rounds, fit in enumerate(islice(chain(fits, rounds), most + 1)):
+            yield kept(n_rounds, fit)
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         m, d = min(n_samples, int(self.max_samples)), n_features

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import time
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
@@ -14,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import map_rows
-from kernelmetric.compute.watch import time_left, warn_of_limit
+from kernelmetric.compute.rates import most_in_time
+from kernelmetric.compute.watch import time_left, told_once, until_limit, warn_of_limit
 from kernelmetric.graphs import Pairs
 from kernelmetric.linkage._candidates import candidate_pairs
 from kernelmetric.linkage._comparisons import RecordComparison, checked_pairs
@@ -28,6 +33,8 @@ _DRAWN = 50_000  # pairs that stand for all
 _AT_ONCE = 200_000  # pairs whose comparisons are in memory
 _FEWEST_OF_A_KIND = 5  # labelled pairs that are worth a cross-validation
 _FOLDS = 5
+_TIMED = 500  # records whose candidates tell how long those of others take,
+_TIMES = 2.0  # with what follows from them
 
 
 @dataclass(eq=False, repr=False)
@@ -90,6 +97,7 @@ class RecordLinker(BaseEstimator):
     _: KW_ONLY
     match_share: float | None = None
 
+    @told_once()
     def fit(
         self,
         left: Any,
@@ -125,20 +133,20 @@ class RecordLinker(BaseEstimator):
             )
         left, right = as_tables(left, right)
         known, same = _labelled(pairs, same, left, right)
-        found = found_candidates(left, right, self.comparison, self.rules)
+        found = found_candidates(*self._in_time(left, right), self.comparison, self.rules)
         self.comparison_, self.candidates_ = found.comparison, found.candidates
         S_known = found.comparison.similarities(left, right, known)
         model = self.model_ = found.learn(S_known, same, self.match_share, by_kind=by_kind)
         self.match_share_ = model.match_share
         self.labelled_pairs_, self.labelled_same_ = known, same
-        fewer = found._replace(S=found.S[:: -(-len(found.S) // _MOST_IN_FOLDS)])
-        learned = partial(fewer.learn, share=self.match_share, by_kind=by_kind)
-        self.labelled_probability_ = _cross_fitted(learned, S_known, same, known, right is not None)
         self.n_left_, self.n_right_ = len(left), None if right is None else len(right)
         if found.step == 1:
             self.probability_ = model.probability(found.S)
         else:
             self.probability_ = self._probability(left, right, found.candidates)
+        fewer = found._replace(S=found.S[:: -(-len(found.S) // _MOST_IN_FOLDS)])
+        learned = partial(fewer.learn, share=self.match_share, by_kind=by_kind)
+        self.labelled_probability_ = _cross_fitted(learned, S_known, same, known, right is not None)
         if not np.any(self.probability_ >= 0.5):
             cause = "the tables may have no record in common"
             if len(found.comparison.fields_) == 1:
@@ -226,6 +234,29 @@ class RecordLinker(BaseEstimator):
             return self.model_.probability(self.comparison_.similarities(left, right, pairs[rows]))
 
         return map_rows(of, len(pairs), 60.0 * len(self.comparison_.fields_), most=_AT_ONCE)
+
+    def _in_time(self, left: Any, right: Any) -> tuple[Any, Any]:
+        """The tables, or so many of their first records as the time limit leaves time for."""
+        n = len(left) if right is None else max(len(left), len(right))
+        if math.isinf(time_left()) or n <= _TIMED:
+            return left, right
+
+        def first(k: int) -> tuple[Any, Any]:
+            shares = [None if table is None else -(-k * len(table) // n) for table in (left, right)]
+            return left.iloc[: shares[0]], None if right is None else right.iloc[: shares[1]]
+
+        begun = time.monotonic()
+        with warnings.catch_warnings(), suppress(ValueError):
+            warnings.simplefilter("ignore")
+            found_candidates(*first(_TIMED), self.comparison, self.rules)
+        each = _TIMES * (time.monotonic() - begun) / _TIMED
+        most = most_in_time(lambda k: each * k, n, _TIMED)
+        if most == n:
+            return left, right
+        tables = first(most)
+        sizes = " and ".join(f"{len(table):,}" for table in tables if table is not None)
+        warn_of_limit(f"RecordLinker at the first {sizes} records: it found no links of the others")
+        return tables
 
 
 def found_candidates(left: Any, right: Any, comparison: Any, rules: Any) -> Found:
@@ -320,10 +351,12 @@ def _cross_fitted(
     if len(np.unique(groups)) < _FOLDS:
         return None
     p = np.empty(len(same))
-    for train, test in GroupKFold(_FOLDS).split(S, groups=groups):
-        if time_left() <= 0:
-            warn_of_limit("RecordLinker: it has no probabilities of labelled pairs left out")
-            return None
+    done = 0
+    for train, test in until_limit(GroupKFold(_FOLDS).split(S, groups=groups), None):
+        done += len(test)
         # All over again: the frequencies and the share of matches have learned from labels too.
         p[test] = learned(S[train], same[train]).probability(S[test])
+    if done < len(p):
+        warn_of_limit("RecordLinker: it has no probabilities of labelled pairs left out")
+        return None
     return p

@@ -17,7 +17,7 @@ from sklearn.utils import check_array, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric.compute import is_sparse, map_rows, to_numpy
-from kernelmetric.compute.watch import stage
+from kernelmetric.compute.watch import stage, time_kept, time_left
 from kernelmetric.inputs import (
     Weights,
     check_weights,
@@ -43,8 +43,8 @@ from kernelmetric.prediction._cross_fit import (
     splits_of,
     unsettled,
 )
-from kernelmetric.prediction._features import feature_seconds, fit_feature_scores
-from kernelmetric.prediction._held_out import Choice, HeldOut, Vote, found_in, held_out_scores
+from kernelmetric.prediction._features import feature_seconds, score_features
+from kernelmetric.prediction._held_out import Choice, HeldOut, Vote, held_out_scores
 from kernelmetric.prediction._neighbors import (
     MOST,
     NUMBERS,
@@ -67,6 +67,7 @@ from kernelmetric.prediction._scores import (
 
 FEW = 500  # points: with so few, a kernel that was chosen with a point knows its label
 _FOLDS = 5
+_TIME = 0.3  # of a time limit is kept for the folds, and at most so much for the judgement
 
 
 @dataclass(eq=False, repr=False)
@@ -138,7 +139,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         check_shape(n_samples, n_features)
         self._check_parameters()
         metric = self._given_metric()
-        one_fit = isinstance(metric, Kernelized) and is_auto(metric.space)
+        one_fit = self._needs_one_fit(metric, n_samples)
         metric = metric[-1] if isinstance(metric, Pipeline) else metric
 
         def seconds(n: int) -> float:
@@ -149,7 +150,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         judged = neighbors_seconds(min(n_samples, MOST_JUDGES), n_samples)
         if self.use_features is True or (is_auto(self.use_features) and self.metric is None):
             judged += feature_seconds(n_samples, n_features)
-        if self._chooses_folds and n_samples > FEW and one_fit:
+        if one_fit:
             return seconds(n_samples) + judged
         n_folds = max(2, int(self.cv)) if isinstance(self.cv, Integral) else _FOLDS
         held_out = n_samples / n_folds  # of these, 1,000 suffice
@@ -254,7 +255,10 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         if get_tags(self).input_tags.pairwise and not is_array_api_obj(X):
             X = np.asarray(X)  # of a Gram matrix, folds take columns too
         metric, wanted = clone(self._given_metric()), self._asks_features(X)
-        E = learned_coordinates(metric, X, y, sample_weight)
+        one_fit = self._needs_one_fit(metric, len(y))
+        judged = self._seconds_after(X, wanted)
+        with time_kept(judged + (0.0 if one_fit else _TIME * time_left())):
+            E = learned_coordinates(metric, X, y, sample_weight)
         refuse_signed(metric)
         # A metric whose space leaves points out gives them by its one fit. Of few points, whose
         # labels a kernel that was chosen with them knows, all is fitted in folds.
@@ -266,11 +270,22 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
             cv = _FOLDS if self._chooses_folds else self.cv
             splits = splits_of(cv, X, y, self.random_state, classes=classes, kept=kept)
             fresh = settled(metric) if classes and len(y) > FEW else unsettled(metric)
-            folds = list(cross_fitted(fresh, X, y, splits, sample_weight, classes=classes))
+            with time_kept(judged):
+                folds = list(cross_fitted(fresh, X, y, splits, sample_weight, classes=classes))
         self.metric_, self.embedding_ = metric, E.copy()  # a metric may hand on the caller's X
         self.usual_distance_ = self._usual_distance(folds)
         self._rows = self._feature_rows(X) if wanted else None
         return folds
+
+    @staticmethod
+    def _seconds_after(X: Any, features: bool) -> float:
+        """What a time limit keeps for the time when the metric is there."""
+        if math.isinf(time_left()):
+            return 0.0
+        n = _num_samples(X)
+        needed = 1.5 * neighbors_seconds(min(n, MOST_JUDGES), n)
+        needed += feature_seconds(n, X.shape[1]) if features and hasattr(X, "shape") else 0.0
+        return min(needed, _TIME * time_left())
 
     def _asks_features(self, X: Any) -> bool:
         """Whether features have scores of their own: where asked for, or nothing speaks against."""
@@ -291,43 +306,26 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         Z = metric._checked(X) if own else check_array(X, dtype=np.float64)
         return to_numpy(Z).astype(np.float64, copy=False)
 
-    def _score_features(
-        self, folds: list[Fold], y: np.ndarray, Y: np.ndarray, *, classes: bool
-    ) -> np.ndarray | None:
-        """Fit scores of the features; what they say of the points held out."""
-        Z, mass = self.__dict__.pop("_rows"), self._mass
-        self._features = None
-        if Z is None:
-            return None
-
-        def fit(rows: np.ndarray, judged: np.ndarray | None = None) -> Any:
-            own = None if mass is None else mass[rows]
-            given = Z[rows], y[rows], Y[rows], own, self.random_state
-            return fit_feature_scores(*given, classes=classes, judged=judged)
-
-        everything = np.arange(len(Z))
-        if self._draws_folds:  # rows of their own each: features leave them out one by one
-            judged = np.concatenate([everything[:0], *(fold.test for fold in folds)])
-            self._features, said = fit(everything, judged)
-            return said
-        self._features, _ = fit(everything)
-        said = [fit(fold.train)[0](Z[fold.test]) for fold in folds]
-        return np.concatenate(said) if said else None
-
     def _held_out(
         self, kind: type[HeldOut], folds: list[Fold], y: np.ndarray, Y: np.ndarray, **more: Any
     ) -> Any:
         """What every choice says of the points held out."""
-        found, mass = found_in(folds), self._mass
-        features = self._score_features(folds, y, Y, classes=kind.gives_classes)
+        Z, mass, features = self.__dict__.pop("_rows"), self._mass, None
+        self._features = None
+        if Z is not None:
+            given = Z, y, Y, mass, self.random_state
+            self._features, features = score_features(
+                *given, folds, classes=kind.gives_classes, one_by_one=self._draws_folds
+            )
 
         def joined(parts: list[np.ndarray]) -> np.ndarray:
             return np.concatenate(parts) if parts else np.empty((0, Y.shape[1]))
 
         def votes(vote: Vote) -> np.ndarray:
             parts = []
-            for fold, near in zip(folds, found, strict=True):
-                parts.append(self._votes(near, vote[0], vote[1] * spread(fold.E), fold.train))
+            for fold in folds:
+                width = vote[1] * spread(fold.E)
+                parts.append(self._votes(fold.found, vote[0], width, fold.train))
             return joined(parts)
 
         truth = np.concatenate([y[:0], *(y[fold.test] for fold in folds)])
@@ -378,13 +376,15 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     def _chooses_folds(self) -> bool:
         return isinstance(self.cv, str) and self.cv == "auto"
 
+    def _needs_one_fit(self, metric: Any, n_samples: int) -> bool:
+        """Whether a metric, not fitted, will place points as if they were left out."""
+        by_labels = isinstance(metric, Kernelized) and is_auto(metric.space)
+        return self._chooses_folds and n_samples > FEW and by_labels
+
     def _usual_distance(self, folds: list[Fold]) -> float:
         if has_kernel_distance(self.metric_):
             return usual_kernel_distance(self.metric_)
-        ratios = [
-            near.squares[:, min(RANK, near.squares.shape[1]) - 1] ** 0.5 / spread(fold.E)
-            for near, fold in zip(found_in(folds), folds, strict=True)
-        ]
+        ratios = [fold.found.squares[:, :RANK][:, -1] ** 0.5 / spread(fold.E) for fold in folds]
         usual = float(np.median(np.concatenate(ratios))) if ratios else 1.0
         return (usual or 1.0) * spread(self.embedding_)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from array_api_compat import is_array_api_obj
@@ -19,18 +21,24 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import has_fit_parameter
 
 from kernelmetric.compute import take_rows, to_numpy
+from kernelmetric.compute.rates import most_in_time
 from kernelmetric.compute.watch import told_once, until_limit
 from kernelmetric.kernelized import Kernelized, KernelizedCV, Recipe
 from kernelmetric.kernelized._candidates import checked_folds
+from kernelmetric.kernelized._time import neighbors_seconds
 from kernelmetric.metric import Metric
+from kernelmetric.prediction._neighbors import MOST, Neighbors, nearest, nearest_others
 from kernelmetric.prediction._scores import LinearScores, own_scores
+from kernelmetric.solvers import evenly
 from kernelmetric.transductive import TransductiveDistance
 
 ENOUGH = 1000  # points held out: a handful of numbers is chosen on them
 MOST_JUDGES = 3000  # points of one fit that do so, each left out by itself
+_FEWEST_JUDGES = 300  # that a time limit leaves
 
 
-class Fold(NamedTuple):
+@dataclass(frozen=True)
+class Fold:
     """Learned coordinates of the points a metric saw, and of some that it did not see."""
 
     E: np.ndarray
@@ -40,14 +48,28 @@ class Fold(NamedTuple):
     left_out: bool = False  # those not seen are some of the others, each placed without itself
     own: LinearScores | None = None  # what the space itself predicts of classes
 
+    @cached_property
+    def found(self) -> Neighbors:
+        """Neighbours of the points that the metric did not see, among those that it saw."""
+        if self.left_out:
+            return nearest_others(self.E, self.test, MOST)
+        return nearest(self.E, self.E_new, MOST)
+
 
 def left_out_fold(E: np.ndarray, random_state: Any, own: LinearScores | None) -> Fold:
     """One fit whose places know nothing of their own labels: each point is judged by the others."""
     n = len(E)
     rows = np.arange(n)
-    if n > MOST_JUDGES:
-        rows = np.sort(check_random_state(random_state).permutation(n)[:MOST_JUDGES])
+    most = _judges_in_time(min(n, MOST_JUDGES), n)
+    if n > most:
+        rows = np.sort(check_random_state(random_state).permutation(n)[:most])
     return Fold(E, np.arange(n), E[rows], rows, left_out=True, own=own)
+
+
+def _judges_in_time(most: int, n: int) -> int:
+    """So many points as find their neighbours among n in the time that is left."""
+    what = "the judgement of votes"
+    return most_in_time(lambda m: 1.5 * neighbors_seconds(m, n), most, _FEWEST_JUDGES, what)
 
 
 def cross_fitted(
@@ -69,6 +91,8 @@ def cross_fitted(
             weights = None if sample_weight is None else sample_weight[train]
             E = learned_coordinates(fresh, X_train, y[train], weights)
             E_new = embedded(fresh, X_test)
+        some = evenly(len(test), _judges_in_time(len(test), len(train)))
+        E_new, test = (E_new, test) if len(some) == len(test) else (E_new[some], test[some])
         own = own_scores(fresh, E, y[train], n_classes, weights)
         yield Fold(E, train, E_new, test, own=own)
 

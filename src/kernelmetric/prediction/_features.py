@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import map_rows
 from kernelmetric.compute.watch import stage, until_limit
+from kernelmetric.prediction._cross_fit import Fold
 from kernelmetric.prediction._scores import left_out_scores, linear_scores
 
 N_SCORES = 2
@@ -68,6 +69,32 @@ class FeatureScores:
             lower = Z[moving // len(self.roots), feature] <= self.cuts[here]
             flat[moving] = np.where(lower, left, right)
         return at
+
+
+def score_features(
+    Z: np.ndarray,
+    y: np.ndarray,
+    Y: np.ndarray,
+    mass: np.ndarray | None,
+    random_state: Any,
+    folds: list[Fold],
+    *,
+    classes: bool,
+    one_by_one: bool,
+) -> tuple[FeatureScores, np.ndarray]:
+    """Fit to all rows; and what is said of those held out, with their folds or one by one."""
+
+    def fit(rows: np.ndarray, judged: np.ndarray | None = None) -> Any:
+        own = None if mass is None else mass[rows]
+        given = Z[rows], y[rows], Y[rows], own, random_state
+        return fit_feature_scores(*given, classes=classes, judged=judged)
+
+    everything = np.arange(len(Z))
+    if one_by_one:
+        return fit(everything, np.concatenate([everything[:0], *(fold.test for fold in folds)]))
+    said = [np.empty((0, Y.shape[1], N_SCORES))]
+    said += [fit(fold.train)[0](Z[fold.test]) for fold in folds]
+    return fit(everything)[0], np.concatenate(said)
 
 
 def fit_feature_scores(

@@ -10,7 +10,6 @@ import numpy as np
 
 from kernelmetric.prediction._cross_fit import Fold
 from kernelmetric.prediction._features import N_SCORES
-from kernelmetric.prediction._neighbors import MOST, Neighbors, nearest, nearest_others
 from kernelmetric.prediction._scores import OWN, Combination, left_out_scores, linear_scores
 
 Vote = tuple[int, float]  # how many neighbours, and their width as a multiple of the spread
@@ -72,16 +71,6 @@ class HeldOut:
     def mass_of(self, rows: Any) -> np.ndarray | None:
         """What some of the points count; None where all count alike."""
         return None if self.mass is None else self.mass[rows]
-
-
-def found_in(folds: list[Fold]) -> list[Neighbors]:
-    """Neighbours of the points held out, among those that their metric saw."""
-    return [
-        nearest_others(fold.E, fold.test, MOST)
-        if fold.left_out
-        else nearest(fold.E, fold.E_new, MOST)
-        for fold in folds
-    ]
 
 
 def held_out_scores(fold: Fold, Y: np.ndarray, ridge: float, mass: np.ndarray | None) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelmetric.compute import in_memory, is_sparse, like, repeatable, take_rows, to_numpy
+from kernelmetric.compute.rates import most_in_time, rates
 from kernelmetric.compute.reductions import l1_distances, squared_distances
 from kernelmetric.compute.watch import ended_by_limit, stage, told_once
 from kernelmetric.graphs import coded_targets, spread_rows
@@ -53,6 +54,8 @@ _IN_THE_RACE = 1.05  # families whose error is within this factor are compared t
 _LEAST_ROWS = 40  # for learning scales: a third of them must still say something
 _LEAST_BYTES = 2**19  # of small arrays
 _FEWEST_ROWS = 8  # for choosing anything at all
+_ROWS_IN_HASTE, _TIME = 250, 0.5  # that a time limit leaves; of the time, the rest is for the fit
+_PRODUCTS = 12.0  # that a choice takes, times the third power of the rows
 
 
 class Choice(NamedTuple):
@@ -163,7 +166,8 @@ class LeaveOneOutRidge(Kernel):
                 points = without_gaps(to_numpy(points).astype(np.float64), usual)
             return Sample(points, targets.columns(rows), roots)
 
-        rows = targets.sample(self._most_rows(), self.random_state)
+        most = min(self._most_rows(), len(targets.key))
+        rows = targets.sample(_rows_in_time(most, _ROWS_IN_HASTE), self.random_state)
         sample = sample_of(rows)
         unlike = np.ptp(sample.Y, axis=0).any() and squared_distances(sample.X).any()
         if len(rows) < _FEWEST_ROWS or not unlike:
@@ -176,6 +180,8 @@ class LeaveOneOutRidge(Kernel):
             groups = checked_groups(self.groups, X.shape[1])
             choice, mistakes = choose(sample, targets.key[rows], groups), np.nan
             more = self._rows_again(len(targets.key))
+            if more > len(rows) and not ended_by_limit(CHOICE):
+                more = _rows_in_time(more, len(rows))
             if more > len(rows) and not ended_by_limit(CHOICE):
                 rows = targets.sample(more, self.random_state)
                 choice = choose_again(choice, sample_of(rows))
@@ -229,6 +235,15 @@ class LeaveOneOutRidge(Kernel):
 
     def _rows_again(self, n: int) -> int:
         return min(n // _SHARE, _MORE * self._most_rows())
+
+
+def _rows_in_time(most: int, least: int) -> int:
+    """So many rows as choose a kernel in the time that is left."""
+
+    def seconds(m: int) -> float:
+        return _PRODUCTS * rates().product * m**3
+
+    return most_in_time(seconds, most, least, "the choice of a kernel", _TIME)
 
 
 def choose(sample: Sample, key: np.ndarray, groups: np.ndarray) -> Choice:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from kernelmetric.compute.rates import rates
 from kernelmetric.compute.watch import ended_by_limit
 from kernelmetric.kernels import Kernel
 from kernelmetric.selection._relevance import CHOICE, Sample
@@ -19,13 +20,19 @@ _NARROWER = 2.0  # a step of gamma
 _BETTER = 0.999  # of the error, or the step is not taken
 
 
+def seconds_of_width(n_features: int) -> float:
+    """Seconds that one width takes."""
+    products = rates().product * 4.0 * MANY_ROWS * LANDMARKS**2
+    return products + rates().block(MANY_ROWS * LANDMARKS, n_features)
+
+
 def for_many_rows(kernel: Any, ridge: float, sample: Sample) -> tuple[Any, float]:
     """A kernel as wide as this one, or narrower, and its ridge or a tenth, by rows held out."""
     judges = slice(0, None, _HELD)
     learn, judge = sample.take(np.delete(np.arange(len(sample.Y)), judges)), sample.take(judges)
     ridges = np.array([ridge, max(ridge / 10.0, RIDGES[0])])
     least, narrower = np.inf, kernel
-    while not ended_by_limit(CHOICE):
+    while not ended_by_limit(CHOICE, lambda: seconds_of_width(sample.X.shape[1])):
         errors = errors_by_landmarks(narrower, learn, judge, ridges)
         if not errors.min() < _BETTER * least:
             break

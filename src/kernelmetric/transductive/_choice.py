@@ -19,7 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from kernelmetric._warnings import warn
 from kernelmetric.compute import to_device
 from kernelmetric.compute.reductions import nearest_neighbors
-from kernelmetric.compute.watch import until_limit
+from kernelmetric.compute.watch import until_limit, warn_of_choice
 from kernelmetric.graphs import gaussian_graph, union_graph
 from kernelmetric.solvers import Eigenpairs
 from kernelmetric.transductive._given import as_graph
@@ -238,9 +238,14 @@ def choose_lam(
         E, hidden = embed(kept, lam), np.flatnonzero((kept < 0) & (codes >= 0))
         return vote(E, kept, E[hidden], n_votes) == codes[hidden]
 
-    tried = until_limit(candidates, "lam")
-    hits = np.array([np.concatenate([found(lam, kept) for kept in folds]) for lam in tried])
-    hits = hits.astype(np.float64)
+    rows: list[np.ndarray] = []
+    for lam in until_limit(candidates, "lam"):
+        parts = [found(lam, kept) for kept in (until_limit(folds, None) if rows else folds)]
+        if len(parts) < len(folds):
+            warn_of_choice("lam", len(rows))
+            break
+        rows.append(np.concatenate(parts))
+    hits = np.array(rows, dtype=np.float64)
     # Infinity, the first, gives way only to what is better by more than a standard error.
     gain = hits - hits[0]
     error = gain.std(axis=1) / np.sqrt(hits.shape[1])

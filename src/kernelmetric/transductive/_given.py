@@ -38,6 +38,10 @@ class Source(NamedTuple):
     codes: np.ndarray | None
     weights: tuple[Any, Any] | None = None
 
+    def take(self, rows: Any) -> Source:
+        """The labels of some points; pairs as they are."""
+        return self if self.codes is None else self._replace(codes=self.codes[rows])
+
     def graphs(self, points: np.ndarray, n_neighbors: int) -> tuple[Any, Any]:
         """Similar and dissimilar weights of the cost graph, symmetric and non-negative."""
         if self.weights is not None:

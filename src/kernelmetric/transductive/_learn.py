@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import Any
 
@@ -10,8 +11,11 @@ from scipy import linalg, sparse
 from sklearn.utils import check_random_state
 
 from kernelmetric._warnings import warn
+from kernelmetric.compute.rates import most_in_time, rates
+from kernelmetric.compute.watch import time_kept
+from kernelmetric.graphs import coded_targets
 from kernelmetric.selection._ridge_kpca import is_auto
-from kernelmetric.solvers import Eigenpairs, smallest_eigenvectors
+from kernelmetric.solvers import Eigenpairs, evenly, smallest_eigenvectors
 from kernelmetric.transductive._choice import (
     DIMENSIONS,
     FULL,
@@ -33,7 +37,31 @@ from kernelmetric.transductive._penalties import (
 )
 
 _DENSE = 1000  # points up to which LAPACK solves the eigenproblem of a graph
+_CELLS = 100_000  # numbers that solutions of an eigenproblem pass over, for each point
+_CELLS_OF_MEANS = 100  # that the mean of neighbours takes, for each feature of a point
+_LEAST_ROWS, _LEAST_OF_CLASS = 300, 3  # that a time limit leaves
 _BLOCKS = 2**23  # bytes of tiles of distances, and of what is too small to count
+
+
+def rows_in_time(metric: Any, points: np.ndarray, source: Source) -> Any:
+    """Rows that a time limit leaves time to embed, half of them with labels; a slice for all."""
+    ours = isinstance(metric.graph, str) and metric.graph in ("auto", "neighbors")
+    if source.codes is None or not (ours and as_penalty(metric.penalty).uses_graph):
+        return slice(None)
+    n, d = points.shape
+
+    def seconds(m: int) -> float:
+        pair = 1.2 * rates().value + 2.0 * d * rates().product  # of which the nearest are found
+        placed = 0.0 if m == n else m * n * pair + _CELLS_OF_MEANS * n * d * rates().cell
+        return m * m * pair + _CELLS * m * rates().cell + placed
+
+    most = most_in_time(seconds, n, _LEAST_ROWS, type(metric).__name__)
+    if most == n:
+        return slice(None)
+    labelled, others = (np.flatnonzero(part) for part in (source.codes >= 0, source.codes < 0))
+    classes = coded_targets(source.codes[labelled], points[labelled])
+    drawn = classes.sample_of_all(max(most // 2, most - len(others)), _LEAST_OF_CLASS)
+    return np.union1d(labelled[drawn], others[evenly(len(others), max(most - len(drawn), 0))])
 
 
 def learn(
@@ -98,15 +126,16 @@ def learn(
     elif choice.lam is not None:
         lam = choice.lam
     else:  # every λ starts from the embedding without labels
+        begun = time.monotonic()
         start = (choice.alone or embed(geometry, d, np.inf, codes)).vectors[:, :d]
 
         def coordinates(known: np.ndarray, lam: float) -> np.ndarray:
             V = embed(geometry, d, lam, known).vectors if np.isfinite(lam) else start
             return coordinates_of(geometry, V)
 
-        lam, scores = choose_lam(
-            coordinates, codes, geometry.scale, n_folds=metric.cv, n_votes=metric.n_votes, rng=rng
-        )
+        how: Any = {"n_folds": metric.cv, "n_votes": metric.n_votes, "rng": rng}
+        with time_kept(time.monotonic() - begun):  # for one more
+            lam, scores = choose_lam(coordinates, codes, geometry.scale, **how)
     told |= {"lam_": float(lam), "lam_scores_": scores}
     return embed(geometry, d, lam, codes), geometry, spoken_of, told
 

@@ -28,7 +28,7 @@ from kernelmetric.metric import Metric
 from kernelmetric.solvers import column_signs
 from kernelmetric.transductive._choice import POINTS, label_mass, vote
 from kernelmetric.transductive._given import counted_rows, interpolate, prior_points, read_source
-from kernelmetric.transductive._learn import learn, peak_bytes
+from kernelmetric.transductive._learn import learn, peak_bytes, rows_in_time
 from kernelmetric.transductive._penalties import Geometry, coordinates_of
 
 _LAM = Numbers(Real, 0, LARGEST, above=True, words=("auto",))  # or infinity
@@ -203,14 +203,20 @@ class TransductiveDistance(Metric, BaseEstimator):
             earlier: Any = getattr(self, "embedding_", ()) if self.warm_start else ()
             drawn = getattr(self, "graph_", None) != POINTS.kind  # else there are no eigenvectors
             start = earlier if drawn and len(earlier) == len(points) else None
-            found, geometry, spoken_of, chosen = learn(self, points, source, start, weights)
+            some = rows_in_time(self, points, source)
+            start, weights = (part if part is None else part[some] for part in (start, weights))
+            taught = points[some], source.take(some), start, weights
+            found, geometry, spoken_of, chosen = learn(self, *taught)
             self.__dict__.update(chosen)
             self._store(found, geometry, X)
+            if len(taught[0]) < len(points):  # the others are placed as new points are
+                self.embedding_ = self._placed(points, taught[0])
+                spoken_of = np.asarray(source.codes) >= 0
             self._points, self._codes = points, source.codes
             self.label_mass_ = label_mass(self.embedding_, spoken_of)
             if source.codes is not None:
                 self.classes_, E = source.classes, self.embedding_
-                voted = vote(E, source.codes, E, self.n_votes)
+                voted = vote(E[some], source.codes[some], E, self.n_votes)
                 labels = np.where(spoken_of, source.codes, voted)
                 self.transduction_ = self.classes_[labels]
         return self
@@ -257,10 +263,8 @@ class TransductiveDistance(Metric, BaseEstimator):
         if hasattr(self, "space_"):
             with config_context(transform_output="default"):
                 E = map_points(self.space_.transform(points), self.components_)
-        elif getattr(self, "graph_", None) == POINTS.kind:  # which old files do not have
-            E = points
         else:
-            E = interpolate(self._points, self.embedding_, points, self.n_neighbors_)
+            E = self._placed(points, self._points)
         return E.astype(self.embedding_.dtype, copy=False)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -310,6 +314,13 @@ class TransductiveDistance(Metric, BaseEstimator):
     @property
     def _n_features_out(self) -> int:
         return self.embedding_.shape[1]
+
+    def _placed(self, points: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """Coordinates of points, by those that are known."""
+        if getattr(self, "graph_", None) == POINTS.kind:  # which old files do not have
+            return points.astype(self.embedding_.dtype)
+        E = interpolate(known, self.embedding_, points, self.n_neighbors_)
+        return E.astype(self.embedding_.dtype, copy=False)
 
     def _store(self, found: Any, geometry: Geometry, X: Any) -> None:
         if not found.converged:

@@ -1,0 +1,87 @@
+"""How fast this machine is, which a short run measures once a process."""
+
+from __future__ import annotations
+
+import math
+import timeit
+from collections.abc import Callable
+from contextvars import Context
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelmetric.compute.reductions import exp_of_negative, l1_distances, squared_distances
+from kernelmetric.compute.watch import time_left, warn_of_limit
+
+_RUNS = 4  # of each piece of work; the fastest counts, as others may use the machine too
+_SIZE = 256  # rows of the product that is measured
+_BLOCK = 100, 500  # rows and anchors of the kernel values that are measured
+_FEATURES = 8, 64  # of these
+_CELLS = 10_000, 20  # of the pass over points that is measured
+_SHARE = 0.8  # of the time that is left may be planned for
+
+
+class Rates(NamedTuple):
+    """Seconds of a unit of each kind of work, with the threads of BLAS as they are."""
+
+    product: float  # a multiplication and addition within a large product, in float64
+    value: float  # a kernel value, but for
+    feature: float  # each feature of it
+    cell: float  # a number in a pass over points
+
+    def block(self, n_values: float, n_features: int) -> float:
+        """Seconds of kernel values."""
+        return n_values * (self.value + n_features * self.feature)
+
+
+@cache
+def rates() -> Rates:
+    """What a short run on this machine says, once a process."""
+    return Context().run(_measured)  # a time limit would end it
+
+
+def _measured() -> Rates:
+    """How long products, kernel values and passes take."""
+    rng = np.random.RandomState(0)
+    A, points = rng.standard_normal((_SIZE, _SIZE)), rng.standard_normal(_CELLS)
+    few, many = (_kernel_value(rng, d) for d in _FEATURES)
+    feature = max(many - few, 0.0) / (_FEATURES[1] - _FEATURES[0])
+    return Rates(
+        product=fastest(lambda: A @ A) / _SIZE**3,
+        value=max(few - _FEATURES[0] * feature, 1e-10),
+        feature=feature,
+        cell=fastest(lambda: points - points.mean(axis=0)) / points.size,
+    )
+
+
+def _kernel_value(rng: np.random.RandomState, n_features: int) -> float:
+    """Seconds of a kernel value: between the two kinds, of which the labels will choose one."""
+    X, Z = (rng.standard_normal((n, n_features)) for n in _BLOCK)
+    near = fastest(lambda: exp_of_negative(squared_distances(X, Z), 0.1))
+    far = fastest(lambda: exp_of_negative(l1_distances(X, Z), 0.1))
+    return math.sqrt(near * far) / (_BLOCK[0] * _BLOCK[1])
+
+
+def fastest(work: Callable[[], Any], n_runs: int = _RUNS) -> float:
+    """Seconds of the fastest of some runs."""
+    return min(timeit.repeat(work, number=1, repeat=n_runs + 1)[1:])  # the first run warms up
+
+
+def most_in_time(
+    seconds: Callable[[int], float],
+    n: int,
+    least: int,
+    what: str | None = None,
+    share: float = _SHARE,
+) -> int:
+    """As many of n rows as take a share of the time that is left, and never less than some.
+
+    Where they are fewer, it says what they are drawn for.
+    """
+    most, left = n, share * time_left()
+    while most > least and not math.isinf(left) and seconds(most) > left:
+        most = max(least, int(0.8 * most))
+    if most < n and what is not None:
+        warn_of_limit(f"the draw of rows for {what} at {most:,} of {n:,}")
+    return most
