@@ -11,9 +11,11 @@ also on another machine::
 A fault counts as noticed when a test fails or does not end. Each fault meets the tests that reach
 its line, the quickest case of every test first, up to a limit of seconds; a fault that only a slow
 test would notice therefore counts as missed. Places are drawn at random, all alike. Left out are
-annotations, which do not run, what is no longer Python, and lines that only set the size of a
-block, the number of threads or whether an array is copied: no result may depend on these, and other
-tests hold us to that.
+annotations, which do not run, what is no longer Python, and what only sets the size of a block, the
+number of threads or whether an array is copied: no result may depend on these, and other tests hold
+us to that. ``SIZES`` finds such parts of a line, ``NAMES`` lists such constants file by file; the
+rest of these lines stays in. What Triton compiles is never seen line by line: a fault there meets
+all tests that reach its file.
 """
 
 from __future__ import annotations
@@ -42,9 +44,26 @@ LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv*", "__pycache__", "mutation-output", ".*_cache", ".wheels", ".carry", "_build"
 )
 SIZES = re.compile(
-    r"\b(row_blocks|tile_rows|worth_threads|small_steps)\(|^_\w*(BYTES|TILE|CHUNK|PARTS|GROUP|ROUND)\w*\s*="
-    r"|\b(lru_cache|dataclass)\(|\b(copy|overwrite_\w+|strict)=|\w*(_BYTES|_COST|_FLOPS)\w* [*/]"
+    r".*\b(row_blocks|tile_rows|worth_threads|small_steps|tile_bytes|tiles_at_once)\(.*"
+    r"|^_?[A-Z_]*(BYTES|TILE|CHUNK|PARTS|GROUP|ROUND|WORTH|GATHER_COST)[A-Z_]* = .*"
+    r"|^_?FLOPS[A-Z_]* = .*|.*(_BYTES|_COST|_FLOPS)\w* [*/].*|.*\b(lru_cache|dataclass)\(.*"
+    r"|\b(copy|overwrite_\w+|strict)=\w+|\bflops ?= ?.*|\bfits_budget\(.*bytes_per_row\)"
+    r"|\"bytes_per_row\": .*|(?<=, )\d+ \* 8 \* [\w.]+(\[\d\])?"  # bytes of a row and of its work
 )
+NAMES = {
+    "compute/_execute.py": ["_CACHED"],
+    "compute/backends/cuda/_nearest.py": ["_PAIRS"],
+    "compute/reductions/_gram_products.py": ["_OPERATIONS"],
+    "compute/reductions/_impostors.py": ["_WHOLE_ROWS"],
+    "compute/reductions/_products.py": ["_LEAST_ROWS"],
+    "compute/reductions/_selection.py": ["_FEWEST_ROWS"],
+    "compute/reductions/_subspaces.py": ["_PAIRS"],
+    "compute/reductions/_triplets.py": ["_SHARED_ROWS"],
+    "learners/_itml.py": ["_MOST_ROWS"],
+    "learners/_lsml_solvers.py": ["_MOST_ROWS"],
+    "solvers/_pair_dual.py": ["_BLOCK_ROWS"],
+    "solvers/_symmetric.py": ["_LARGE", "_BLOCKS"],
+}
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
 
 
@@ -94,8 +113,7 @@ def places_of(file):
 
     tree = cosmic_ray.ast.get_ast(file.read_text(encoding="utf-8"))
     nodes = list(cosmic_ray.ast.ast_nodes(tree))
-    silent = annotation_positions(file)
-    sizes = {i for i, line in enumerate(lines_of(file), 1) if SIZES.search(line)}
+    silent = annotation_positions(file) | size_positions(file)
     places = defaultdict(list)
     for name in cosmic_ray.plugins.operator_names():
         operator = cosmic_ray.plugins.get_operator(name)
@@ -103,13 +121,26 @@ def places_of(file):
             continue
         spans = (span for node in nodes for span in operator().mutation_positions(node))
         for occurrence, (start, stop) in enumerate(spans):
-            if start not in silent and start[0] not in sizes:
+            if start not in silent:
                 places[start, stop].append((name, occurrence, start[0]))
     return places
 
 
-def lines_of(file):
-    return file.read_text(encoding="utf-8").splitlines()
+def size_positions(file):
+    """All (line, column) of what only sets sizes: of blocks, of threads, of copies."""
+    names = NAMES.get(file.relative_to(ROOT / "src" / "kernelmetric").as_posix(), [])
+    missing = set(names)
+    found = set()
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        name = re.match(r"\w*", line).group()
+        if name in names:
+            missing.discard(name)
+            found |= {(number, column) for column in range(len(line))}
+        for match in SIZES.finditer(line):
+            found |= {(number, column) for column in range(*match.span())}
+    if missing:
+        raise SystemExit(f"NAMES lists {sorted(missing)}, which {file} no longer has.")
+    return found
 
 
 def annotation_positions(file):
@@ -190,7 +221,7 @@ def tests_of(data, seconds):
     store = coverage.CoverageData(str(data))
     store.read()
     number = {name: i for i, name in enumerate(seconds)}
-    lines = {}
+    lines, files = {}, {}
     for file in store.measured_files():
         reached = {}
         for line, contexts in store.contexts_by_lineno(file).items():
@@ -199,7 +230,13 @@ def tests_of(data, seconds):
         everywhere = sorted(set().union(*reached.values()))
         name = "src" + file.rpartition("/src")[2]
         lines[name] = {line: found or everywhere for line, found in reached.items()}
-    return {"tests": list(seconds), "seconds": list(seconds.values()), "lines": lines}
+        files[name] = everywhere
+    return {
+        "tests": list(seconds),
+        "seconds": list(seconds.values()),
+        "lines": lines,
+        "files": files,
+    }
 
 
 class Timing:
@@ -278,6 +315,8 @@ def check_the_tests(faults, judge):
 def choose(known, fault, limit):
     """The tests that reach the line: of each its quickest case first, then its second, ..."""
     reaching = known["lines"].get(fault["file"], {}).get(str(fault["line"]), [])
+    if compiled_elsewhere(fault):
+        reaching = known["files"].get(fault["file"], [])
     seconds = known["seconds"]
     cases = defaultdict(list)
     for number in sorted(reaching, key=seconds.__getitem__):
@@ -289,6 +328,17 @@ def choose(known, fault, limit):
             chosen.append(known["tests"][number])
             total += cost
     return chosen
+
+
+def compiled_elsewhere(fault):
+    """Whether Triton compiles the function with the fault, so that coverage sees none of it run."""
+    tree = ast.parse((ROOT / fault["file"]).read_text(encoding="utf-8"))
+    return any(
+        node.lineno <= fault["line"] <= node.end_lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and any("triton" in ast.unparse(decorator) for decorator in node.decorator_list)
+    )
 
 
 def try_out(copy, fault, tests, limit):

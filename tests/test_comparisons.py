@@ -1,5 +1,7 @@
 """LSML, SCML and SDML: their theorems, and that they learn what they are told."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import linalg
@@ -20,9 +22,15 @@ from kernelmetric import (
     Quadruplets,
     Triplets,
 )
-from kernelmetric.learners import _lsml_solvers
+from kernelmetric.learners import _lsml_solvers, _scml
 from kernelmetric.learners._lsml_solvers import ComparedPairs
-from kernelmetric.learners._scml import WeightedHinge, compared_squares, local_directions
+from kernelmetric.learners._scml import (
+    WeightedHinge,
+    compared_squares,
+    local_directions,
+    nearest_weights,
+)
+from kernelmetric.learners._tuple_learner import PairCounts
 from kernelmetric.solvers import sparse_precision
 
 
@@ -199,6 +207,58 @@ def test_a_metric_drawn_in_is_that_of_the_pulls_alone(told):
     np.testing.assert_allclose(found / np.trace(found), M / np.trace(M), rtol=1e-8, atol=1e-10)
 
 
+def test_what_comparisons_weigh_does_not_depend_on_the_unit_of_length(told):
+    X, triplets = told
+    counts = np.random.RandomState(3).uniform(0.5, 1.5, len(triplets))
+    problem = ComparedPairs(X, triplets.near, triplets.far, 50.0, counts)
+    squares = [np.sum((X[rows[:, 0]] - X[rows[:, 1]]) ** 2, axis=1) @ counts
+               for rows in (triplets.near, triplets.far)]  # fmt: skip
+    mean = 0.5 * sum(squares) / len(triplets)
+    assert problem.weight == pytest.approx(50.0 / (len(triplets) * mean))
+    assert problem.floor == pytest.approx(2e-20 * mean)
+
+
+@pytest.mark.parametrize(("gap", "drawn"), [(0.29, False), (0.31, True), (np.inf, True)])
+def test_a_start_is_drawn_in_where_much_is_to_gain(gap, drawn):
+    seen = []
+
+    class Here:
+        L, value = np.eye(2), 1.0
+
+        def drawn_in(self, problem):
+            seen.append(problem)
+            return self
+
+        def moved(self, problem):
+            return None
+
+    Here.gap = gap
+    problem = SimpleNamespace(near=np.zeros((3, 2)), seen_by=lambda L: Here())
+    report = SimpleNamespace(stopped=True, loss_curve=[1.0])
+    assert _lsml_solvers.newton(problem, np.eye(2), report, 5, 1e-3) == (Here.L, 1.0, gap)
+    assert seen == [problem] * drawn
+
+
+@pytest.mark.filterwarnings("ignore:Left out")
+@pytest.mark.parametrize(
+    ("seed", "step", "tried"), [(36, 0, 4), (59, 1, 25)], ids=["once", "many times"]
+)
+def test_a_length_beyond_what_was_tried_is_replaced_by_the_middle(seed, step, tried):
+    rng = np.random.RandomState(seed)
+    X = rng.standard_normal((8, 2))
+    rows = np.unique([rng.permutation(8)[:3] for _ in range(6)], axis=0)
+    triplets = Triplets(rows, 8, faults="drop")
+    problem = ComparedPairs(X, triplets.near, triplets.far, 1e4, np.ones(len(triplets)))
+    here = problem.seen_by(np.eye(2))
+    for _ in range(step):
+        here = here.moved(problem)
+    counted, residuals = [], problem.residuals
+    problem.residuals = lambda *args: counted.append(None) or residuals(*args)
+    after = here.moved(problem)
+    assert len(counted) <= tried
+    assert after.value < here.value
+
+
 def test_labels_make_no_more_triplets_than_asked_for():
     X = np.random.RandomState(0).standard_normal((50, 2))
     assert len(LSML(max_tuples=20).fit(X, np.arange(50) % 2).tuples_) == 20
@@ -257,6 +317,70 @@ def test_a_basis_that_is_none_is_refused(basis, told):
         SCML(basis=basis).fit(X, triplets=triplets)
 
 
+def test_a_direction_in_which_no_points_differ_is_never_chosen(told):
+    X, triplets = told
+    X = np.c_[X, np.ones(60)]
+    B = np.vstack([np.eye(6)[:2], np.eye(6)[5]])
+    found = SCML(basis=B).fit(X, triplets=triplets)
+    assert 0 < len(found.weights_) <= 2
+    assert np.all(np.isfinite(found.components_))
+    np.testing.assert_array_equal(found.components_[:, 2:], 0.0)
+
+
+def test_without_iterations_the_weights_are_zero_and_the_gap_is_the_objective():
+    problem = WeightedHinge(np.random.RandomState(0).standard_normal((9, 3)), 0.1, np.ones(9))
+    w, value, gap, n_iter = problem.minimise(np.zeros(3), 1e-2, 0, lambda w, value: False)
+    assert (value, gap, n_iter) == (1.0, 1.0, 1)
+    np.testing.assert_array_equal(w, 0.0)
+
+
+@pytest.mark.parametrize("width", [0.01, 0.3, 3.0])
+def test_the_minimum_of_the_hinge_lies_between_its_bounds(width):
+    rng = np.random.RandomState(0)
+    problem = WeightedHinge(rng.standard_normal((60, 4)) - 0.3, 0.05, rng.uniform(0.5, 1.5, 60))
+    problem.width = width
+    report = lambda w, value: False  # noqa: E731
+    least = problem.minimise(np.zeros(4), 1e-7, 2000, report)[1]
+    problem.width = width
+    for w in np.abs(rng.standard_normal((10, 4))):
+        value, dual = problem.bounds(w)
+        hinge = problem.counts * np.maximum(1.0 + problem.D @ w, 0.0)
+        assert value == pytest.approx(np.mean(hinge) + 0.05 * np.sum(w))
+        assert dual <= least + 1e-6 <= value + 2e-6
+
+
+def test_weights_that_are_good_enough_are_kept_and_a_stop_is_heard():
+    rng = np.random.RandomState(0)
+    problem = WeightedHinge(rng.standard_normal((60, 4)) - 0.3, 0.05, np.ones(60))
+    seen = []
+    found = problem.minimise(np.zeros(4), 1e-3, 2000, lambda w, v: seen.append(v) or False)
+    assert found[3] == len(seen) > 1
+    assert found[2] <= 1e-3
+    again = problem.minimise(found[0], 0.1, 2000, lambda w, v: pytest.fail("a step"))
+    np.testing.assert_array_equal(again[0], found[0])
+    assert again[1] == pytest.approx(found[1])
+    assert problem.minimise(np.zeros(4), 1e-9, 2000, lambda w, v: True)[3] == 1
+
+
+def test_the_nearest_weights_give_a_matrix_of_the_basis_back():
+    rng = np.random.RandomState(0)
+    B, w = rng.standard_normal((5, 3)), np.array([0.5, 0.0, 2.0, 0.0, 1.0])
+    np.testing.assert_allclose(nearest_weights(B, (B.T * w) @ B), w, atol=1e-8)
+
+
+def test_directions_that_part_are_generalized_eigenvectors_of_length_one():
+    rng = np.random.RandomState(0)
+    delta, epsilon = rng.standard_normal((30, 3)), rng.standard_normal((30, 3)) * [1.0, 3.0, 0.2]
+    V = _scml._parting(delta, epsilon, 0.5)
+    S, D = delta.T @ delta, epsilon.T @ epsilon
+    S += 0.5 * (np.trace(S) + 1e-3 * np.trace(D)) / 3 * np.eye(3)
+    values = np.einsum("ki,ij,kj->k", V, D, V) / np.einsum("ki,ij,kj->k", V, S, V)
+    np.testing.assert_allclose(V @ D, values[:, None] * (V @ S), atol=1e-9)
+    assert np.all(np.diff(values) < 0)
+    np.testing.assert_allclose(np.linalg.norm(V, axis=1), 1.0)
+    np.testing.assert_allclose(np.abs(_scml._parting(0 * delta, 0 * epsilon, 0.5)), np.eye(3)[::-1])
+
+
 # --- SDML ---------------------------------------------------------------------------------------
 
 
@@ -297,6 +421,57 @@ def test_sdml_has_a_minimum_however_much_dissimilar_pairs_pull(balance, told):
     assert found.converged_
     D = found.pair_distance(pairs.rows, X)
     assert np.all(D > SDML(balance=0.0).fit(X, pairs=pairs).pair_distance(pairs.rows, X))
+
+
+def test_sdml_goes_on_from_the_metric_of_the_last_fit(told):
+    X, _ = told
+    pairs = Pairs([[0, 1], [2, 3]], [[4, 5], [6, 7], [8, 9]], 60)
+    found = SDML(warm_start=True, tol=1e-6).fit(X, pairs=pairs)
+    first, M = found.n_iter_, found.sparse_matrix_
+    assert first > 1
+    found.fit(X, pairs=pairs)
+    assert found.n_iter_ <= 1
+    np.testing.assert_allclose(found.sparse_matrix_, M, rtol=1e-4, atol=1e-9)
+    found.components_ = found.components_[:3]  # singular: there is no inverse to begin with
+    found.fit(X, pairs=pairs)
+    assert found.n_iter_ == first
+    np.testing.assert_allclose(found.sparse_matrix_, M, rtol=1e-9)
+
+
+@pytest.mark.parametrize("prior", [None, np.diag([1.0, 2.0, 3.0, 4.0, 5.0])], ids=["", "prior"])
+@pytest.mark.parametrize("kinds", ["both", "similar"])
+def test_the_balance_is_a_share_of_what_no_metric_could_bear(told, prior, kinds):
+    X, _ = told
+    dissimilar = [[4, 5], [6, 7], [8, 9]] if kinds == "both" else None
+    learner = SDML(balance=0.5, prior=prior)
+    learner.pairs_ = pairs = Pairs([[0, 1], [2, 3]], dissimilar, 60)
+    root = None if prior is None else linalg.cholesky(prior, lower=True)
+    S = learner._weighed(X, root, PairCounts(None, np.ones(60)))
+    K = np.zeros((5, 5))
+    for rows, sign in ((pairs.similar, 1.0), (pairs.dissimilar, -1.0)):
+        for i, j in rows:
+            K += sign * np.outer(X[i] - X[j], X[i] - X[j]) / len(rows)
+    P = np.eye(5) if prior is None else prior
+    values = linalg.eigvals(P @ K).real
+    edge = max(-values.min(), 1e-3 * np.abs(values).max())
+    np.testing.assert_allclose(S, np.linalg.inv(P) + 0.5 / edge * K, rtol=1e-9, atol=1e-9)
+
+
+def test_a_descent_from_the_answer_is_done_and_from_elsewhere_ends_there():
+    X = np.random.RandomState(0).standard_normal((40, 4)) * [1.0, 10.0, 0.1, 2.0]
+    X[:, 1] += 10 * X[:, 0]
+    S = X.T @ X / 40
+    found = sparse_precision(S, 0.05, tol=1e-9)
+    again = sparse_precision(S, 0.05, tol=1e-8, start=found.matrix)
+    assert again.n_iter == 0
+    assert again.value == pytest.approx(found.value)
+    np.testing.assert_array_equal(again.matrix, found.matrix)
+    other = sparse_precision(S, 0.05, tol=1e-9, start=np.diag([1.0, 2.0, 3.0, 4.0]))
+    np.testing.assert_allclose(other.matrix, found.matrix, rtol=1e-3, atol=1e-6)
+    log_det = np.linalg.slogdet(found.matrix)[1]
+    edges = np.sum(np.abs(found.matrix)) - np.trace(np.abs(found.matrix))
+    value = np.sum(S * found.matrix) - log_det - 4 + 0.05 * edges
+    assert found.value == pytest.approx(value)
 
 
 # --- what all of them refuse --------------------------------------------------------------------

@@ -783,3 +783,221 @@ def test_a_fit_on_two_workers_has_the_numbers_of_a_fit_here(client):
         same(quietly(clone(estimator).fit, X, labels_for(name)), found[name, 2])
     for name in ("NCA", "LMNN", "TransductiveDistance"):
         assert shared[name, 2] > 0
+
+
+# --- the parts, in this process -----------------------------------------------------------------
+
+
+class Done:
+    """A future that is done."""
+
+    def __init__(self, task):
+        self._task = task
+
+    def result(self):
+        return self._task()
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """The cluster of a fit, all of whose tasks run in this process, and what was submitted."""
+    from kernelmetric.compute.backends.dask import _tiles
+
+    submitted = []
+
+    def submit(task, *args, **options):
+        submitted.append(options)
+        return Done(partial(task, *args))
+
+    def compute(tasks):
+        return [Done(partial(task.compute, scheduler="sync")) for task in tasks]
+
+    client = SimpleNamespace(
+        scatter=lambda copies, hash: copies,
+        submit=submit,
+        compute=compute,
+        nthreads=lambda: {"one": 2, "two": 2},
+    )
+    monkeypatch.setattr(_tiles, "wait", lambda future, timeout: None)
+    cluster = _tiles.Cluster(client, lambda: True, "fit-17")
+    cluster.submitted = submitted
+    return cluster
+
+
+def rows_of(cluster, chunks=(5, 0, 7, 3, 1, 2, 4), names=None, width=4):
+    from kernelmetric.compute.backends.dask._chunks import Pieces
+
+    A = np.random.RandomState(3).standard_normal((sum(chunks), width))
+    parts = np.split(A, np.cumsum(chunks)[:-1])
+    pieces = Pieces([dask.delayed(part) for part in parts], chunks, (width,), A.dtype)
+    return A, cluster.rows(pieces, names)
+
+
+def test_rows_elsewhere_look_like_an_array(here):
+    A, rows = rows_of(here, names=list("abcd"))
+    assert (len(rows), rows.shape, rows.ndim, rows.dtype) == (22, (22, 4), 2, A.dtype)
+    assert rows.names.tolist() == list("abcd")
+    assert rows_of(here, names=[1, 2, 3, 4])[1].names is None
+    chosen = np.array([21, 0, 5, 5, 11, 4])
+    for key in (chosen, slice(3, 9), slice(None, None, 5)):
+        np.testing.assert_array_equal(rows[key], A[key])
+        np.testing.assert_array_equal(rows[key, :], A[key])
+    for use in (np.asarray, list, lambda rows: np.ones(22) @ rows):
+        with pytest.raises((MemoryError, TypeError)):
+            use(rows)
+    with pytest.raises(MemoryError, match="Got 22 points on many machines"):
+        np.asarray(rows)
+
+
+@pytest.mark.parametrize("most", [None, 2])
+def test_sums_over_rows_elsewhere_are_those_over_all(here, most):
+    A, rows = rows_of(here)
+    large = np.arange(22.0 * 500).reshape(22, 500)  # travels by itself
+    seen = []
+
+    def work(block):
+        seen.append((block.start, block.stop))
+        Z = rows[block, :]
+        assert len(Z) == block.stop - block.start
+        return Z.T @ large[block], float(np.sum(Z**2))
+
+    (found,) = here.sum_rows(work, 8.0, most)
+    np.testing.assert_allclose(found[0], A.T @ large)
+    assert found[1] == pytest.approx(np.sum(A**2))
+    assert here.sum_rows(lambda block: float(np.sum(A[block])), 8.0, None) is None  # nothing there
+
+
+def test_a_single_chunk_is_its_own_sum(here):
+    A, rows = rows_of(here, chunks=(9,))
+    ((total,),) = here.sum_rows(lambda block: (np.sum(rows[block, :], axis=0),), 8.0, None)
+    np.testing.assert_allclose(total, A.sum(axis=0))
+
+
+def test_mapped_rows_are_computed_where_they_are_asked_for(here):
+    A, rows = rows_of(here)
+    B = np.random.RandomState(4).standard_normal((4, 3))
+    mapped = here.map_rows(lambda block: rows[block, :] @ B)
+    assert (len(mapped), mapped.shape, mapped.dtype, mapped.names) == (22, (22, 3), A.dtype, None)
+    np.testing.assert_allclose(mapped[np.array([20, 3, 3, 7])], (A @ B)[[20, 3, 3, 7]])
+    np.testing.assert_allclose(mapped[4:15, :], (A @ B)[4:15])
+    # Of mapped rows, too, sums are added up where the rows are.
+    ((gram,),) = here.sum_rows(lambda block: (mapped[block, :].T @ mapped[block],), 8.0, 3)
+    np.testing.assert_allclose(gram, (A @ B).T @ (A @ B))
+    again = here.map_rows(lambda block: 2.0 * mapped[block, :])
+    np.testing.assert_allclose(again[[1, 0]], 2.0 * (A @ B)[[1, 0]])
+    assert here.map_rows(lambda block: A[block]) is None
+
+
+def test_one_row_can_be_mapped_too(here):
+    A, rows = rows_of(here, chunks=(1,))
+    mapped = here.map_rows(lambda block: rows[block, :2])
+    assert mapped.shape == (1, 4)  # a window has all columns of its rows
+    np.testing.assert_array_equal(mapped[:1], A)
+
+
+def test_what_looks_at_rows_elsewhere_must_travel(here):
+    _, rows = rows_of(here)
+    lock = threading.Lock()
+
+    def work(block):
+        with lock:
+            return float(np.sum(rows[block, :]))
+
+    with pytest.raises(TypeError, match="lock"):
+        here.sum_rows(lambda block, rows=rows: (rows, work(block)), 8.0, None)
+    lonely = here.sum_rows(lambda block, lock=lock: lock, 8.0, None)
+    assert lonely is None  # it looks at nothing elsewhere: it stays
+
+
+def test_tiles_are_shared_in_their_order_and_little_work_stays(here):
+    taken = []
+    assert here.share(np.square, [1.0, 2.0, 3.0], 1e11, taken.append)
+    assert taken == [1.0, 4.0, 9.0]
+    assert [options["priority"] for options in here.submitted] == [0, -1, -2]
+    assert all(options["key"].startswith("kernelmetric-tiles-17-") for options in here.submitted)
+    assert len({options["key"] for options in here.submitted}) == 3
+    assert not here.share(np.square, [1.0], 1e11, taken.append)  # nobody to share with
+    assert not here.share(np.square, [1.0, 2.0], 5e8, taken.append)  # 0.05 s
+    assert not here.share(np.square, [1.0, 2.0], 6e8, taken.append)  # three quarters of it saved
+    assert here.share(np.square, [1.0, 2.0], 7e8, taken.append)
+    assert not here.share(threading.Lock().acquire, [1.0, 2.0], 1e11, taken.append)
+    assert taken == [1.0, 4.0, 9.0, 1.0, 4.0]
+    _, rows = rows_of(here)
+    assert not here.share(partial(map, rows), [1.0, 2.0], 1e11, taken.append)
+
+
+def test_a_fit_that_nobody_wants_is_abandoned(here, monkeypatch):
+    from kernelmetric.compute.backends.dask import _tiles
+
+    here._wanted = lambda: False
+    with pytest.raises(_tiles.AbandonedError):
+        here.share(np.square, [1.0], 0.0, print)
+
+    def late(future, timeout):
+        raise TimeoutError
+
+    monkeypatch.setattr(_tiles, "wait", late)
+    futures = [Done(lambda: 1)]
+    with pytest.raises(_tiles.AbandonedError):
+        here._take(futures, print)
+    assert not futures  # nothing is held
+
+
+def test_tasks_of_a_fit_are_forgotten_and_no_others():
+    from kernelmetric.compute.backends.dask._tiles import forget
+
+    released = []
+    owners = [SimpleNamespace(client_key="me")]
+    tasks = {
+        "fit-1-a": SimpleNamespace(who_wants=owners),
+        "fit-1-b": SimpleNamespace(who_wants=None),
+        "fit-2-a": SimpleNamespace(who_wants=owners),
+    }
+    release = lambda keys, client: released.append((keys, client))  # noqa: E731
+    forget("fit-1", SimpleNamespace(tasks=tasks, client_releases_keys=release))
+    assert released == [(["fit-1-a"], "me")]
+
+
+@pytest.mark.parametrize(
+    ("when", "needed", "found"),
+    [
+        (None, 0.89, False),
+        (None, 0.91, MemoryError),
+        ("at need", 0.89, False),
+        ("at need", 0.91, True),
+        ("always", 0.5, False),  # so few bytes are added up as fast by one worker
+    ],
+)
+def test_a_fit_goes_through_the_rows_where_one_worker_has_no_room(monkeypatch, when, needed, found):
+    from kernelmetric.compute.backends.dask import _driver
+    from kernelmetric.compute.backends.dask._chunks import Pieces
+
+    least = 1e9
+    workers = [{"memory_limit": least}, {"memory_limit": 2 * least}, {"memory_limit": 0}]
+    monkeypatch.setattr(_driver, "workers_of", lambda client: workers)
+    points = Pieces([], (1000, 2000), (10,), np.dtype(np.float32))
+    held = 2.0 * 4 * 3000 * 10
+    estimator = SimpleNamespace(
+        _streams=lambda: when, estimate_memory=lambda n, d: needed * least - held
+    )
+    if found is MemoryError:
+        with pytest.raises(MemoryError, match="on 3000 points with 10 features"):
+            _driver._streams(None, estimator, points)
+    else:
+        assert _driver._streams(None, estimator, points) is found
+    words = points._replace(dtype=np.dtype(object))  # of which no sums are
+    if needed > 0.9:
+        with pytest.raises(MemoryError):
+            _driver._streams(None, estimator, words)
+    if when == "always":
+        for rows, goes in ((1_677_721, False), (1_677_722, True)):  # 2**26 bytes
+            many = points._replace(lengths=(rows,))
+            assert _driver._streams(None, estimator, many) is goes
+
+
+def test_the_least_memory_is_that_of_the_smallest_worker_with_a_limit():
+    from kernelmetric.compute.backends.dask._driver import least_memory
+
+    assert least_memory([{"memory_limit": 5}, {"memory_limit": 3}, {"memory_limit": None}]) == 3.0
+    assert least_memory([{}, {"memory_limit": 0}]) == np.inf
+    assert least_memory([]) == np.inf

@@ -11,7 +11,7 @@ import pytest
 
 import kernelmetric
 import kernelmetric.solvers
-from kernelmetric import ITML, LMNN, LPP, MMC, RCA, IdealizedKernel, Pairs
+from kernelmetric import ITML, LMNN, LPP, MMC, RCA, SCML, SDML, IdealizedKernel, Pairs
 from kernelmetric.compute.reductions import sampled_squared_distances
 from kernelmetric.graphs import rows_by_place
 from kernelmetric.learners import _idealized_choice as choice
@@ -106,6 +106,17 @@ def test_mmc_counts_pairs_points_and_matrices(n, d):
     N = min(200_000, n * (n - 1) // 2)
     assert MMC().estimate_memory(n, d) == 8 * (N * (d + 6) + 4 * n * d + 25 * d**2)
     assert MMC(max_pairs=10).estimate_memory(n, d) == 8 * (10 * (d + 6) + 4 * n * d + 25 * d**2)
+
+
+@pytest.mark.parametrize(("n", "d"), [(30, 2), (1000, 20), (50_000, 7)])
+def test_sdml_and_scml_count_pairs_or_directions_points_and_matrices(n, d):
+    N = min(20_000, n * (n - 1) // 2)
+    pairs = 6 * N + 3 * min(N, 16_384) * d
+    assert SDML().estimate_memory(n, d) == 8 * (pairs + 4 * n * d + 16 * d**2)
+    k, N = min(20 * d, 300), min(10_000, 15 * n)
+    compared = 180 * n + 3 * N * k
+    assert SCML().estimate_memory(n, d) == 8 * (compared + n * (k + 4 * d) + 8 * min(n, d) ** 2)
+    assert SCML(n_basis=k).estimate_memory(n, d) == SCML().estimate_memory(n, d)
 
 
 @pytest.mark.parametrize(("n", "k"), [(40, 3), (40, 100), (5000, 3)])

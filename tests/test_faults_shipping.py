@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import sys
 import zipfile
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
@@ -25,11 +27,11 @@ from kernelmetric import (
     load,
     save,
 )
-from kernelmetric.shipping import SavedFileError, _compress, _container, _tree
+from kernelmetric.shipping import SavedFileError, _compress, _container, _faiss, _onnx, _tree
 from kernelmetric.shipping._attributes import Attributes, is_count
 from kernelmetric.shipping._checks import check_fitted
 from kernelmetric.shipping._container import npy_bytes, read_npy
-from kernelmetric.shipping._maps import anchors_of, metric_map, refuse_signed
+from kernelmetric.shipping._maps import MOST_LOST, Waves, anchors_of, metric_map, refuse_signed
 from kernelmetric.shipping._save import _warn_of_versions
 from kernelmetric.shipping._tree import TreeReader, TreeWriter
 
@@ -61,6 +63,8 @@ from kernelmetric.shipping._tree import TreeReader, TreeWriter
         ({"scalar": ["O", 1]}, "Got the dtype 'O', but expected one of numbers"),
         ({"float": "infinity"}, "Got the float 'infinity', but expected nan, inf or -inf"),
         ({}, r"keys \[\]: of no known kind"),
+        ({"tuples": []}, r"keys \['tuples'\]: of no known kind"),
+        ({"tuple": [], "slice": [1, 2, 3]}, r"keys \['tuple', 'slice'\]: of no known kind"),
     ],
     ids=str,
 )
@@ -591,3 +595,83 @@ def test_equal_metrics_make_equal_files(labelled, tmp_path):
     with zipfile.ZipFile(io.BytesIO(first)) as archive:
         assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
         assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_STORED}
+
+
+# --- digits of float32 ----------------------------------------------------------------------------
+
+
+def spread(size=1.0, offset=0.0):
+    """Coordinates whose median distance from their median is ``size``."""
+    angles = np.linspace(0.0, 2 * np.pi, 9)[:-1]
+    return offset + size * np.c_[np.cos(angles), np.sin(angles)]
+
+
+EPS_32, LEAST_32, MOST_32 = (
+    float(getattr(np.finfo(np.float32), name)) for name in ("eps", "tiny", "max")
+)
+
+
+@pytest.mark.parametrize(
+    ("Z", "said"),
+    [
+        (spread(), None),
+        (np.zeros((5, 2)), None),
+        (np.full((5, 2), 1e10), None),  # all in one place: nothing to tell apart
+        (spread(offset=0.8 * MOST_LOST / EPS_32), None),
+        (spread(offset=1.2 * MOST_LOST / EPS_32), "times as far from zero as they spread"),
+        (spread(offset=-1.2 * MOST_LOST / EPS_32), "times as far from zero as they spread"),
+        (spread(0.9 * np.sqrt(MOST_32) / 2), None),
+        (spread(1.1 * np.sqrt(MOST_32) / 2), "has no numbers for"),
+        (spread(1.1 * np.sqrt(LEAST_32) / MOST_LOST), None),
+        (spread(0.9 * np.sqrt(LEAST_32) / MOST_LOST), "has no numbers for"),
+    ],
+)
+def test_coordinates_that_float32_cannot_hold_are_refused_by_an_index(Z, said):
+    if said is None:
+        _faiss._refuse_lost(Z)
+    else:
+        with pytest.raises(ValueError, match=said):
+            _faiss._refuse_lost(Z)
+
+
+def test_an_index_without_faiss_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    X = np.random.RandomState(0).standard_normal((20, 3))
+    metric = DNE(2).fit(X, np.arange(20) % 2)
+    with pytest.raises(ImportError, match="faiss-cpu"):
+        _faiss.to_faiss(metric, X)
+
+
+def test_what_float32_costs_of_a_linear_map_is_the_mean_beside_the_deviation():
+    A = np.array([[1.0, 2.0], [0.0, 3.0]])
+    parts = SimpleNamespace(features=None, after=SimpleNamespace(A=A, c=None))
+    mean, deviation = np.array([10.0, -20.0]), np.array([0.5, 2.0])
+    metric = SimpleNamespace(_location=(mean, deviation))
+    sizes = [np.linalg.norm(size[:, None] * A) for size in (mean, deviation)]
+    expected = EPS_32 * sizes[0] / sizes[1]
+    assert _onnx._lost(metric, parts, "float32") == pytest.approx(expected)
+    inside = SimpleNamespace(space_=metric, _location=None)
+    assert _onnx._lost(inside, parts, "float32") == pytest.approx(expected)
+    metric._location = mean, np.zeros(2)
+    assert _onnx._lost(metric, parts, "float32") == 1.0  # nothing is left
+    assert _onnx._lost(SimpleNamespace(), parts, "float32") == 0.0  # nothing is known
+
+
+def test_what_float32_costs_of_random_features_is_that_of_their_angles():
+    frequencies = np.array([[1.0, 2.0, 9.0], [0.0, 1.0, 5.0]])
+    waves = Waves(frequencies, np.ones(3))
+    parts = SimpleNamespace(features=waves, after=SimpleNamespace(A=np.eye(6), c=None))
+    metric = SimpleNamespace(_location=(np.array([3.0, 4.0]), np.ones(2)))
+    assert _onnx._lost(metric, parts, "float32") == pytest.approx(EPS_32 * np.hypot(6.0, 4.0))
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+def test_what_float32_costs_of_pca_is_its_mean_beside_what_it_explains(whiten):
+    X = np.random.RandomState(0).standard_normal((30, 3)) * [3.0, 2.0, 1.0] + 50.0
+    pca = PCA(2, whiten=whiten).fit(X)
+    A = pca.components_.T / (np.sqrt(pca.explained_variance_) if whiten else 1.0)
+    after = SimpleNamespace(A=A, c=pca.mean_[None, :])
+    spread = np.sqrt(2.0 if whiten else np.sum(pca.explained_variance_))
+    expected = EPS_32 * np.linalg.norm(pca.mean_[:, None] * A) / spread
+    found = _onnx._lost(pca, SimpleNamespace(features=None, after=after), "float32")
+    assert found == pytest.approx(expected)

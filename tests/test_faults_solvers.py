@@ -12,10 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 from kernelmetric.learners import _progress as progress
 from kernelmetric.solvers import (
     PairDual,
+    _davidson,
+    _nonnegative,
     minimize_lbfgs,
     smallest_eigenvectors,
     solve_pairs,
 )
+from kernelmetric.solvers import _pair_curvature as curvature
 from kernelmetric.solvers import _pair_dual as dual
 from kernelmetric.solvers import _pair_interior as interior
 from kernelmetric.solvers import _pair_solve as first
@@ -436,3 +439,167 @@ def test_blocks_of_pairs_change_no_sum(monkeypatch):
     M = whole.matrix(alpha)
     np.testing.assert_allclose(cut.matrix(alpha), M, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(cut.forms(M), whole.forms(M), rtol=1e-10)
+
+
+# --- pairs: curvature -----------------------------------------------------------------------------
+
+
+def positive(r, seed):
+    A = np.random.RandomState(seed).standard_normal((r, r))
+    return A @ A.T + 0.5 * np.eye(r)
+
+
+def test_the_scaling_of_nesterov_and_todd_makes_both_matrices_one_diagonal():
+    M, S = positive(4, 0), positive(4, 1)
+    cone = curvature.Cone(M, S)
+    G = (cone.Q * cone.root) @ cone.Yt
+    back = np.linalg.inv(G)
+    # Scaled, both are one matrix, diagonal with the singular values.
+    np.testing.assert_allclose(back @ M @ back.T, np.diag(cone.d), atol=1e-9)
+    np.testing.assert_allclose(G.T @ S @ G, np.diag(cone.d), atol=1e-9)
+    np.testing.assert_allclose(cone.w, cone.root**2)
+    dM, dS = (A + A.T for A in np.random.RandomState(2).standard_normal((2, 4, 4)))
+    one, two = cone.unscaled(dM, dS)
+    np.testing.assert_allclose(back @ one @ back.T, dM, atol=1e-9)
+    np.testing.assert_allclose(G.T @ two @ G, dS, atol=1e-9)
+
+
+def test_moves_in_the_cone_add_up_and_follow_the_pairs():
+    M, S = positive(3, 0), positive(3, 1)
+    cone = curvature.Cone(M, S)
+    dF, E, second = (A + A.T for A in np.random.RandomState(3).standard_normal((3, 3, 3)))
+    pull = cone.pull(0.7, second)
+    dM, dS = cone.moves(dF, pull)
+    D = np.diag(cone.d)
+    # The products of the scaled matrices shall become the target: D dM + dM D + D dS + dS D.
+    both = dM + dS
+    np.testing.assert_allclose(
+        0.5 * (D @ both + both @ D), 0.7 * np.eye(3) - D @ D - second, atol=1e-9
+    )
+    one, two = cone.unscaled(dM, dS)
+    np.testing.assert_allclose(one - two, dF, atol=1e-9)  # as M - S is what the pairs add up to
+    # Without a change of the pairs, the metric goes back by what is missing.
+    one, two = cone.unscaled(*cone.moves(-E, pull))
+    np.testing.assert_allclose(-one, cone.damped(E, pull), atol=1e-9)
+
+
+@pytest.mark.parametrize(("lowest", "length"), [(0.5, 1.0), (0.0, 1.0), (-0.5, 1.0), (-4.0, 0.25)])
+def test_a_step_in_the_cone_is_as_long_as_both_matrices_stay_positive(lowest, length):
+    cone = curvature.Cone(positive(3, 0), positive(3, 1))
+    up = np.diag(cone.d)  # scaled, the matrices themselves
+    down = lowest * np.diag(cone.d)
+    assert cone.longest(up, down) == pytest.approx(length)
+    assert cone.longest(down, up) == pytest.approx(length)
+    with pytest.raises(np.linalg.LinAlgError):
+        curvature.Cone(np.eye(2), np.diag([1.0, 0.0]))
+
+
+@pytest.mark.parametrize("psd", [False, True])
+@pytest.mark.parametrize("n_pairs", [60, 720])
+def test_the_formed_inverse_is_that_of_the_curvature_where_no_pair_is_decided(psd, n_pairs):
+    problem = problem_of_pairs(n_pairs=n_pairs, psd=psd)
+    free = np.arange(n_pairs) % 7 != 0
+    n = int(np.sum(free))
+    hessian = curvature.Hessian(problem, free, 1.3)
+    cone = curvature.Cone(positive(3, 0), positive(3, 1)) if psd else None
+    theta = np.random.RandomState(0).uniform(0.1, 1.0, n) * hessian.diagonal.max()
+    hessian.diagonal = np.full(n, hessian.diagonal.max())  # all are undecided
+    hessian.move_to(cone, theta)
+    assert hessian.low_rank == (n_pairs == 720)
+    delta = (problem.Z[problem.first] - problem.Z[problem.second])[free]
+    delta = delta @ cone.Q if psd else delta
+    weights = cone.weights if psd else np.ones((3, 3))
+    forms = np.einsum("pi,pj->pij", delta, delta)
+    H = np.einsum("pij,ij,qij->pq", forms, weights, forms)
+    H = hessian.scale[:, None] * H * hessian.scale + np.diag(theta)
+    x = np.random.RandomState(1).standard_normal(n)
+    np.testing.assert_allclose(hessian._times(x), H @ x, rtol=1e-8)
+    np.testing.assert_allclose(hessian._nearly(H @ x), x, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(hessian.solve(H @ x, 1e-10 * np.abs(H @ x).max()), x, atol=1e-7)
+    assert hessian.solved and hessian.n_products <= 3
+
+
+def test_pairs_that_are_decided_do_without_the_curvature_of_others():
+    problem = problem_of_pairs(n_pairs=60, psd=False)
+    hessian = curvature.Hessian(problem, np.ones(60, dtype=bool), 1.0)
+    theta = np.where(np.arange(60) < 20, 2e3, 0.5) * hessian.diagonal
+    hessian.move_to(None, theta)
+    np.testing.assert_array_equal(hessian.some, np.arange(20, 60))
+    x = np.random.RandomState(1).standard_normal(60)
+    np.testing.assert_allclose(hessian._nearly(x)[:20], x[:20] / theta[:20])
+    y = hessian.solve(x, 1e-12)
+    np.testing.assert_allclose(hessian._times(y), x, atol=1e-9)
+
+
+@pytest.mark.parametrize("psd", [True, False])
+@pytest.mark.parametrize("share", [0.0, 0.6])
+def test_a_known_metric_gives_a_first_point_whose_products_are_alike(psd, share):
+    problem = problem_of_pairs(share=share, psd=psd)
+    newton = interior._Newton(problem, np.ones(120, dtype=bool), share, 0.3)
+    M = positive(3, 0)
+    best, start = interior._best_multiple(problem, M), newton.M
+    newton.near(M)
+    expected = 0.99 * newton.root * best + 0.01 * start
+    np.testing.assert_allclose(newton.M, expected, rtol=1e-9)
+    np.testing.assert_allclose(newton.x * newton.y, 0.1, rtol=1e-9)
+    if psd:
+        np.testing.assert_allclose(newton.M @ newton.S, 0.1 * np.eye(3), atol=1e-9)
+    n = newton.n
+    np.testing.assert_allclose(newton.x[:n] + newton.x[n : 2 * n], 1.0, atol=1e-9)
+    tied = newton.y[-1] * newton.a if share else 0.0
+    slopes = newton.y[:n] - newton.y[n : 2 * n] + tied
+    np.testing.assert_allclose(slopes, newton.gradient, atol=1e-6)
+    if share:
+        assert newton.x[-1] == pytest.approx(newton.a @ newton.beta - share, rel=1e-5)
+
+
+def test_the_best_multiple_of_a_metric_has_the_least_objective():
+    problem = problem_of_pairs()
+    M = positive(3, 0)
+    best = interior._best_multiple(problem, M)
+
+    def value(metric):
+        return problem.primal(0.5 * np.sum(metric**2), problem.forms(metric))[0]
+
+    np.testing.assert_allclose(best / best[0, 0], M / M[0, 0])
+    for size in (0.5, 0.9, 1.1, 2.0):
+        assert value(best) < value(size * best)
+
+
+@pytest.mark.parametrize(
+    ("N", "r", "psd", "finite"),
+    [
+        (3860, 154, True, True),  # 4 matrices of 8 bytes, N × N and N × 11935 but at most 10^4
+        (4000, 154, True, True),
+        (4001, 154, True, False),
+        (4000, 5000, False, True),
+        (4000, 20_000, False, False),
+        (10_000, 140, True, False),
+        (10_000, 120, True, True),
+    ],
+)
+def test_a_newton_step_has_its_limits(N, r, psd, finite):
+    products = r * (r + 1) / 2
+    flops = interior._flops(N, r, psd=psd)
+    assert np.isfinite(flops) == finite
+    if finite and products < N:
+        assert flops == N * products**2 + products**3
+    elif finite:
+        assert flops == N**2 * (products if psd else r) + N**3
+
+
+def test_exchanges_leave_what_is_zero_without_a_warning():
+    np.testing.assert_array_equal(_nonnegative._exchange(np.eye(2), np.zeros(2), np.zeros(2)), 0.0)
+
+
+@pytest.mark.parametrize(("k", "width", "needed"), [(12, 4, 3), (13, 4, 4), (3, 4, 1)])
+def test_a_search_takes_the_steps_to_so_many_vectors_however_few_are_allowed(k, width, needed):
+    A = np.diag(np.linspace(0.0, 10.0, 80))
+    rng = np.random.RandomState(0)
+    multiply = _davidson.Deflated(A, np.empty((80, 0)))
+    search = _davidson.Davidson(A, multiply, k, width, k + _davidson.GUARD + 4 * width, rng)
+    steps, rotate = [], search._rotate
+    search._rotate = lambda: steps.append(search.m) or rotate()
+    values, V = search.run(np.empty((80, 0)), 1e-12, 0)
+    assert len(steps) == needed + 1  # and one at the end
+    assert values.shape == (k,) and V.shape == (80, k)

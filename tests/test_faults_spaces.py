@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from kernelmetric import (
     Laplacian,
     Linear,
     Nystroem,
+    Pairs,
     RandomFeatures,
     memory_budget,
 )
@@ -26,7 +28,7 @@ from kernelmetric.compute import in_library_of, over_rows
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.kernels import as_kernel
 from kernelmetric.solvers import column_signs
-from kernelmetric.spaces import Space, _base, _kpca, _nystroem, automatic_space
+from kernelmetric.spaces import Gram, Space, _base, _kpca, _nystroem, _pair_kpca, automatic_space
 from kernelmetric.spaces._centred_gram import CentredGram
 
 EPS = 2.0**-52
@@ -662,3 +664,81 @@ def test_what_is_kept_is_a_copy(stored, X):
     assert kept is not points
     values = (kept, points) if stored == "dense" else (kept.data, points.data)
     assert not np.shares_memory(*values)
+
+
+# --- choices of KPCA and its kin ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n_components", "n", "solver"),
+    [
+        (None, 20_000, "dense"),
+        (1, 500, "dense"),
+        (1, 501, "randomized"),
+        (100, 1000, "dense"),
+        (99, 1000, "randomized"),
+        (0.9, 5000, "dense"),
+        (0.9, 5001, "randomized"),
+    ],
+)
+def test_the_solver_follows_from_the_size(n_components, n, solver):
+    assert KPCA(n_components)._chosen_solver(n) == solver
+    assert KPCA(n_components, solver="dense")._chosen_solver(n) == "dense"
+
+
+@pytest.mark.parametrize(("tol", "relative"), [(None, 1e-10), (1e-3, 1e-3), (0.0, 10 * EPS)])
+def test_a_randomized_solver_cuts_off_a_share_of_the_largest_eigenvalue(tol, relative):
+    space = KPCA(5, tol=tol, solver="randomized")
+    space.solver_ = "randomized"
+    gram = SimpleNamespace(kind=np.zeros(1), n=1000, trace=1e9)
+    assert space._cut_off(gram, np.array([50.0, 1.0])) == pytest.approx(
+        50.0 * relative, rel=1e-9, abs=0.0
+    )
+    assert space._cut_off(gram, np.array([-1.0, -2.0])) == 0.0
+
+
+def test_no_more_than_all_of_the_variance_is_explained():
+    shares = []
+    for seed in range(30):
+        Z = np.random.RandomState(seed).standard_normal((9, 3))
+        shares.append(KPCA().fit(Z).explained_variance_ratio_)
+    assert max(shares) == 1.0
+    assert min(shares) > 1 - 1e-9
+
+
+def test_eigenvectors_of_no_length_are_left_as_they_are():
+    # With an indefinite Gram matrix both axes are eigenvectors, and have no length.
+    G = np.array([[0.0, 1.0], [1.0, 0.0]])
+    values, vectors = Gram._raw_eigh(SimpleNamespace(matrix=G), 2.0 * G)
+    assert_allclose(values, [2.0, 2.0])
+    assert_allclose(np.sort(np.abs(vectors), axis=0), [[0.0, 0.0], [1.0, 1.0]], atol=1e-12)
+    values, vectors = Gram._raw_eigh(SimpleNamespace(matrix=4.0 * np.eye(2)), np.diag([8.0, 4.0]))
+    assert_allclose(values, [1.0, 2.0])
+    assert_allclose(np.abs(vectors), [[0.0, 0.5], [0.5, 0.0]])
+
+
+def test_dissimilar_pairs_of_points_that_coincide_leave_one_direction():
+    Z = np.random.RandomState(0).standard_normal((6, 4))
+    Z[1] = Z[0]
+    pairs = Pairs([[2, 3]], [[0, 1]], 6)
+    for most in (1, 3):
+        B = _pair_kpca._directions(Z, pairs, most)
+        assert B.shape == (4, 1)
+        assert_allclose(B.T @ B, [[1.0]])
+    assert_array_equal(_pair_kpca._directions(Z, pairs, 4), np.eye(4))
+
+
+def test_directions_part_dissimilar_pairs_beside_similar_ones():
+    rng = np.random.RandomState(0)
+    Z = rng.standard_normal((40, 4)) * [3.0, 1.0, 1.0, 1.0]
+    Z[20:, 2] += 4.0
+    pairs = Pairs([[i, i + 1] for i in range(0, 20, 2)], [[i, 20 + i] for i in range(20)], 40)
+    delta = {kind: Z[rows[:, 0]] - Z[rows[:, 1]]
+             for kind, rows in (("far", pairs.dissimilar), ("near", pairs.similar))}  # fmt: skip
+    apart, alike = (delta[kind].T @ delta[kind] for kind in ("far", "near"))
+    assert_allclose(_pair_kpca._scatter(Z, pairs.dissimilar), apart)
+    alike += _pair_kpca._RIDGE * np.trace(alike) / 4 * np.eye(4)
+    expected = linalg.eigh(apart, alike)[1][:, 2:]
+    B = _pair_kpca._directions(Z, pairs, 2)
+    assert_allclose(B.T @ B, np.eye(2), atol=1e-12)
+    assert_allclose(B @ (B.T @ expected), expected, atol=1e-9)

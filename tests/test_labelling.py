@@ -12,7 +12,7 @@ pytest.importorskip("rich", reason="rich comes with the extra `cli`")
 from kernelmetric import PairVerifier, cli
 from kernelmetric.cli._records import AnswerFile, Side
 from kernelmetric.datasets import make_records
-from kernelmetric.evaluation import pairs_to_label
+from kernelmetric.evaluation import _to_label, pairs_to_label
 from kernelmetric.learners import IdealizedKernel
 from kernelmetric.linkage import LabellingSession
 from kernelmetric.report import plot_learning_curve
@@ -53,16 +53,69 @@ def test_where_fewer_are_left_all_of_these_are_chosen():
     ("arguments", "message"),
     [
         (([0.5, 2.0],), "one number from 0 to 1"),
+        (([0.5, -1e-9],), "one number from 0 to 1"),
+        (([0.5, np.nan],), "one number from 0 to 1"),
+        (([[0.5]],), r"shape \(1, 1\)"),
         (([0.5], [[np.nan]]), "finite"),
+        (([0.5, 0.5], [[1.0]]), "expected 2 rows"),
+        (([0.5], [[1.0], [2.0]]), "expected 1 rows"),
+        (([0.5], [1.0]), r"points of shape \(1,\)"),
         (([0.5], None, 0), "n_pairs=0"),
+        (([0.5], None, True), "n_pairs=True"),
+        (([0.5], None, 1.0), "n_pairs=1.0"),
     ],
-    ids=["probability", "points", "number"],
+    ids=str,
 )
 def test_bad_candidates_are_refused_in_a_sentence(arguments, message):
     with pytest.raises(ValueError, match=message):
         pairs_to_label(*arguments)
     with pytest.raises(ValueError, match="threshold=1"):
         pairs_to_label([0.5], threshold=1)
+
+
+class Chances:
+    """A source of chances that remembers the probabilities, and takes the most likely ones."""
+
+    def __init__(self, monkeypatch):
+        self.seen = []
+        monkeypatch.setattr(_to_label, "check_random_state", lambda random_state: self)
+
+    def choice(self, what, size=None, replace=True, p=None):
+        self.seen.append(np.array(p))
+        order = np.argsort(-p, kind="stable")
+        what = np.arange(what) if isinstance(what, int) else what
+        return what[order[0]] if size is None else what[order[:size]]
+
+
+def test_chances_are_those_of_the_formula(monkeypatch):
+    chances = Chances(monkeypatch)
+    p, t = np.array([0.2, 0.5, 0.0, 0.9]), 0.7
+    P = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 1.0], [2.0, 2.0]])
+    odds = np.clip(p, 1e-12, 1 - 1e-12) / (1 - np.clip(p, 1e-12, 1 - 1e-12)) * (1 - t) / t
+    q = odds / (1 + odds)
+    doubt = np.maximum((4 * q * (1 - q)) ** 2, 1e-9)  # what is sure may be drawn, too
+    pairs_to_label(p, n_pairs=2, threshold=t)
+    np.testing.assert_allclose(chances.seen.pop(), doubt / doubt.sum(), rtol=1e-6)
+    first, second = pairs_to_label(p, P, 2, known=[0], threshold=t)
+    s = 0.25 * np.sum(np.var(P, axis=0))
+    away = np.sum((P - P[0]) ** 2, axis=1)
+    for found, before in ((chances.seen[0], []), (chances.seen[1], [first])):
+        away = np.min([away, *(np.sum((P - P[i]) ** 2, axis=1) for i in before)], axis=0)
+        expected = doubt * (1 - np.exp(-away / s))
+        expected[[0, *before]] = 0.0
+        np.testing.assert_allclose(found, expected[1:] / expected.sum(), rtol=1e-6, atol=1e-15)
+    assert first != second
+
+
+def test_of_many_candidates_five_thousand_are_compared(monkeypatch):
+    chances = Chances(monkeypatch)
+    p = np.linspace(0.1, 0.5, 5001)
+    assert len(pairs_to_label(p, n_pairs=3)) == 3
+    assert [len(seen) for seen in chances.seen] == [5001, 5000]
+    chances.seen.clear()
+    assert len(pairs_to_label(p[1:], n_pairs=3)) == 3
+    assert [len(seen) for seen in chances.seen] == [5000]
+    assert len(pairs_to_label(np.tile(p, 2), n_pairs=6000)) == 6000
 
 
 def test_it_serves_any_learner_of_pairs_of_points():

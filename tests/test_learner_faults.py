@@ -6,13 +6,22 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import get_tags
 
-from kernelmetric import ITML, LDA, LFDA, MMC, NCA, IdealizedKernel
+from kernelmetric import ITML, LDA, LFDA, LSML, MMC, NCA, RBF, IdealizedKernel, Laplacian, Triplets
+from kernelmetric.learners import _scatter
 from kernelmetric.learners._checks import Numbers, check_choice, check_reach, check_spread
-from kernelmetric.learners._factors import truncated
+from kernelmetric.learners._factors import factor, signed_factor, truncated
+from kernelmetric.learners._feature_rounds import KERNELS
+from kernelmetric.learners._idealized_choice import _largest_good
 from kernelmetric.learners._lfda import _local_scatter, local_scatters
-from kernelmetric.learners._spectral import about_centres, shrunk
+from kernelmetric.learners._listed_margins import ListedMargins
+from kernelmetric.learners._mcml import CollapsedClasses
+from kernelmetric.learners._mmc import FarApart
+from kernelmetric.learners._progress import Iterations
+from kernelmetric.learners._spectral import LeftOut, about_centres, ledoit_wolf, shrunk
 from kernelmetric.learners._tuple_learner import differences, span
 from kernelmetric.spaces import orthonormal
 
@@ -178,3 +187,302 @@ def test_a_choice_is_refused_with_all_the_words_there_are():
         ValueError, match=r"^Got psd='sometimes', but expected 'solve', 'clip' or 'none'\.$"
     ):
         check_choice(estimator, "psd", ("solve", "clip", "none"))
+
+
+# --- scatter of rows that are elsewhere -----------------------------------------------------------
+
+
+class Elsewhere:
+    """Rows that are not in memory: some at a time can be had."""
+
+    streamed, ndim = True, 2
+
+    def __init__(self, X):
+        self._X, self.shape, self.dtype = X, X.shape, X.dtype
+
+    def __getitem__(self, key):
+        assert isinstance(key[0], slice)
+        return self._X[key]
+
+
+def in_groups(n=60, d=3, offset=5.0):
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((n, d)) * np.arange(1, d + 1) + offset
+    codes = np.arange(n) % 4 - 1  # a quarter of them in no group
+    X[:, 0] += codes
+    return X, codes
+
+
+@pytest.mark.parametrize("shrinkage", ["auto", 0.3])
+@pytest.mark.parametrize("n", [60, 12])
+def test_scatter_by_passes_is_that_of_points_in_memory(shrinkage, n, monkeypatch):
+    X, codes = in_groups(n)
+    monkeypatch.setattr(_scatter, "_SHIFT_ROWS", 7)
+    here = _scatter.scatter_of(X, codes, shrinkage, None, None)
+    there = _scatter.scatter_of(Elsewhere(X), codes, shrinkage, None, None)
+    assert there.shrinkage == pytest.approx(here.shrinkage, rel=1e-9)
+    assert np.trace(there.total) == pytest.approx(1.0)
+    for name in ("total", "within"):
+        # The same matrix, once both are in the coordinates of the points.
+        A, B = (scatter.leave(np.eye(3)) for scatter in (here, there))
+        one, two = (np.linalg.inv(M) @ getattr(s, name) @ np.linalg.inv(M).T
+                    for M, s in ((A, here), (B, there)))  # fmt: skip
+        np.testing.assert_allclose(two, one, rtol=1e-9, atol=1e-9 * np.abs(one).max())
+    assert there.Z is None
+
+
+def test_a_share_is_looked_for_by_points_left_out_also_of_rows_elsewhere():
+    # Ledoit and Wolf would shrink all, which makes points along the long axis unlikely.
+    rng = np.random.RandomState(1)
+    X = rng.standard_normal((200, 4)) * [1e3, 1e-3, 1.0, 1.0]
+    codes = np.arange(200) % 2
+    here = _scatter.scatter_of(X, codes, "auto", None, None).shrinkage
+    there = _scatter.scatter_of(Elsewhere(X), codes, "auto", None, None).shrinkage
+    about = about_centres(X, codes) / np.sqrt(np.trace(np.cov(X.T, ddof=0)))
+    alone = ledoit_wolf(about.T @ about / 200, np.sum(np.sum(about**2, axis=1) ** 2), 200)
+    assert there == pytest.approx(here, rel=1e-6)
+    assert there < 0.5 * alone
+
+
+@pytest.mark.parametrize("flat", ["a constant", "a sum", "all"])
+def test_rows_elsewhere_that_vary_in_fewer_directions_are_refused(flat):
+    X, codes = in_groups()
+    X[:, 2] = {"a constant": 1.0, "a sum": X[:, 0] + X[:, 1], "all": 1.0}[flat]
+    if flat == "all":
+        X[:] = 2.0
+    with pytest.raises(ValueError, match="vary in less than 3 directions"):
+        _scatter.scatter_of(Elsewhere(X), codes, "auto", None, None)
+
+
+# --- points left out --------------------------------------------------------------------------
+
+
+def unlikely(point, others, own, share, mean):
+    """Minus the logarithm of Student's t, a dimension, of a point by the points without it."""
+    groups = [others[own[1] == code] for code in np.unique(own[1])]
+    p = others.shape[1]
+    centre = others[own[1] == own[0]].mean(axis=0)
+    scatter = sum((g - g.mean(axis=0)).T @ (g - g.mean(axis=0)) for g in groups)
+    freedom = len(others) - len(groups)
+    C = (1 - share) * scatter / freedom + share * mean * np.eye(p)
+    size = 1.0 + 1.0 / np.sum(own[1] == own[0])  # of the point, and of the centre
+    delta = point - centre
+    q = delta @ np.linalg.solve(C, delta) / size
+    return (0.5 * np.linalg.slogdet(C)[1] + p * np.log1p(q / p)) / p
+
+
+def test_points_left_out_are_as_unlikely_as_the_others_say():
+    rng = np.random.RandomState(0)
+    codes = np.arange(14) % 2
+    Z = rng.standard_normal((14, 3)) * [1.0, 2.0, 0.3] + codes[:, None]
+    about = about_centres(Z, codes)
+    scatter = about.T @ about
+    left_out = LeftOut(scatter, np.array([7.0, 7.0]), 0.4)
+    np.testing.assert_allclose(left_out.shares, 0.4 * 10.0 ** -np.arange(0.0, 12.1, 0.5))
+    mean = np.trace(scatter) / (12 * 3)
+    found = left_out.losses(about, np.full(14, 7.0), np.ones(14))
+    for k in (0, 1, 5):
+        expected = 0.0
+        for i in range(14):
+            rest = np.arange(14) != i
+            expected += unlikely(Z[i], Z[rest], (codes[i], codes[rest]), left_out.shares[k], mean)
+        assert found[k] == pytest.approx(expected, rel=1e-9)
+    halves = [left_out.losses(about[part], np.full(7, 7.0), np.ones(7))
+              for part in (slice(0, 7), slice(7, 14))]  # fmt: skip
+    np.testing.assert_allclose(sum(halves), found)
+
+
+def test_rows_alone_in_their_group_are_not_left_out():
+    about = np.array([[1.0, 0.5], [-1.0, 0.2], [0.3, -0.7], [9.0, 9.0]])
+    left_out = LeftOut(about.T @ about, np.array([9.0, 1.0]), 0.5)
+    with_it = left_out.losses(about, np.array([9.0, 9.0, 9.0, 1.0]), np.ones(4))
+    np.testing.assert_allclose(left_out.losses(about[:3], np.full(3, 9.0), np.ones(3)), with_it)
+
+
+@pytest.mark.parametrize(
+    ("values", "inside", "share", "n_shares"),
+    [
+        ([0.0, 1.0], [10.0, 10.0], 0.5, 25),  # one direction of two varies
+        ([1.0, 2.0], [10.0], 0.5, 25),
+        ([1.0, 2.0], [3.0], 0.5, 1),  # as many dimensions as degrees of freedom
+        ([1.0, 2.0], [4.0], 0.5, 25),
+        ([0.0, 0.0], [10.0], 0.5, 1),
+        ([1.0, 2.0], [10.0], 0.0, 1),
+    ],
+)
+def test_shares_fall_where_points_say_enough(values, inside, share, n_shares):
+    left_out = LeftOut(np.diag(values), np.array(inside), share)
+    assert len(left_out.shares) == n_shares
+    assert left_out.shares[0] == share
+    if n_shares == 1:
+        assert left_out.losses(np.ones((2, 2)), np.ones(2), np.ones(2)).tolist() == [0.0]
+
+
+def test_the_largest_share_is_taken_that_harms_little():
+    left_out = LeftOut(np.eye(2), np.array([10.0]), 1.0)
+    losses = np.full(25, 10.0)
+    losses[:4] = [14.0, 12.6, 12.4, 9.9]
+    assert left_out.share(losses, 10.0) == left_out.shares[2]  # a quarter, for each point
+
+
+@pytest.mark.parametrize("scale", [1.0, 10.0])
+def test_the_shrinkage_of_ledoit_and_wolf_is_that_of_scikit_learn(scale):
+    Z = scale * np.random.RandomState(0).standard_normal((20, 4)) * [1.0, 2.0, 3.0, 4.0]
+    fourth = float(np.sum(np.sum(Z**2, axis=1) ** 2))
+    expected = ledoit_wolf_shrinkage(Z, assume_centered=True)
+    assert ledoit_wolf(Z.T @ Z / 20, fourth, 20.0) == pytest.approx(expected)
+    assert ledoit_wolf(np.eye(2), 4.0, 5.0) == 0.0  # nothing to gain
+    assert ledoit_wolf(np.diag([1.0, 2.0]), 1e6, 5.0) == 1.0
+
+
+# --- certificates, guards and words ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reg", [0.0, 50.0])
+def test_the_gap_of_mcml_is_what_a_metric_of_no_larger_trace_could_gain(reg, labelled):
+    X, y = labelled
+    problem = CollapsedClasses(X, y, reg)
+    L = 0.3 * np.random.RandomState(0).standard_normal((4, 4))
+    G = problem.gradient(L)
+    least = np.linalg.eigvalsh(G)[0]
+    assert (least > 1) == (reg > 0)
+    best = min(least, 0.0) * np.trace(L.T @ L)  # all along one direction, or the zero metric
+    assert problem.gap(L) == pytest.approx(np.sum(G * (L.T @ L)) - best)
+    assert problem.gap(0.0 * L) == 0.0
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_the_gap_of_mmc_bounds_every_other_metric_in_any_unit(diagonal):
+    rng = np.random.RandomState(0)
+    Y, rows = rng.standard_normal((20, 3)), rng.permutation(20).reshape(-1, 2)
+    problem, other = (
+        FarApart(size * Y, rows, np.ones(10), diagonal=diagonal) for size in (1.0, 1e3)
+    )
+    L = np.abs(rng.standard_normal(3)) if diagonal else rng.standard_normal((3, 3))
+    assert problem.gap(L) == pytest.approx(other.gap(L), rel=1e-9)
+    most = problem.objective(L) * (1 + problem.gap(L))
+    for _ in range(20):
+        N = rng.standard_normal(L.shape)
+        assert problem.objective(N) <= most * (1 + 1e-12)
+    better = problem.polished(L, 0.05)
+    assert problem.gap(better) <= 0.05 < problem.gap(L)
+    assert problem.objective(better) >= problem.objective(L)
+
+
+def test_rows_of_a_factor_go_from_the_longest_to_the_shortest():
+    L = factor(np.diag([1.0, 9.0, -4.0, 4.0, 0.0]))
+    np.testing.assert_allclose(np.abs(L), np.eye(5)[[1, 3, 0]] * [[3.0], [2.0], [1.0]])
+    L, signs = signed_factor(np.diag([1.0, 9.0, -4.0, -16.0]))
+    np.testing.assert_allclose(np.abs(L).max(axis=1), [3.0, 1.0, 4.0, 2.0])
+    assert signs.tolist() == [1, 1, -1, -1]
+    np.testing.assert_array_equal(factor(-np.eye(2)), np.zeros((1, 2)))
+
+
+@pytest.mark.parametrize("corner", [0.0, 0.5, 3.0])
+def test_given_comparisons_cost_what_their_formula_says(corner):
+    X = np.random.RandomState(0).standard_normal((60, 2))
+    triplets = Triplets(np.arange(60).reshape(-1, 3), 60)
+    problem = ListedMargins(X, triplets, 2.0, 0.0)
+
+    def square(i, j):
+        return np.sum((X[i] - X[j]) ** 2)
+
+    expected = 0.0
+    for i, j, k in triplets.rows:
+        excess = max(1.0 + square(i, j) - square(i, k), 0.0)
+        hinge = excess if excess >= corner else 0.5 * excess**2 / corner
+        hinge = hinge - 0.5 * corner if excess >= corner else hinge
+        expected += square(i, j) + 2.0 * hinge
+    assert problem._over_all(X, np.empty((60, 0)), corner)[0] == pytest.approx(expected)
+    step = 1e-6 * np.random.RandomState(1).standard_normal(X.shape)
+    slope = 2.0 * np.sum(step * problem._over_all(X, X, corner)[1])
+    ends = [problem._over_all(X + t * step, np.empty((60, 0)), corner)[0] for t in (-1.0, 1.0)]
+    assert 2.0 * slope == pytest.approx(ends[1] - ends[0], rel=1e-5)
+
+
+def test_lfda_has_a_zero_map_where_nothing_parts_classes(labelled, monkeypatch):
+    monkeypatch.setattr(
+        "kernelmetric.learners._lfda.local_scatters", lambda *a: (np.eye(4), -np.eye(4))
+    )
+    found = LFDA().fit(*labelled)
+    np.testing.assert_array_equal(found.components_, np.zeros((1, 4)))
+    assert found.loss_ > 0
+
+
+@pytest.mark.parametrize("beside", [0.99, 1.01])
+def test_a_prior_is_refused_where_squares_of_squared_distances_are_no_numbers(labelled, beside):
+    X, _ = labelled
+    n, largest = len(X), np.abs(X - X.mean(axis=0)).max()
+    points = SimpleNamespace(Z=X - X.mean(axis=0), n_features=4, enter=lambda P: P)
+    limit = np.sqrt(np.finfo(float).max) / (4 * n * largest**2)  # |a - b|² is up to 4 |a|²
+    learner = ITML(prior=beside * limit / 4 * np.eye(4))
+    if beside < 1:
+        assert learner._check_prior(points) is not None
+    else:
+        with pytest.raises(ValueError, match="well inside the range"):
+            learner._check_prior(points)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize(("least", "singular"), [(1e-14, True), (1e-10, False)])
+def test_a_prior_is_singular_by_the_share_of_its_least_eigenvalue(labelled, size, least, singular):
+    X, _ = labelled
+    points = SimpleNamespace(Z=X, n_features=4, enter=lambda P: P)
+    learner = LSML(prior=size * np.diag([1.0, 1.0, 1.0, least]))
+    if singular:
+        with pytest.raises(ValueError, match="singular prior"):
+            learner._prior_root(points)
+    else:
+        root = learner._prior_root(points)
+        np.testing.assert_allclose(root @ root.T, learner.prior, atol=1e-15 * size)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "sparse"), [("linear", False), ("rbf", True), (RBF(), True), (Laplacian(), False)]
+)
+def test_tags_say_whether_a_kernel_takes_sparse_points(kernel, sparse):
+    assert get_tags(IdealizedKernel(kernel)).input_tags.sparse == sparse
+
+
+@pytest.mark.parametrize(("max_iter", "subtasks"), [(0, 2), (1, 2), (7, 8)])
+def test_callbacks_hear_of_one_iteration_more_than_there_may_be(max_iter, subtasks):
+    told = []
+
+    class Context:
+        def call_on_fit_task_begin(self, **what):
+            told.append(what["X"])
+
+    def context(max_subtasks):
+        told.append(max_subtasks)
+        return Context()
+
+    estimator = SimpleNamespace(_init_callback_context=context, verbose=False)
+    Iterations(estimator, max_iter, None, "points", None)
+    assert told == [subtasks, "points"]
+
+
+def test_rfm_looks_over_powers_of_two():
+    assert KERNELS["rbf"].widths.tolist() == [2.0**k for k in range(-4, 5)]
+    assert KERNELS["laplace"].widths.tolist() == [2.0**k for k in range(-2, 5)]
+
+
+def test_pairs_are_sorted_by_the_bound_that_they_are_at(labelled):
+    found = IdealizedKernel(C=5.0, nu=0.3).fit(*labelled)
+    share = found.alpha_ / found.upper_
+    rows = found.pairs_.rows
+    assert 0 < len(found.error_pairs_.rows) < len(found.support_pairs_.rows) < len(rows)
+    np.testing.assert_array_equal(found.support_pairs_.rows, rows[share > 1e-6])
+    np.testing.assert_array_equal(found.error_pairs_.rows, rows[share >= 1 - 1e-6])
+
+
+@pytest.mark.parametrize(
+    ("scores", "chosen"),
+    [
+        ([[0.9, 0.8], [0.95, 0.7], [0.1, 0.1]], 1),  # behind by less than its standard error
+        ([[0.9, 0.8], [0.88, 0.78], [0.1, 0.1]], 0),  # always behind by as much
+        ([[0.9], [0.9], [0.89]], 1),
+        ([[0.5, 0.6, 0.7], [0.5, 0.6, 0.7], [0.9, 0.9, 0.9]], 2),
+    ],
+)
+def test_the_last_score_as_good_as_the_best_is_chosen(scores, chosen):
+    assert _largest_good(np.array(scores)) == chosen

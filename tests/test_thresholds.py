@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from kernelmetric.evaluation import cluster_scores, threshold_for
+from kernelmetric.evaluation import _thresholds, cluster_scores, threshold_for
 
 SAME, NOISE, OWN, SHARE = 2.4, 0.8, 0.6, 0.2
 
@@ -219,3 +219,13 @@ def test_cluster_scores_are_those_counted_pair_by_pair():
     assert (found.b3_precision, found.b3_recall) == pytest.approx(np.mean(of_record, axis=0))
     assert cluster_scores(true, true) == (1, 1, 1, 1, 1, 1)
     assert cluster_scores(np.arange(4), np.arange(4)).f1 == 1
+
+
+def test_pairs_at_the_threshold_are_taken_for_matches():
+    scores, same = np.array([3.0, 2.0, 2.0, 1.0]), np.array([True, True, False, True])
+    sample = _thresholds._Sample(scores, same, np.arange(8).reshape(4, 2), 0.5, False)
+    assert _thresholds._recall_at(sample, 2.0, 1.96).value == pytest.approx(2 / 3)
+    assert _thresholds._recall_at(sample, 2.1, 1.96).value == pytest.approx(1 / 3)
+    assert _thresholds._recall_at(sample, 0.0, 1.96).value == 1.0
+    found = _thresholds._recall_at(sample._replace(same=np.zeros(4, dtype=bool)), 2.0, 1.96)
+    assert tuple(found) == (0.0, 0.0, 1.0)

@@ -1,6 +1,7 @@
 """Weights are importance: continuous, ones are none, zeros are absent rows, and they do count."""
 
 import inspect
+import re
 from itertools import product
 
 import numpy as np
@@ -390,3 +391,11 @@ def test_weights_are_taken_as_they_are_and_only_ones_are_none():
     rows, weights = rows_and_weights([1, 0, 1], X)
     assert rows.tolist() == [0, 2]
     assert weights is None
+
+
+@pytest.mark.parametrize(("n_classes", "others"), [(5, ""), (6, " and others")])
+def test_a_weight_of_an_unknown_class_names_five_that_are_there(n_classes, others):
+    y = np.arange(3 * n_classes) % n_classes
+    X = np.random.RandomState(0).standard_normal((len(y), 2))
+    with pytest.raises(ValueError, match=re.escape(f"classes of y: [0, 1, 2, 3, 4]{others}.")):
+        LDA(class_weight={99: 2.0}).fit(X, y)
