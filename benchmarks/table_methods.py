@@ -214,7 +214,7 @@ def _metric(kind: str) -> Any:
 
 
 def _metric_one_hot(kind: str) -> Any:
-    return make_pipeline(one_hot(), _metric(kind))
+    return make_pipeline(one_hot(scaled=True), _metric(kind))
 
 
 def _network(name: str) -> Callable[[str], Any]:

@@ -35,14 +35,9 @@ from sklearn.metrics import (
 
 from real_tables import SIZES, kind_of, names_of, split
 from table_methods import METHODS, NEEDS, OF_NUMBERS
+from table_page import duels, page
+from table_robust import robust
 
-MEASURES = {  # measure: words, and whether more is better
-    "accuracy": ("accuracy", True),
-    "balanced": ("balanced accuracy", True),
-    "auc": ("ROC-AUC", True),
-    "precision": ("average precision", True),
-    "log_loss": ("log-loss", False),
-}
 COVERAGE = 0.9
 
 
@@ -170,9 +165,22 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--tables", nargs="*", help="only these")
     parser.add_argument("--limit", type=int, default=600, help="seconds of one fit at most")
+    parser.add_argument("--page", type=Path, help="where to write the tables; nothing is run")
+    parser.add_argument("--against", choices=list(METHODS), help="print wins and losses beside it")
+    parser.add_argument("--robust", action="store_true", help="try tables as they come in use")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    run(arguments)
+    if arguments.robust:
+        raise SystemExit(bool(robust("metric", arguments.tables)))
+    if arguments.out is None:
+        parser.error("--out is needed: a file of JSON lines, for instance tables.jsonl")
+    if arguments.page is None and arguments.against is None:
+        run(arguments)
+    cells = read(arguments.out)
+    if arguments.against:
+        print(duels(cells, arguments.against))
+    if arguments.page:
+        arguments.page.write_text(page(cells), encoding="utf-8")
 
 
 if __name__ == "__main__":
