@@ -130,10 +130,10 @@ def duels(cells: list[dict], other: str, ours: str = OURS) -> str:
 HEAD = """# Real tables beside peers
 
 `MetricClassifier()` and `MetricRegressor()` as they come, on tables as people have them: text,
-categories and gaps stay as they are. "one-hot" is the same model on one-hot and standardized columns with medians in
-gaps. The peers have their defaults, but the SVM comes from a grid of nine by three folds (its
-probabilities from Platt's sigmoid), and logistic regression has its C by five folds. RealMLP, TabM
-and xRFM are those of pytabkit.
+categories and gaps stay as they are. "one-hot" is the same model on one-hot, standardized columns
+with medians in gaps. The peers have their defaults, but the SVM comes from a grid of nine by three
+folds (its probabilities from Platt's sigmoid), and logistic regression has its C by five folds.
+RealMLP, TabM and xRFM are those of pytabkit.
 `python benchmarks/tables.py --out tables.jsonl` computes the results, and `--page FILE` writes this
 page.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +12,7 @@ import pandas as pd
 from real_tables import CLASSES, NUMBERS, kind_of, split
 from table_methods import METHODS, named
 
-SIZE = 300
+SIZE, MOST_TEST = 300, 200
 TOLERANCE = 1e-6
 
 
@@ -47,58 +47,59 @@ def emptied(X: pd.DataFrame, column: str) -> pd.DataFrame:
     return X
 
 
-def tried(name: str, method: str) -> dict[str, str]:
-    """What each trial of a table came to: "" where all is well."""
+def tried(name: str, method: str) -> dict[str, tuple[str, str]]:
+    """What each trial of a table came to: "well", "differs", "refused" or "crashed", and how."""
     a, y, b, _ = split(name, SIZE, 0)
-    b = b.iloc[:200]
+    b = b.iloc[:MOST_TEST]
     kind = kind_of(name)
     model = METHODS[method](kind).fit(a, y)
     plain = answers(model, b)
     spread = 1.0 if kind == "classes" else float(np.std(y))
 
-    def same(found: np.ndarray) -> str:
-        gap = float(np.abs(found - plain).max()) / spread
-        return "" if gap <= TOLERANCE else f"differs by {gap:.2g}"
+    def same(found: np.ndarray) -> tuple[str, str]:
+        gap = float(np.abs(found - plain[: len(found)]).max()) / spread
+        return ("well", "") if gap <= TOLERANCE else ("differs", f"by {gap:.2g}")
 
-    def sound(found: np.ndarray) -> str:
-        return "" if np.isfinite(found).all() else "not finite"
+    def sound(found: np.ndarray) -> tuple[str, str]:
+        return ("well", "") if np.isfinite(found).all() else ("crashed", "not finite")
 
-    def trained_in_another_order() -> str:
+    def trained_in_another_order() -> tuple[str, str]:
         return same(answers(METHODS[method](kind).fit(shuffled(a), y), shuffled(b)))
 
-    def one_row() -> str:
-        gap = np.abs(answers(model, b.iloc[:1]) - plain[:1]).max() / spread
-        return "" if gap <= TOLERANCE else f"differs by {gap:.2g}"
-
-    trials: dict[str, Callable[[], str]] = {
+    trials: dict[str, Callable[[], tuple[str, str]]] = {
         "trained and predicted in another order": trained_in_another_order,
         "predicted in another order": lambda: same(answers(model, shuffled(b))),
         "names never seen": lambda: sound(answers(model, strange(b))),
         "first column emptied": lambda: sound(answers(model, emptied(b, b.columns[0]))),
         "last column emptied": lambda: sound(answers(model, emptied(b, b.columns[-1]))),
-        "one row": one_row,
+        "one row": lambda: same(answers(model, b.iloc[:1])),
     }
     found = {}
     for title, trial in trials.items():
         try:
             found[title] = trial()
+        except ValueError as problem:
+            found[title] = ("refused", str(problem)[:200])
         except Exception as problem:
-            found[title] = f"{type(problem).__name__}: {problem}"[:200]
+            found[title] = ("crashed", f"{type(problem).__name__}: {problem}"[:200])
     return found
 
 
 def robust(method: str, only: list[str] | None) -> int:
-    """Try every table, print what is not well, and return how often that was."""
-    warnings.simplefilter("ignore")
+    """Try every table, print what is not well, and return the number of crashes.
+
+    A refusal is an error of scikit-learn's kind that says what is wrong with the rows.
+    """
     names = [name for name in (*CLASSES, *NUMBERS) if not only or name in only]
-    bad = 0
+    counts: Counter[tuple[str, str]] = Counter()
     for name in names:
         try:
             found = tried(name, method)
         except Exception as problem:
-            found = {"fit": f"{type(problem).__name__}: {problem}"[:200]}
-        problems = {title: text for title, text in found.items() if text}
-        bad += len(problems)
+            found = {"fit": ("crashed", f"{type(problem).__name__}: {problem}"[:200])}
+        counts.update((title, outcome) for title, (outcome, _) in found.items())
+        problems = {title: " ".join(how) for title, how in found.items() if how[0] != "well"}
         print(name, problems or "all is well", flush=True)
-    print(f"{len(names)} tables, {bad} trials that did not go well")
-    return bad
+    for (title, outcome), count in sorted(counts.items()):
+        print(f"{title}: {outcome} {count}")
+    return sum(count for (_, outcome), count in counts.items() if outcome == "crashed")
