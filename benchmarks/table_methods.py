@@ -37,6 +37,11 @@ def named(frame: pd.DataFrame) -> list[str]:
     return [name for name in frame if frame[name].dtype.kind not in "iufb"]
 
 
+def numbered(frame: pd.DataFrame) -> list[str]:
+    """The columns that hold numbers."""
+    return [name for name in frame if name not in named(frame)]
+
+
 class Plain(TransformerMixin, BaseEstimator):
     """Numbers as floats, names as text, gaps among names as a name."""
 
@@ -78,12 +83,32 @@ class Categories(Plain):
         return X
 
 
-def _is_name(frame: pd.DataFrame) -> list[str]:
-    return named(frame)
+class Filled(Plain):
+    """Names as text, and the median for gaps among numbers, which these networks refuse."""
+
+    def fit(self, X: pd.DataFrame, y: Any = None) -> Filled:
+        """Keep the medians."""
+        super().fit(X)
+        X = super().transform(X)
+        self.medians_ = X.drop(columns=self.named_).median().fillna(0.0)
+        return self
+
+    def transform(self, X: pd.DataFrame) -> pd.DataFrame:
+        """The same columns without gaps, names as categories."""
+        X = super().transform(X).fillna(self.medians_)
+        return X.astype(dict.fromkeys(self.named_, "category"))
 
 
-def _is_number(frame: pd.DataFrame) -> list[str]:
-    return [name for name in frame if name not in named(frame)]
+class Safe(TransformerMixin, BaseEstimator):
+    """Columns numbered, as LightGBM refuses some characters in names."""
+
+    def fit(self, X: pd.DataFrame, y: Any = None) -> Safe:
+        """Nothing to learn."""
+        return self
+
+    def transform(self, X: pd.DataFrame) -> pd.DataFrame:
+        """The same frame under other names."""
+        return X.set_axis([f"x{i}" for i in range(X.shape[1])], axis=1)
 
 
 def one_hot(*, scaled: bool = False) -> Pipeline:
@@ -92,7 +117,7 @@ def one_hot(*, scaled: bool = False) -> Pipeline:
     if scaled:
         numbers = make_pipeline(numbers, StandardScaler())
     names = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    return make_pipeline(Plain(), make_column_transformer((numbers, _is_number), (names, _is_name)))
+    return make_pipeline(Plain(), make_column_transformer((numbers, numbered), (names, named)))
 
 
 class TunedSVC(BaseEstimator):
@@ -115,6 +140,21 @@ class TunedSVC(BaseEstimator):
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """The calibrated probabilities."""
         return self.calibrated_.predict_proba(X)
+
+
+class TunedSVR(BaseEstimator):
+    """An RBF-SVR from a grid of sixteen, the target standardized."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> TunedSVR:
+        """Choose C and gamma."""
+        grid = {"C": [0.3, 3, 30, 300], "gamma": [g / X.shape[1] for g in (0.1, 0.3, 1, 3)]}
+        search = GridSearchCV(SVR(epsilon=0.05), grid, cv=KFold(3, shuffle=True, random_state=0))
+        self.model_ = TransformedTargetRegressor(search, transformer=StandardScaler()).fit(X, y)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Numbers."""
+        return self.model_.predict(X)
 
 
 class Boosted(BaseEstimator):
@@ -149,18 +189,6 @@ def _lightgbm(kind: str) -> Any:
     return make_pipeline(Safe(), Categories(), model(random_state=0, n_jobs=1, verbose=-1))
 
 
-class Safe(TransformerMixin, BaseEstimator):
-    """Columns numbered, as LightGBM refuses some characters in names."""
-
-    def fit(self, X: pd.DataFrame, y: Any = None) -> Safe:
-        """Nothing to learn."""
-        return self
-
-    def transform(self, X: pd.DataFrame) -> pd.DataFrame:
-        """The same frame under other names."""
-        return X.set_axis([f"x{i}" for i in range(X.shape[1])], axis=1)
-
-
 def _histogram(kind: str) -> Any:
     classes = kind == "classes"
     model = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
@@ -182,21 +210,6 @@ def _svm(kind: str) -> Any:
     if kind == "classes":
         return make_pipeline(one_hot(scaled=True), TunedSVC())
     return make_pipeline(one_hot(scaled=True), TunedSVR())
-
-
-class TunedSVR(BaseEstimator):
-    """An RBF-SVR from a grid of sixteen, the target standardized."""
-
-    def fit(self, X: np.ndarray, y: np.ndarray) -> TunedSVR:
-        """Choose C and gamma."""
-        grid = {"C": [0.3, 3, 30, 300], "gamma": [g / X.shape[1] for g in (0.1, 0.3, 1, 3)]}
-        search = GridSearchCV(SVR(epsilon=0.05), grid, cv=KFold(3, shuffle=True, random_state=0))
-        self.model_ = TransformedTargetRegressor(search, transformer=StandardScaler()).fit(X, y)
-        return self
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Numbers."""
-        return self.model_.predict(X)
 
 
 def _logistic(kind: str) -> Any:
@@ -229,22 +242,6 @@ def _network(name: str) -> Callable[[str], Any]:
         return make_pipeline(Filled(), model(device="cpu", n_threads=1, random_state=0))
 
     return make
-
-
-class Filled(Plain):
-    """Names as text, and the median for gaps among numbers, which these networks refuse."""
-
-    def fit(self, X: pd.DataFrame, y: Any = None) -> Filled:
-        """Keep the medians."""
-        super().fit(X)
-        X = super().transform(X)
-        self.medians_ = X.drop(columns=self.named_).median().fillna(0.0)
-        return self
-
-    def transform(self, X: pd.DataFrame) -> pd.DataFrame:
-        """The same columns without gaps, names as categories."""
-        X = super().transform(X).fillna(self.medians_)
-        return X.astype(dict.fromkeys(self.named_, "category"))
 
 
 METHODS: dict[str, Callable[[str], Any]] = {
