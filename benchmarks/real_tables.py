@@ -113,7 +113,13 @@ CLASSES: dict[str, tuple[str, tuple[str, ...]]] = {
     "modeldata/cells": ("class", ("case",)),
     "modeldata/credit_data": ("Status", ()),
     "modeldata/hpc_data": ("class", ()),
-    "modeldata/leaf_id_flavia": ("species", ()),
+    "modeldata/leaf_id_flavia": (  # a species has one entry in each of these
+        "species",
+        (
+            *("apex", "base", "shape", "denate_edge", "lobed_edge", "smooth_edge"),
+            *("toothed_edge", "undulate_edge"),
+        ),
+    ),
     "modeldata/lending_club": ("Class", ()),
     "modeldata/mlc_churn": ("churn", ()),
     "modeldata/stackoverflow": ("Remote", ()),

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
+import multiprocessing
 import time
 import warnings
 from pathlib import Path
@@ -75,22 +75,12 @@ def errors(model: Any, X: pd.DataFrame, y: np.ndarray) -> dict[str, float]:
     return cell
 
 
-class LateError(Exception):
-    """A fit took longer than the limit."""
-
-
-def _stop(*_: object) -> None:
-    raise LateError
-
-
-def measured(method: str, name: str, size: int, seed: int, limit: int) -> dict[str, Any]:
+def measured(method: str, name: str, size: int, seed: int) -> dict[str, Any]:
     """One fit and its measures, or the error it ended in."""
     kind = kind_of(name)
     a, y, b, y_test = split(name, size, seed)
     cell: dict[str, Any] = {"n": len(y), "n_test": len(y_test)}
     model = METHODS[method](kind)
-    signal.signal(signal.SIGALRM, _stop)
-    signal.alarm(limit)
     try:
         started, clock = time.process_time(), time.perf_counter()
         model.fit(a, y)
@@ -99,13 +89,25 @@ def measured(method: str, name: str, size: int, seed: int, limit: int) -> dict[s
         started = time.process_time()
         cell |= scores(model, b, y_test, len(y)) if kind == "classes" else errors(model, b, y_test)
         cell["predict_seconds"] = round(time.process_time() - started, 3)
-    except LateError:
-        cell["error"] = f"stopped after {limit} s"
     except Exception as problem:
         cell["error"] = f"{type(problem).__name__}: {problem}"[:300]
-    finally:
-        signal.alarm(0)
     return cell
+
+
+def limited(limit: int, *what: Any) -> dict[str, Any]:
+    """``measured`` in a process of its own, which is ended when the limit is over."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=lambda: theirs.send(measured(*what)))
+    process.start()
+    theirs.close()
+    try:
+        return ours.recv() if ours.poll(limit) else {"error": f"stopped after {limit} s"}
+    except EOFError:
+        return {"error": "the process died"}
+    finally:
+        process.kill()
+        process.join()
 
 
 def key_of(cell: dict) -> tuple:
@@ -148,7 +150,7 @@ def run(arguments: argparse.Namespace) -> None:
                         cell = {"table": name, "size": size, "seed": seed, "method": method}
                         if key_of(cell) in done:
                             continue
-                        cell |= measured(method, name, size, seed, arguments.limit)
+                        cell |= limited(arguments.limit, method, name, size, seed)
                         with arguments.out.open("a") as file:
                             file.write(json.dumps(cell) + "\n")
                         shown = cell.get("error") or cell.get("log_loss") or cell.get("rmse")
