@@ -10,14 +10,15 @@ pytest.importorskip("click", reason="click comes with the extra `cli`")
 pytest.importorskip("rich", reason="rich comes with the extra `cli`")
 
 import pandas as pd
+from sklearn.pipeline import Pipeline
 
 from kernelmetric.cli import _fit
 from kernelmetric.cli._application import COMMANDS
-from kernelmetric.cli._files import unused_columns
+from kernelmetric.cli._files import metric_of, unused_columns
 from kernelmetric.cli._neighbors import find_neighbors
 from kernelmetric.cli._options import LEARNERS, Wanted, takes
 from kernelmetric.cli._study import open_study
-from kernelmetric.cli._transform import coordinates
+from kernelmetric.cli._transform import beside, coordinates
 from kernelmetric.tables import features_of
 
 pytestmark = pytest.mark.usefixtures("untuned")
@@ -53,7 +54,8 @@ def pairs_file(tmp_path):
 def model(table):
     options = {"pairs_file": None, "learner": "dne", "kernel": "none", "components": 2}
     study = open_study(table, label="kind", use=(), ignore=(), seed=0, **options)
-    return study.fitted()
+    fitted = study.fitted()
+    return Pipeline([fitted.steps[0], ("metric", metric_of(fitted))])
 
 
 def test_fit_tells_every_decision_and_compares(run, table, tmp_path):
@@ -179,7 +181,7 @@ def test_a_query_that_is_in_the_table_finds_itself_at_no_distance(table, model):
 
 def test_coordinates_carry_the_columns_that_are_not_used(table, model):
     frame = pd.read_csv(table)
-    result = coordinates(model, frame, frame[unused_columns(model, frame)])
+    result = beside(frame[unused_columns(model, frame)], coordinates(model, frame))
     assert list(result.columns) == ["tree", "unit", "kind", "z0", "z1"]
     assert len(result) == 60
 

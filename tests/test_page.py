@@ -77,7 +77,7 @@ def test_the_errors_counted_are_those_of_the_nearest_neighbours(parts):
     for transform in (np.asarray, metric.transform):
         knn = KNeighborsClassifier(3).fit(transform(points["X"]), points["y"])
         wrong.append(int(np.sum(knn.predict(transform(points["X_test"])) != points["y_test"])))
-    assert f"{wrong[0]} had wrong neighbours before and {wrong[1]} after" in page
+    assert f"{wrong[0]} are predicted wrong before and {wrong[1]} in the mean" in page
 
 
 def test_gram_matrices_are_symmetric_and_ordered_by_class(parts):
@@ -441,7 +441,7 @@ def test_a_page_of_numbers_shows_ranges_and_how_far_predictions_are_off(numbers)
     assert "nan" not in page.split('id="data"')[0]
     model = KNeighborsRegressor(5).fit(metric.transform(points["X"]), points["y"])
     off = np.abs(model.predict(metric.transform(points["X_test"])) - points["y_test"])
-    assert f"{off.mean():.4g} after" in page
+    assert f"{off.mean():.4g} in the mean" in page
 
 
 def test_ranges_hold_every_number_and_few_numbers_make_few_ranges():

@@ -16,7 +16,7 @@ from typing import Any
 import click
 import numpy as np
 
-from kernelmetric.cli._files import require_outputs
+from kernelmetric.cli._files import metric_of, require_outputs
 from kernelmetric.cli._options import FILE, KNOWN, metric_options, output_options, several_data
 from kernelmetric.cli._study import Study, open_study, pair_trials, varying_columns
 from kernelmetric.cli._talk import Talk, count
@@ -136,7 +136,7 @@ class Found:
     def chosen(self) -> dict[str, tuple[str, str]]:
         """The parts of the model of all rows, or else of the one that was judged, and why."""
         model = self.model or self.judged
-        recipe = None if model is None else getattr(model["metric"], "recipe_", None)
+        recipe = None if model is None else getattr(metric_of(model), "recipe_", None)
         return {} if recipe is None else described(recipe)
 
 
@@ -175,7 +175,7 @@ def _learn(study: Study, talk: Talk, train: Any, test: Any, others: Any, *, keep
     model = found.pop() if keep else None
     if isinstance(model, Trial):  # it was judged as well
         found.append(model)
-        model = study.with_plain_table(model.estimator)
+        model = study.kept(model.estimator, others)
     return Found(found, train, test, model, time.perf_counter() - begun, ended)
 
 
@@ -237,10 +237,11 @@ def _page(study: Study, found: Found) -> str:
     X, y = study.X, study.y
     if study.pairs is None:
         encoder = study.table or found.judged["table"]
-        metric = found.judged["metric"]
+        metric = metric_of(found.judged)
         order = np.concatenate([found.train, found.test])
         X_test = encoder.transform(X.iloc[found.test])
         parts: dict[str, Any] = {"y": y[found.train], "X_test": X_test, "y_test": y[found.test]}
+        parts["predicted"] = found.judged[-1].predict(X_test)
         if study.wanted.regression:
             parts |= {"regression": True, "score_name": "R²"}
         X = encoder.transform(X.iloc[found.train])

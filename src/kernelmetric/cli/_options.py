@@ -167,6 +167,22 @@ def output_options(function: Callable) -> Callable:
     )(talking)
 
 
+rows_out_options = together(
+    click.option(
+        "--out",
+        type=FILE,
+        help="Write a .csv, .tsv, .npz or .parquet file. Without it, the result is printed.",
+    ),
+    click.option(
+        "--output",
+        "folder",
+        type=FOLDER,
+        metavar="FOLDER",
+        help="Read files piece by piece, and write a Parquet file of each piece into this folder.",
+    ),
+)
+
+
 def device_option(function: Callable) -> Callable:
     """Where to compute."""
 

@@ -28,9 +28,8 @@ from kernelmetric.evaluation import (
     cross_validate_pairs,
     holdout,
     measured,
-    with_metric,
 )
-from kernelmetric.evaluation._baselines import let_vote
+from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.tables import ColumnPlan, TableEncoder
 
 MOST_ROWS_FOR_SVM = 5_000  # beyond, a tuned SVM takes longer than everything else
@@ -100,10 +99,7 @@ class Study:
             found = {"Euclidean": found["Euclidean"]}
         elif not numbers and len(np.unique(y)) > MOST_CLASSES_FOR_SVM:
             del found["RBF-SVM, tuned"]
-        methods = {
-            "Euclidean": None,
-            self.name: with_metric(encoder, self.metric, y, regression=numbers),
-        }
+        methods = {"Euclidean": None, self.name: self.model()}
         for name, method in found.items():
             methods[name] = Pipeline([("table", encoder), ("classifier", method)])
         return methods
@@ -121,31 +117,33 @@ class Study:
         """A sentence on how long the metric takes to learn from so many rows, if not a moment."""
         if self.pairs is not None or len(self.rows) <= _SOON_DONE:
             return []
-        if not hasattr(self.metric, "estimate_time"):
-            return []
         n_columns = len(self.plan.numbers) + len(self.plan.categories)
-        seconds = sum(self.metric.estimate_time(n, n_columns) for n in n_rows)
+        seconds = sum(self.model()[-1].estimate_time(n, n_columns) for n in n_rows)
         if seconds < _WORTH_SAYING:
             return []
         told = f"{seconds:.0f} seconds" if seconds < 100 else f"{seconds / 60:.0f} minutes"
         times = " and then ".join(f"{n:,}" for n in n_rows)
-        return [f"To learn the metric from {times} rows takes about {told}, or less."]
+        return [f"To learn from {times} rows takes about {told}, or less."]
 
     def model(self) -> Pipeline:
-        """The model to keep, not fitted: table in, learned coordinates out."""
-        return Pipeline([("table", self.encoder()), ("metric", clone(self.metric))])
+        """The model to keep, not fitted: predictions in the metric, or with pairs it alone."""
+        metric, seed = clone(self.metric), self.wanted.seed
+        if self.pairs is not None:
+            return Pipeline([("table", self.encoder()), ("metric", metric)])
+        predictor: Any = MetricRegressor(metric, random_state=seed)
+        if not self.wanted.regression:
+            weight = self.wanted.class_weight
+            predictor = MetricClassifier(metric, random_state=seed, class_weight=weight)
+        return Pipeline([("table", self.encoder()), ("predictor", predictor)])
 
     def judged(self, train: np.ndarray, test: np.ndarray) -> Trial:
         """The metric learned from some rows, on all threads, and its score on others."""
         X, y, w = self.X, self.y, self.weights
-        fitted = with_metric(
-            self.encoder(), clone(self.metric), y, regression=self.wanted.regression
-        )
+        fitted = self.model()
         begun = time.process_time()
         with stage("learning"):
-            counts = {} if w is None else {"metric__sample_weight": w[train]}
+            counts = {} if w is None else {"predictor__sample_weight": w[train]}
             fitted.fit(X.iloc[train], y[train], **counts)
-        let_vote(fitted)
         with stage("judging"):
             of_test = (X.iloc[test], y[test], None if w is None else w[test])
             scores = None if self.wanted.regression else class_scores(fitted, *of_test)
@@ -156,16 +154,19 @@ class Study:
     def fitted(self) -> Pipeline:
         """The model, fitted to all rows."""
         if self.pairs is None:
-            counts = {} if self.weights is None else {"metric__sample_weight": self.weights}
+            counts = {} if self.weights is None else {"predictor__sample_weight": self.weights}
             model = self.model().fit(self.X, self.y, **counts)
         else:  # labels beside pairs are for the eye: nothing may be learned from them
             model = self.model().fit(self.X, **{f"metric__{self.wanted.known}": self.pairs})
-        return self.with_plain_table(model)
+        return self.kept(model, np.arange(len(self.rows)))
 
-    def with_plain_table(self, model: Pipeline) -> Pipeline:
-        """The encoder and the metric of a model alone; that of a recipe is no longer frozen."""
+    def kept(self, model: Pipeline, rows: np.ndarray) -> Pipeline:
+        """A fitted model that knows how its training rows are called; no part of it is frozen."""
         table = model["table"] if self.table is None else self.table
-        return Pipeline([("table", table), ("metric", model["metric"])])
+        identifier = self.plan.identifier
+        names = self.rows if identifier is None else self.frame[identifier].map(str).to_numpy(str)
+        table.row_names_ = names[rows]
+        return Pipeline([("table", table), model.steps[1]])
 
 
 def varying_columns(frame: Any, names: Iterable[str], most: int) -> list[str]:
@@ -302,4 +303,5 @@ def _plan_of(encoder: TableEncoder, frame: Any, wanted: Wanted) -> ColumnPlan:
         *encoder.remarks(frame.drop(columns=[c for c in asked.values() if c is not None])),
     )
     numbers, categories = tuple(encoder.numbers), tuple(encoder.categories)
-    return ColumnPlan(numbers, categories, others, notes, wanted.label)
+    identifier = encoder.identifier if encoder.identifier in others else None
+    return ColumnPlan(numbers, categories, others, notes, wanted.label, identifier=identifier)

@@ -35,6 +35,7 @@ def report_page(
     learned: str = "learned metric",
     score_name: str = "accuracy",
     class_scores: Mapping[str, ClassScores] | None = None,
+    predicted: Any = None,
     pairs: Any = None,
     regression: bool = False,
     title: str = "A learned metric",
@@ -71,6 +72,8 @@ def report_page(
     class_scores : mapping of str to ClassScores, default=None
         Of every method, what its accuracy does not say; of the learned metric, the confusion is
         shown.
+    predicted : array of shape (m,), default=None
+        What a model predicts for X_test; None asks the nearest training points.
     pairs : Pairs, default=None
         Pairs of training points that were learned from, to list those that came out wrong.
     regression : bool, default=False
@@ -104,7 +107,9 @@ def report_page(
     >>> page.startswith("<!doctype html>"), "<title>Iris</title>" in page
     (True, True)
     """
-    points = _points.choose_points(metric, X, y, X_test, y_test, regression=regression)
+    points = _points.choose_points(
+        metric, X, y, X_test, y_test, predicted=predicted, regression=regression
+    )
     n_test = 0 if X_test is None else len(X_test)
     numbers = np.arange(len(X) + n_test) if rows is None else np.asarray(rows)
     reading = _reasons.columns_of(metric, X, feature_names)
@@ -153,9 +158,10 @@ def _data(
     """What the scripts of the page read."""
     before, after, shares = _points.in_planes(points)
     sides = {}
-    for name, plane, Z, k in (
-        ("before", before, points.before, _points.VOTERS),
-        ("after", after, points.after, points.voters or _points.VOTERS),
+    asked = points.before, points.codes, points.n_train, _points.VOTERS
+    for name, plane, Z, said in (
+        ("before", before, points.before, _points.predictions(*asked)),
+        ("after", after, points.after, _points.said_after(points)),
     ):
         neighbors, distances = _points.neighbors_of(Z, points.n_train)
         distances = np.where(np.isfinite(distances), distances, 0.0)  # JSON knows no infinity
@@ -163,7 +169,7 @@ def _data(
             "xy": _rounded(plane),
             "neighbors": neighbors.tolist(),
             "distances": _rounded(distances),
-            "said": _points.predictions(Z, points.codes, points.n_train, k).tolist(),
+            "said": said.tolist(),
         }
     columns = [np.asarray(values, dtype=object)[points.rows] for values in shown.values()]
     names = () if reading is None else reading.names

@@ -44,6 +44,8 @@ class TableEncoder(TableTransformer):
         Words that stand for a missing number, by column. All else that is no number is refused.
     unused : sequence of str or None, default=None
         Columns that are known, but are no features: others are told about. None tells of none.
+    label, identifier : str or None, default=None
+        The column to predict, and the one that names the rows, where there are such.
 
     Attributes
     ----------
@@ -66,6 +68,8 @@ class TableEncoder(TableTransformer):
     commas: Sequence[str] = ()
     missing: dict[str, Sequence[str]] | None = None
     unused: Sequence[str] | None = None
+    label: str | None = None
+    identifier: str | None = None
 
     @classmethod
     def of_columns(cls, columns: ColumnTransformer) -> TableEncoder:

@@ -47,8 +47,8 @@ class ColumnPlan:
         Columns of numbers, columns of names, and columns that are not used.
     notes : tuple of str
         A sentence for every decision that the user should know of.
-    label : str or None
-        The column of labels.
+    label, identifier : str or None
+        The column of labels, and the first that names the rows, each by a text of its own.
     commas, missing : tuple of str, dict of str to tuple of str
         As in :class:`TableEncoder`.
 
@@ -67,6 +67,7 @@ class ColumnPlan:
     label: str | None = None
     commas: tuple[str, ...] = ()
     missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    identifier: str | None = None
 
     def encoder(self) -> TableEncoder:
         """The plan as a transformer, still to be fitted.
@@ -82,6 +83,8 @@ class ColumnPlan:
             commas=self.commas,
             missing=dict(self.missing),
             unused=(*self.left_out, *([] if self.label is None else [self.label])),
+            label=self.label,
+            identifier=self.identifier,
         )
 
 
@@ -150,6 +153,8 @@ def plan_columns(
             + " Try --use COLUMN for one that is left out wrongly."
         )
     numbers = found["number"]
+    own = [c for c in found["out"] if c in looks and looks[c].n_kinds == len(frame)]
+    named = [name for name in own if _ID_NAME.search(name)]
     return ColumnPlan(
         tuple(numbers),
         tuple(found["category"]),
@@ -158,6 +163,7 @@ def plan_columns(
         label,
         commas=tuple(name for name in numbers if looks[name].writing == "comma"),
         missing={name: words for name in numbers if (words := looks[name].words)},
+        identifier=next(iter([*named, *own]), None),
     )
 
 

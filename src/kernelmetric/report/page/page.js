@@ -119,7 +119,7 @@
       const lines = [`${name(i)}${held(i) ? ", held out" : ""}`];
       if (data.classes.length) lines.push(`${data.label}: ${label(i)}`);
       const said = predicted(this.side, i);
-      if (said !== null) lines.push(`neighbours say: ${said}`);
+      if (said !== null) lines.push(`predicted: ${said}`);
       showTip(event, lines);
     }
     draw() {
