@@ -20,16 +20,18 @@ from kernelmetric.cli._files import metric_of, require_outputs
 from kernelmetric.cli._options import FILE, KNOWN, metric_options, output_options, several_data
 from kernelmetric.cli._study import Study, open_study, pair_trials, varying_columns
 from kernelmetric.cli._talk import Talk, count
-from kernelmetric.cli._uneven import by_method, tell_uneven, trial_notes, uneven_summary
+from kernelmetric.cli._uneven import by_method, own_notes, tell_uneven, trial_notes, uneven_summary
 from kernelmetric.compute.watch import TimeLimitWarning
-from kernelmetric.evaluation import Trial, holdout, run_trials
-from kernelmetric.inspection import feature_columns
+from kernelmetric.evaluation import Trial, class_scores, holdout, run_trials
+from kernelmetric.inspection import feature_columns, feature_importance
 from kernelmetric.kernelized._recipe import described
 from kernelmetric.report import report_page, write_atomically
+from kernelmetric.report._page_scores import Judged, verdict
 from kernelmetric.shipping import save
 
 _PAIR_FOLDS = 3
 _SHOWN_COLUMNS = 4
+_MOST_ASKED = 2_000  # rows learned from that are asked whether the model knows them by heart
 
 
 @click.command()
@@ -121,12 +123,13 @@ class Found:
     model: Any = None
     seconds: float = 0.0
     ended: list[str] = field(default_factory=list)  # what a time limit ended in the last fit
+    outcome: Judged | None = None  # what the trials have shown, once it was asked for
 
     @property
     def notes(self) -> dict[str, str]:
         """What methods warned about, and the model of all rows."""
         last = {"the model of all rows": " ".join(self.ended)} if self.ended else {}
-        return trial_notes(self.trials) | last
+        return own_notes(self.trials) | last
 
     @property
     def judged(self) -> Any:
@@ -193,20 +196,22 @@ def _fitted(study: Study, others: Any, test: Any, ended: list[str]) -> Iterator[
 
 
 def _show(talk: Talk, study: Study, found: Found) -> None:
+    judged = _judged(study, found)
     if study.pairs is None:
-        score = "R²" if study.wanted.regression else "Accuracy"
+        score = judged.score_name[:1].upper() + judged.score_name[1:]
         where = "of a sample, held out" if _is_limited(study) else "held out"
         learned = f", learned from {len(found.train):,}" if _is_limited(study) else ""
         talk.say(f"{score} on {count(len(found.test), 'row')} {where}{learned}:")
     else:
         talk.say(f"{study.pair_score}, {_PAIR_FOLDS} folds:")
-    scores = by_method(found.trials, "accuracy")
-    width = max(map(len, scores))
-    means = {name: float(np.mean(values)) for name, values in scores.items()}
+    means = judged.means
+    width = max(map(len, means))
     for name, mean in means.items():
         best = mean == max(means.values())
-        sure = _interval(study, found, mean)
+        sure = f" ± {196 * judged.error(name):.1f}" if _is_limited(study) else ""
         talk.say(f"  {name:<{width}}  {100 * mean:5.1f} %{sure}", style="bold" if best else None)
+    for sentence in verdict(judged)[1:]:
+        talk.say(sentence)
     tell_uneven(talk, found.trials, study.name, study.y)
     for name, note in found.notes.items():
         talk.say(f"  {name}: {note}", style="dim")
@@ -223,13 +228,27 @@ def _is_limited(study: Study) -> bool:
     return study.pairs is None and len(study.compared) < (study.n_read or len(study.rows))
 
 
-def _interval(study: Study, found: Found, share: float) -> str:
-    """How far the accuracy on all rows may be from that on a sample, in 95 of 100 samples."""
-    if not _is_limited(study) or study.wanted.regression:
-        return ""
-    w = np.ones(len(found.test)) if study.weights is None else study.weights[found.test]
-    error = 1.96 * np.sqrt(share * (1 - share) * np.sum(w**2)) / np.sum(w)
-    return f" ± {100 * error:.1f}"
+def _judged(study: Study, found: Found) -> Judged:
+    """What the trials have shown, by the score that fits the classes."""
+    if found.outcome is None:
+        found.outcome = _outcome(study, found)
+    return found.outcome
+
+
+def _outcome(study: Study, found: Found) -> Judged:
+    scores, of_classes = by_method(found.trials, "accuracy"), by_method(found.trials, "scores")
+    n_train, n_test = (0 if rows is None else len(rows) for rows in (found.train, found.test))
+    name = study.pair_score if study.pairs is not None else "accuracy"
+    name = "R²" if study.wanted.regression else name
+    firsts = {method: found[0] for method, found in of_classes.items()}
+    judged = Judged(scores, study.name, name, n_train, n_test, firsts).leading()
+    if study.pairs is not None or found.judged is None:
+        return judged
+    rows = found.train[:: 1 + len(found.train) // _MOST_ASKED]
+    X, y = study.X.iloc[rows], study.y[rows]
+    if judged.measure is None:
+        return judged._replace(trained=found.judged.score(X, y))
+    return judged._replace(trained=getattr(class_scores(found.judged, X, y), judged.measure))
 
 
 def _page(study: Study, found: Found) -> str:
@@ -257,12 +276,15 @@ def _page(study: Study, found: Found) -> str:
     n_rows = study.n_read or len(study.rows)
     sample = f" of {n_rows:,}" if n_shown < n_rows else ""
     seconds = by_method(found.trials, "seconds")[study.name]
+    judged = _judged(study, found)
     return report_page(
         metric,
         X,
         **parts,
-        scores=by_method(found.trials, "accuracy"),
-        class_scores={t.method: t.scores for t in found.trials if t.scores is not None},
+        scores=judged.scores,
+        class_scores=judged.class_scores,
+        trained=judged.trained,
+        importance=_importance(study, found),
         learned=study.name,
         title=f"{study.name} on {study.path.name}",
         label=study.wanted.label or "class",
@@ -280,7 +302,16 @@ def _page(study: Study, found: Found) -> str:
     )
 
 
+def _importance(study: Study, found: Found) -> Any:
+    """What each column counts in the model that is kept, as ``explain`` says of the same table."""
+    try:
+        return None if found.model is None else feature_importance(found.model, study.X)
+    except ValueError:  # it sees no difference, or is no function of the columns
+        return None
+
+
 def _summary(study: Study, found: Found, files: dict[str, Path]) -> dict[str, Any]:
+    judged = _judged(study, found)
     return {
         "metric": study.name,
         "rows": study.n_read or len(study.rows),
@@ -293,7 +324,9 @@ def _summary(study: Study, found: Found, files: dict[str, Path]) -> dict[str, An
         "notes": study.notes,
         "scores": by_method(found.trials, "accuracy"),
         **uneven_summary(found.trials, study.name),
-        "warnings": found.notes,
+        "measure": judged.score_name,
+        "verdict": verdict(judged),
+        "warnings": trial_notes(found.trials) | found.notes,
         "chosen": {name: {"is": is_, "why": why} for name, (is_, why) in found.chosen().items()},
         "seconds": round(found.seconds, 3),
         "files": {name: str(path) for name, path in files.items()},

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.evaluation import ClassScores
+from kernelmetric.inspection import FeatureImportance
 from kernelmetric.inspection._columns import Reading
 from kernelmetric.report import _page_data as _points
 from kernelmetric.report import _page_reasons as _reasons
@@ -35,7 +36,9 @@ def report_page(
     learned: str = "learned metric",
     score_name: str = "accuracy",
     class_scores: Mapping[str, ClassScores] | None = None,
+    trained: float | None = None,
     predicted: Any = None,
+    importance: FeatureImportance | None = None,
     pairs: Any = None,
     regression: bool = False,
     title: str = "A learned metric",
@@ -72,8 +75,12 @@ def report_page(
     class_scores : mapping of str to ClassScores, default=None
         Of every method, what its accuracy does not say; of the learned metric, the confusion is
         shown.
+    trained : float, default=None
+        The score on rows learned from, by which the page warns of overfitting.
     predicted : array of shape (m,), default=None
         What a model predicts for X_test; None asks the nearest training points.
+    importance : FeatureImportance, default=None
+        What each column counts; None asks ``metric``.
     pairs : Pairs, default=None
         Pairs of training points that were learned from, to list those that came out wrong.
     regression : bool, default=False
@@ -115,10 +122,11 @@ def report_page(
     reading = _reasons.columns_of(metric, X, feature_names)
     data, shares = _data(points, numbers, label, shown or {}, reading)
     scores = {name: [float(value) for value in values] for name, values in (scores or {}).items()}
-    judged = _scores.Judged(scores, learned, score_name, len(X), n_test, class_scores or {})
+    given = scores, learned, score_name, len(X), n_test, class_scores or {}, trained
+    judged = _scores.Judged(*given).leading()
     parts = [
         _sections.chosen_section(metric),
-        _sections.learned_section(metric, _reasons.relevance(reading, X)),
+        _sections.learned_section(metric, importance or _reasons.relevance(reading, X)),
         _sections.error_section(points, data, label),
         _sections.number_section(points, data, label),
         _sections.pairs_section(metric, X, pairs, numbers),
@@ -128,7 +136,7 @@ def report_page(
     values = {
         "title": html_text(title),
         "version": html_text(versions()["kernelmetric"]),
-        "lead": _scores.verdict(judged),
+        "lead": " ".join(_scores.in_html(_scores.verdict(judged))),
         "tiles": _scores.tiles(judged),
         "confusion": _scores.confusion_section(judged, label),
         **_sections.captions(points, shares, len(X) + n_test, label),

@@ -66,7 +66,7 @@ def learned_section(metric: Any, found: FeatureImportance | None) -> str:
         shares = bars(listed, [percent(share) for _, share in listed])
         total = len(found.names)
         rest = f" (the first {len(listed)} of {total})" if len(listed) < total else ""
-        boxes += figure(f"How much each feature counts{rest}", shares)
+        boxes += figure(f"How much each column counts{rest}", shares)
     loss = getattr(getattr(metric, "learner_", metric), "loss_curve_", None)
     if loss is not None and len(loss) > 1:
         boxes += figure("The loss as it fell", loss_chart(loss))
