@@ -8,6 +8,7 @@ from sklearn.datasets import make_classification
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from kernelmetric.evaluation import class_scores, is_uneven

@@ -19,6 +19,7 @@ from kernelmetric.cli._neighbors import find_neighbors
 from kernelmetric.cli._options import LEARNERS, Wanted, takes
 from kernelmetric.cli._study import open_study
 from kernelmetric.cli._transform import beside, coordinates
+from kernelmetric.inspection import feature_importance
 from kernelmetric.tables import features_of
 
 pytestmark = pytest.mark.usefixtures("untuned")
@@ -167,9 +168,9 @@ def test_neighbours_are_those_of_the_metric_and_no_row_finds_itself(table, model
         row = answer["query"]
         assert [n["row"] for n in answer["neighbors"]] == np.argsort(D[row])[:3].tolist()
         assert answer["neighbors"][0]["distance"] == pytest.approx(D[row].min())
-    # what the model does not use is shown, but for the constant
     assert list(answers[0]["neighbors"][0]) == ["row", "distance", "columns"]
-    assert list(answers[0]["neighbors"][0]["columns"]) == ["tree", "kind"]
+    counted = [name for name, _ in feature_importance(model, frame).ranked()]
+    assert list(answers[0]["neighbors"][0]["columns"]) == ["tree", "kind", *counted[:3]]
 
 
 def test_a_query_that_is_in_the_table_finds_itself_at_no_distance(table, model):
@@ -192,7 +193,7 @@ def test_a_model_goes_through_a_file(run, table, tmp_path):
     result = run("neighbors", out, table, "--query", table, "--row", 5, "-k", 2, "--json")
     (answer,) = json.loads(result.stdout)["queries"]
     assert answer["neighbors"][0]["row"] == 5
-    assert "Nearest to row 5" in run("neighbors", out, table, "--row", 5).stdout
+    assert "Nearest to row 5, tree 5" in run("neighbors", out, table, "--row", 5).stdout
     assert run("transform", out, table, "--out", coordinates_file).exit_code == 0
     printed = run("transform", out, table).stdout
     assert printed == coordinates_file.read_text(encoding="utf-8")

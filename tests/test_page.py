@@ -141,7 +141,7 @@ def test_pairs_without_labels_list_the_hardest_pairs(wine):
     assert data_of(page)["classes"] == []
     d = metric.pair_distance(pairs.rows, X)
     worst = pairs.similar[np.argmax(d[pairs.is_similar])]
-    assert f"rows {worst[0]} and {worst[1]}" in page
+    assert f"row {worst[0]} and row {worst[1]}" in page
 
 
 def test_of_many_points_a_sample_is_shown_and_said_to_be_one():
@@ -369,9 +369,9 @@ def test_pairs_are_listed_by_the_numbers_of_their_rows(wine):
     page = report_page(metric, X, pairs=pairs, rows=numbers)
     d = metric.pair_distance(pairs.rows, X)
     worst = pairs.similar[np.argmax(d[pairs.is_similar])]
-    assert f"rows {numbers[worst[0]]} and {numbers[worst[1]]}</td><td>alike" in page
+    assert f"row {numbers[worst[0]]} and row {numbers[worst[1]]}</td><td>alike" in page
     near = pairs.dissimilar[np.argmin(d[~pairs.is_similar])]
-    assert f"rows {numbers[near[0]]} and {numbers[near[1]]}</td><td>different" in page
+    assert f"row {numbers[near[0]]} and row {numbers[near[1]]}</td><td>different" in page
 
 
 def test_as_many_classes_as_there_are_pairs_of_rows_are_no_warning():

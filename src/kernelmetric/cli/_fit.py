@@ -289,7 +289,7 @@ def _page(study: Study, found: Found) -> str:
         title=f"{study.name} on {study.path.name}",
         label=study.wanted.label or "class",
         feature_names=feature_columns(encoder),
-        rows=study.rows[order],
+        rows=study.row_names[order],
         shown={name: study.frame[name].to_numpy()[order] for name in shown},
         facts={
             "rows": f"{n_shown:,}{sample}, {X.shape[1]:,} features",

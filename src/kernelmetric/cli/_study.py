@@ -160,12 +160,16 @@ class Study:
             model = self.model().fit(self.X, **{f"metric__{self.wanted.known}": self.pairs})
         return self.kept(model, np.arange(len(self.rows)))
 
+    @property
+    def row_names(self) -> np.ndarray:
+        """What the rows are called, or their numbers in the file."""
+        identifier = self.plan.identifier
+        return self.rows if identifier is None else self.frame[identifier].map(str).to_numpy(str)
+
     def kept(self, model: Pipeline, rows: np.ndarray) -> Pipeline:
         """A fitted model that knows how its training rows are called; no part of it is frozen."""
         table = model["table"] if self.table is None else self.table
-        identifier = self.plan.identifier
-        names = self.rows if identifier is None else self.frame[identifier].map(str).to_numpy(str)
-        table.row_names_ = names[rows]
+        table.row_names_ = self.row_names[rows]
         return Pipeline([("table", table), model.steps[1]])
 
 

@@ -90,8 +90,8 @@ def report_page(
         Title of the page, and what the labels are called.
     feature_names : sequence of str, default=None
         Names of the d features.
-    rows : sequence of int, default=None
-        Numbers to call the n + m points by; None counts them.
+    rows : sequence of int or str, default=None
+        Numbers or names to call the n + m points by; None counts them.
     shown : mapping of str to sequence, default=None
         Columns to show beside a point, with a value for each of the n + m points.
     facts : mapping of str to str, default=None
@@ -181,6 +181,8 @@ def _data(
         }
     columns = [np.asarray(values, dtype=object)[points.rows] for values in shown.values()]
     names = () if reading is None else reading.names
+    called = numbers[points.rows].tolist()
+    names_of_rows = called if numbers.dtype.kind in "iu" else _texts(called)
     return {
         "why": _reasons.reasons(reading, points, np.asarray(sides["after"]["neighbors"])),
         "pairs": _reasons.compared(reading, points),
@@ -189,7 +191,7 @@ def _data(
         "classes": _texts(points.classes),
         "label": visible(label, most=_LONGEST),
         "nTrain": points.n_train,
-        "points": {"codes": points.codes.tolist(), "rows": numbers[points.rows].tolist(), **sides},
+        "points": {"codes": points.codes.tolist(), "rows": names_of_rows, **sides},
         "columns": _texts(shown),
         "cells": [_texts(values[i] for values in columns) for i in range(len(points.codes))],
         "gram": _points.gram_picture(points),

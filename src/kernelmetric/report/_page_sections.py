@@ -125,7 +125,7 @@ def error_section(points: Points, data: Mapping[str, Any], label: str) -> str:
     )
     lines = ""
     for i in listed.tolist():
-        row = f"row {data['points']['rows'][n + i]}"
+        row = row_name(data["points"]["rows"][n + i])
         names = (points.classes[true[i]], points.classes[said["after"][i]])
         texts = (row, *names, "wrong" if before[i] else "right")
         lines += line(texts, [f"{hard[i]:+.2f}"], point=n + i)
@@ -157,7 +157,8 @@ def number_section(points: Points, data: Mapping[str, Any], label: str) -> str:
     lines = ""
     for i in np.argsort(-off["after"], kind="stable")[:_LISTED].tolist():
         numbers = [f"{value:.4g}" for value in (true[i], after[i], before[i])]
-        lines += line([f"row {data['points']['rows'][n + i]}"], numbers, point=n + i)
+        row = row_name(data["points"]["rows"][n + i])
+        lines += line([row], numbers, point=n + i)
     listed = table(["row"], (f"true {html_text(label)}", "predicted", "before"), lines, "hard")
     listed += '<p class="note">Click a row to see it in the planes.</p>'
     low, high = (float(end(np.concatenate([true, after]))) for end in (np.min, np.max))
@@ -165,6 +166,11 @@ def number_section(points: Points, data: Mapping[str, Any], label: str) -> str:
     picture = chart(x, y, 2 * (f"{low:.4g}", f"{high:.4g}"), (f"true {label}", "predicted"))
     body = f'<div class="two"><figure>{picture}</figure>{figure("Farthest off", listed)}</div>'
     return section("Predicted numbers", note, body, name="numbers")
+
+
+def row_name(row: Any) -> str:
+    """What a row is called, by its number or its own name."""
+    return str(row) if isinstance(row, str) else f"row {row}"
 
 
 def pairs_section(metric: Any, X: Any, pairs: Any, numbers: np.ndarray) -> str:
@@ -180,7 +186,7 @@ def pairs_section(metric: Any, X: Any, pairs: Any, numbers: np.ndarray) -> str:
     near = np.flatnonzero(~similar)[np.argsort(after[~similar], kind="stable")][:6]
     lines = "".join(
         line(
-            [f"rows {numbers[rows[p, 0]]} and {numbers[rows[p, 1]]}", said],
+            [f"{row_name(numbers[rows[p, 0]])} and {row_name(numbers[rows[p, 1]])}", said],
             [f"{before[p]:.2f}", f"{after[p]:.2f}"],
         )
         for said, some in (("alike", far), ("different", near))

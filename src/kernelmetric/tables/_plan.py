@@ -155,6 +155,7 @@ def plan_columns(
     numbers = found["number"]
     own = [c for c in found["out"] if c in looks and looks[c].n_kinds == len(frame)]
     named = [name for name in own if _ID_NAME.search(name)]
+    own = [name for name in own if not any(" " in text for text in looks[name].texts)]
     return ColumnPlan(
         tuple(numbers),
         tuple(found["category"]),
