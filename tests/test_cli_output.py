@@ -94,7 +94,7 @@ def test_neighbours_show_cells_as_they_are(run, hostile, tmp_path):
     told(run("fit", path, "--label", label, *FAST, "--ignore", "remark", "--out", model))
     result = run("neighbors", model, path, "--query", path, "--row", 0, "-k", 2, "--show", "remark")
     assert "[/b] \\x1b[2J" in told(result)
-    printed = run("neighbors", model, path, "--row", 0, "-k", 1, "--json")
+    printed = run("neighbors", model, path, "--row", 0, "-k", 1, "--json", "--show", "remark")
     assert not STEERING.search(printed.stdout)
     (answer,) = json.loads(printed.stdout)["queries"]
     row, columns = answer["neighbors"][0]["row"], answer["neighbors"][0]["columns"]
@@ -187,13 +187,14 @@ def test_columns_named_like_the_answer_do_not_overwrite_it(run, table, tmp_path)
     frame.to_csv(path, index=False)
     ignored = [part for name in named for part in ("--ignore", name)]
     assert run("fit", path, "--label", "kind", *FAST, *ignored, "--out", model).exit_code == 0
-    result = run("neighbors", model, path, "--query", path, "--row", 3, "-k", 1, "--json")
+    show = [part for name in ("kind", *named) for part in ("--show", name)]
+    result = run("neighbors", model, path, "--query", path, "--row", 3, "-k", 1, "--json", *show)
     (answer,) = json.loads(result.stdout)["queries"]
     assert answer["query"] == 3
     (neighbor,) = answer["neighbors"]
     assert (neighbor["row"], neighbor["distance"]) == (3, 0.0)
     assert neighbor["columns"] == {"kind": "pear", **named}
-    lines = run("neighbors", model, path, "--row", 3, "-k", 1).stdout.splitlines()
+    lines = run("neighbors", model, path, "--row", 3, "-k", 1, *show).stdout.splitlines()
     assert lines[1].split() == ["row", "distance", "kind", "row", "distance", "columns", "query"]
 
 

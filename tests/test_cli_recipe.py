@@ -104,7 +104,7 @@ def test_the_columns_of_a_recipe_are_those_of_its_model(run, table, model, tmp_p
     assert result.exit_code == 0, result.stderr
     assert "1 columns are unknown to the model and not used: new." in result.stdout
     features = [list(load(path)["table"].get_feature_names_out()) for path in (model, out)]
-    assert features[0] == features[1] and "place_river" in features[0]
+    assert features[0] == features[1] and "place=river" in features[0]
 
 
 def test_evaluate_takes_a_recipe(run, table, model):

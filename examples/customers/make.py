@@ -33,7 +33,7 @@ def customers(n_rows=3000, seed=0, *, unseen=False):
     seen = today - pd.to_timedelta(days * 24 * 60 + rng.randint(0, 1440, n_rows), unit="min")
     risk = 0.014 * days - 0.25 * visits + 1.3 * (mood == 0) - 0.8 * (mood == 1)
     risk += 0.8 * (plan == "basic") - 1.0 * contract - 0.35 * (np.log(revenue) - 6.5)
-    leaves = rng.rand(n_rows) < 1 / (1 + np.exp(2.3 - risk))
+    leaves = rng.rand(n_rows) < 1 / (1 + np.exp(2.45 - risk))
     city = rng.choice(CITIES, n_rows)
     spelled = [
         [name, name.upper() + " ", name.lower()][k]

@@ -63,14 +63,17 @@ def fit(
     --task regression, the label is a number, and the score is R², the share of its variance
     that is predicted.
 
-    Columns of names become zeros and ones. Missing values are filled. Columns that are constant
-    or identify the row are left out. The command says what it does with each column.
+    Numbers may have units, percent and currency signs and marks of thousands. Dates, names and
+    free text are used, and a missing value is a state of its own. Columns that are constant or
+    identify the row are left out. The command says what it does with each column, and --use,
+    --as and --ignore overrule it.
 
     \b
     Examples:
       kernelmetric fit flowers.csv --label species --report page.html
       kernelmetric fit flowers.csv --label species --learner lmnn --out model.km
       kernelmetric fit houses.csv --label price --task regression --report page.html
+      kernelmetric fit customers.csv --label churn --as zip names --class-weight balanced
       kernelmetric fit flowers.csv --label species --recipe model.km --out again.km
       kernelmetric fit faces.npz --pairs pairs.csv --out model.km
       kernelmetric fit songs.csv --triplets heard.csv --out model.km
@@ -208,7 +211,8 @@ def _show(talk: Talk, study: Study, found: Found) -> None:
     width = max(map(len, means))
     for name, mean in means.items():
         best = mean == max(means.values())
-        sure = f" ± {196 * judged.error(name):.1f}" if _is_limited(study) else ""
+        told = _is_limited(study) and not study.wanted.regression
+        sure = f" ± {196 * judged.error(name):.1f}" if told else ""
         talk.say(f"  {name:<{width}}  {100 * mean:5.1f} %{sure}", style="bold" if best else None)
     for sentence in verdict(judged)[1:]:
         talk.say(sentence)
@@ -270,7 +274,7 @@ def _page(study: Study, found: Found) -> str:
         pairs = study.pairs if study.wanted.known == "pairs" else None
         parts = {"y": y, "pairs": pairs, "score_name": study.pair_score}
         X = encoder.transform(X)
-    columns = [*study.plan.left_out, *study.plan.categories, *study.plan.numbers]
+    columns = [*study.plan.left_out, *study.plan.used]
     shown = varying_columns(study.frame, columns, _SHOWN_COLUMNS)
     n_shown = len(order)
     n_rows = study.n_read or len(study.rows)
@@ -320,6 +324,8 @@ def _summary(study: Study, found: Found, files: dict[str, Path]) -> dict[str, An
         "label": study.wanted.label,
         "numbers": study.plan.numbers,
         "categories": study.plan.categories,
+        "dates": list(study.plan.dates),
+        "texts": study.plan.texts,
         "left_out": study.plan.left_out,
         "notes": study.notes,
         "scores": by_method(found.trials, "accuracy"),

@@ -117,7 +117,7 @@ class Study:
         """A sentence on how long the metric takes to learn from so many rows, if not a moment."""
         if self.pairs is not None or len(self.rows) <= _SOON_DONE:
             return []
-        n_columns = len(self.plan.numbers) + len(self.plan.categories)
+        n_columns = len(self.plan.used)
         seconds = sum(self.model()[-1].estimate_time(n, n_columns) for n in n_rows)
         if seconds < _WORTH_SAYING:
             return []
@@ -197,7 +197,8 @@ def open_study(data: Path | Sequence[Path], **options: Any) -> Study:
     recipe, encoder = load_recipe(wanted.recipe_file) if wanted.recipe_file else (None, None)
     metric = wanted.metric(recipe)
     paths = [data] if isinstance(data, Path) else list(data)
-    if named := [name for name in (weights, *wanted.use, *wanted.ignore) if name is not None]:
+    asked = (weights, *wanted.use, *wanted.ignore, *dict(wanted.kinds))
+    if named := [name for name in asked if name is not None]:
         tables.require_columns(next(tables.read_pieces(paths)).frame, named)  # before all is read
     drawn: Any = {"classes": not wanted.regression, "random_state": wanted.seed}
     drawn |= {"label": label, "most": wanted.rows} if known is None else {}  # pairs count all rows
@@ -234,9 +235,9 @@ def open_study(data: Path | Sequence[Path], **options: Any) -> Study:
         frame = frame.iloc[rows].reset_index(drop=True)
     if encoder is None:
         ignore = wanted.ignore if weights is None else (*wanted.ignore, weights)
-        plan = tables.plan_columns(
-            frame, label=label, use=wanted.use, ignore=ignore, n_rows=n_read if sampled else None
-        )
+        size = n_read if sampled else None
+        told: Any = {"use": wanted.use, "ignore": ignore, "kinds": dict(wanted.kinds)}
+        plan = tables.plan_columns(frame, label=label, n_rows=size, **told)
     else:
         plan = _plan_of(encoder, frame, wanted)
     notes = [*table.notes, *plan.notes, *notes]
@@ -282,17 +283,17 @@ def _require_sense(wanted: Wanted) -> None:
             f"Got --weights or --class-weight with --{known}, but expected --label: {known} on the "
             "command line count alike."
         )
-    if wanted.recipe_file is not None and (wanted.use or wanted.ignore):
+    if wanted.recipe_file is not None and (wanted.use or wanted.ignore or wanted.kinds):
         raise ValueError(
-            "Got --use or --ignore with --recipe, but expected neither: columns are those of the "
-            "model."
+            "Got --use, --as or --ignore with --recipe, but expected neither: columns are those of "
+            "the model."
         )
 
 
 def _plan_of(encoder: TableEncoder, frame: Any, wanted: Wanted) -> ColumnPlan:
     """The columns as the encoder of a model reads them, whose kernel is one of their features."""
     recipe = wanted.recipe_file
-    used = (*encoder.numbers, *encoder.categories)
+    used = encoder.used
     asked = {"--label": wanted.label, "--weights": wanted.weights}
     for option, name in asked.items():
         if name in used:
@@ -307,5 +308,7 @@ def _plan_of(encoder: TableEncoder, frame: Any, wanted: Wanted) -> ColumnPlan:
         *encoder.remarks(frame.drop(columns=[c for c in asked.values() if c is not None])),
     )
     numbers, categories = tuple(encoder.numbers), tuple(encoder.categories)
+    also: Any = {"dates": dict(encoder.dates or {}), "texts": tuple(encoder.texts)}
     identifier = encoder.identifier if encoder.identifier in others else None
-    return ColumnPlan(numbers, categories, others, notes, wanted.label, identifier=identifier)
+    also["identifier"] = identifier
+    return ColumnPlan(numbers, categories, others, notes, wanted.label, **also)
