@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 
 from kernelmetric import NCA
-from kernelmetric.evaluation import baselines, holdout, run_trials, with_metric
+from kernelmetric.evaluation import baselines, holdout, run_trials
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,7 @@ def test_trials_come_split_by_split_with_every_method(iris):
 
 
 def test_warnings_become_the_note_of_a_trial(iris):
-    method = with_metric("passthrough", NCA(max_iter=1), iris[1])
+    method = make_pipeline(NCA(max_iter=1), KNeighborsClassifier(3))
     (trial,) = run_trials({"nca": method}, *iris, [holdout(iris[1])])
     assert "max_iter" in trial.note
 
@@ -51,7 +53,7 @@ def test_warnings_become_the_note_of_a_trial(iris):
 def test_the_euclidean_metric_as_a_step_changes_nothing(iris):
     methods = {
         "plain": baselines(iris[1])["Euclidean"],
-        "step": with_metric("passthrough", "passthrough", iris[1]),
+        "step": make_pipeline("passthrough", baselines(iris[1])["Euclidean"]),
     }
     plain, step = run_trials(methods, *iris, [holdout(iris[1])])
     assert plain.accuracy == step.accuracy

@@ -8,6 +8,7 @@ from sklearn.datasets import make_classification
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from kernelmetric.evaluation import class_scores, is_uneven
@@ -69,8 +70,38 @@ def test_accuracy_below_the_majority_is_a_sentence(uneven):
     always = DummyClassifier(strategy="constant", constant=1).fit(X, y)
     said = class_scores(always, X, y).warning
     assert said.startswith("accuracy ")
-    assert said.endswith("always answering '0'.")
-    assert class_scores(DummyClassifier().fit(X, y), X, y).warning == ""
+    assert (
+        f"no better than always answering '0', which is right for {100 * np.mean(y == 0):.1f} %"
+        in said
+    )
+    assert class_scores(DummyClassifier().fit(X, y), X, y).warning  # as good is no better
+    assert class_scores(KNeighborsClassifier(1).fit(X, y), X, y).warning == ""
+
+
+def test_the_score_that_leads_fits_the_classes(uneven):
+    X, y = uneven
+    found = class_scores(LogisticRegression().fit(X, y), X, y)
+    assert found.measure == "roc_auc"
+    assert found._replace(roc_auc=float("nan")).measure == "balanced_accuracy"
+    assert found._replace(confusion=((40, 10), (5, 45))).measure == "accuracy"
+
+
+@pytest.mark.parametrize("measure", ["accuracy", "balanced_accuracy", "roc_auc"])
+def test_errors_of_scores_are_those_of_other_draws(measure):
+    rng = np.random.RandomState(0)
+
+    class Given:
+        classes_ = np.array([0, 1])
+        predict_proba = staticmethod(lambda s: np.column_stack([1 - s[:, 0], s[:, 0]]))
+        predict = staticmethod(lambda s: (s[:, 0] > 0.5).astype(int))
+
+    found = []
+    for _ in range(200):
+        y = np.repeat([0, 1], [160, 40])
+        s = 1 / (1 + np.exp(-rng.randn(200) - 1.5 * y + 0.5))
+        found.append(class_scores(Given, s[:, None], y))
+    spread = np.std([getattr(scores, measure) for scores in found])
+    assert np.mean([scores.error(measure) for scores in found]) == pytest.approx(spread, rel=0.2)
 
 
 def test_classes_are_uneven_when_one_is_more_than_twice_another():

@@ -10,8 +10,10 @@ pytest.importorskip("click", reason="click comes with the extra `cli`")
 pytest.importorskip("rich", reason="rich comes with the extra `cli`")
 
 import pandas as pd
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
 
-from kernelmetric.evaluation import baselines, holdout, run_trials, with_metric
+from kernelmetric.evaluation import baselines, holdout, run_trials
 from kernelmetric.learners import MLKR
 from kernelmetric.tables import TableError, labels_of, targets_of
 
@@ -126,7 +128,7 @@ def test_trials_of_numbers_have_r2_and_no_scores_of_classes():
     y = X[:, 0]
     methods = {
         "Euclidean": baselines(y, regression=True)["Euclidean"],
-        "MLKR": with_metric("passthrough", MLKR(), y, regression=True),
+        "MLKR": make_pipeline(MLKR(), KNeighborsRegressor(5)),
     }
     trials = list(run_trials(methods, X, y, [holdout(y, regression=True)]))
     assert [trial.scores for trial in trials] == [None, None]

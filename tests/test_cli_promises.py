@@ -17,7 +17,7 @@ import pandas as pd
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelmetric import DNE, NCA, cli, load
+from kernelmetric import DNE, NCA, MetricClassifier, cli, load
 from kernelmetric.cli import _application, _fit
 from kernelmetric.cli._options import Wanted, metric_name
 from kernelmetric.cli._study import MOST_CLASSES_FOR_SVM, open_study
@@ -54,16 +54,12 @@ def standardized(train, *others):
     return [(part - mean) / scale for part in (train, *others)]
 
 
-def accuracy_by_hand(X, y, train, test):
+def accuracy_by_hand(X, y, train, test, seed=0):
     """Of the learned metric and of the Euclidean one, without any of the library's pipelines."""
     X_train, X_test = standardized(X[train], X[test])
-    metric = DNE(2).fit(X_train, y[train])
-    scores = []
-    learned = metric.transform(X_train), metric.transform(X_test)
-    for Z_train, Z_test in (learned, (X_train, X_test)):
-        knn = KNeighborsClassifier(3).fit(Z_train, y[train])
-        scores.append(np.mean(knn.predict(Z_test) == y[test]))
-    return scores
+    learned = MetricClassifier(DNE(2), random_state=seed)
+    found = [model.fit(X_train, y[train]) for model in (learned, KNeighborsClassifier(3))]
+    return [np.mean(model.predict(X_test) == y[test]) for model in found]
 
 
 def labelled(path):
@@ -147,7 +143,8 @@ def test_the_model_that_is_saved_has_learned_from_all_rows(run, table, tmp_path)
     by_hand = DNE(2).fit(standardized(X)[0], y)
     model = load(out)
     D = by_hand.pairwise_distances(standardized(X)[0])
-    Z = model.transform(features_of(pd.read_csv(table).dropna(), model["table"]))
+    rows = features_of(pd.read_csv(table).dropna(), model["table"])
+    Z = model["predictor"].metric_.transform(model["table"].transform(rows))
     found = np.linalg.norm(Z[:, None] - Z[None], axis=2)
     np.testing.assert_allclose(found, D, atol=1e-8 * D.max())
     train, _ = holdout(y, 0.25, 0)
@@ -351,7 +348,7 @@ def test_two_processes_on_one_folder_leave_whole_files(table, tmp_path):
         _, error = process.communicate(timeout=300)
         assert process.returncode == 0, error
     model = load(out)
-    assert model["metric"].components_.shape == (2, 5)
+    assert model["predictor"].metric_.components_.shape == (2, 5)
     assert len(data_of(page)["points"]["codes"]) == 85
     names = {p.name for p in tmp_path.iterdir()}
     assert names == {"trees.csv", "model.km", "page.html"}
@@ -366,7 +363,7 @@ def test_as_many_rows_are_held_out_as_was_asked_for(run, table):
     X, y, _ = labelled(table)
     arguments = ("fit", table, "--label", "kind", *FAST, "--test-size", 0.4, "--seed", 3, "--json")
     printed = json.loads(run(*arguments).stdout)
-    by_hand = accuracy_by_hand(X, y, *holdout(y, 0.4, 3))
+    by_hand = accuracy_by_hand(X, y, *holdout(y, 0.4, 3), seed=3)
     assert printed["scores"]["DNE"] == pytest.approx([by_hand[0]])
 
 

@@ -10,14 +10,16 @@ pytest.importorskip("click", reason="click comes with the extra `cli`")
 pytest.importorskip("rich", reason="rich comes with the extra `cli`")
 
 import pandas as pd
+from sklearn.pipeline import Pipeline
 
 from kernelmetric.cli import _fit
 from kernelmetric.cli._application import COMMANDS
-from kernelmetric.cli._files import unused_columns
+from kernelmetric.cli._files import metric_of, unused_columns
 from kernelmetric.cli._neighbors import find_neighbors
 from kernelmetric.cli._options import LEARNERS, Wanted, takes
 from kernelmetric.cli._study import open_study
-from kernelmetric.cli._transform import coordinates
+from kernelmetric.cli._transform import beside, coordinates
+from kernelmetric.inspection import feature_importance
 from kernelmetric.tables import features_of
 
 pytestmark = pytest.mark.usefixtures("untuned")
@@ -53,7 +55,8 @@ def pairs_file(tmp_path):
 def model(table):
     options = {"pairs_file": None, "learner": "dne", "kernel": "none", "components": 2}
     study = open_study(table, label="kind", use=(), ignore=(), seed=0, **options)
-    return study.fitted()
+    fitted = study.fitted()
+    return Pipeline([fitted.steps[0], ("metric", metric_of(fitted))])
 
 
 def test_fit_tells_every_decision_and_compares(run, table, tmp_path):
@@ -165,9 +168,9 @@ def test_neighbours_are_those_of_the_metric_and_no_row_finds_itself(table, model
         row = answer["query"]
         assert [n["row"] for n in answer["neighbors"]] == np.argsort(D[row])[:3].tolist()
         assert answer["neighbors"][0]["distance"] == pytest.approx(D[row].min())
-    # what the model does not use is shown, but for the constant
     assert list(answers[0]["neighbors"][0]) == ["row", "distance", "columns"]
-    assert list(answers[0]["neighbors"][0]["columns"]) == ["tree", "kind"]
+    counted = [name for name, _ in feature_importance(model, frame).ranked()]
+    assert list(answers[0]["neighbors"][0]["columns"]) == ["tree", "kind", *counted[:3]]
 
 
 def test_a_query_that_is_in_the_table_finds_itself_at_no_distance(table, model):
@@ -179,7 +182,7 @@ def test_a_query_that_is_in_the_table_finds_itself_at_no_distance(table, model):
 
 def test_coordinates_carry_the_columns_that_are_not_used(table, model):
     frame = pd.read_csv(table)
-    result = coordinates(model, frame, frame[unused_columns(model, frame)])
+    result = beside(frame[unused_columns(model, frame)], coordinates(model, frame))
     assert list(result.columns) == ["tree", "unit", "kind", "z0", "z1"]
     assert len(result) == 60
 
@@ -190,7 +193,7 @@ def test_a_model_goes_through_a_file(run, table, tmp_path):
     result = run("neighbors", out, table, "--query", table, "--row", 5, "-k", 2, "--json")
     (answer,) = json.loads(result.stdout)["queries"]
     assert answer["neighbors"][0]["row"] == 5
-    assert "Nearest to row 5" in run("neighbors", out, table, "--row", 5).stdout
+    assert "Nearest to row 5, tree 5" in run("neighbors", out, table, "--row", 5).stdout
     assert run("transform", out, table, "--out", coordinates_file).exit_code == 0
     printed = run("transform", out, table).stdout
     assert printed == coordinates_file.read_text(encoding="utf-8")

@@ -10,11 +10,12 @@ pytest.importorskip("click", reason="click comes with the extra `cli`")
 pytest.importorskip("rich", reason="rich comes with the extra `cli`")
 
 import pandas as pd
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelmetric import LDA, LMNN, Kernelized, load
-from kernelmetric.evaluation import baselines, holdout, run_trials, with_metric
+from kernelmetric.evaluation import baselines, holdout, run_trials
 from kernelmetric.evaluation._baselines import name_of_weights
 from kernelmetric.tables import TableError, weights_of
 
@@ -34,6 +35,10 @@ def people(tmp_path):
     return path
 
 
+def in_metric(metric):
+    return Pipeline([("metric", metric), ("neighbors", KNeighborsClassifier(3))])
+
+
 def kept(run, path, tmp_path, *options):
     model = tmp_path / "model.km"
     result = run("fit", path, *FAST, *options, "--out", model)
@@ -48,12 +53,15 @@ def test_the_model_learns_from_the_rows_that_count(run, people, tmp_path):
     frame = frame[frame["kind"].notna() & (frame["count"] > 0)]
     X = model["table"].transform(frame)
     again = LDA().fit(X, frame["kind"], sample_weight=frame["count"])
-    np.testing.assert_allclose(model["metric"].transform(X), again.transform(X), atol=1e-9)
+    np.testing.assert_allclose(
+        model["predictor"].metric_.transform(X), again.transform(X), atol=1e-9
+    )
 
 
 def test_balanced_classes_reach_the_learner_and_the_summary(run, people, tmp_path):
     model, said = kept(run, people, tmp_path, "--class-weight", "balanced", "--ignore", "count")
-    assert model["metric"].class_weight == "balanced"
+    assert model["predictor"].class_weight == "balanced"
+    assert model["predictor"].metric_.class_weight == "balanced"
     assert "balanced" in said
 
 
@@ -103,9 +111,7 @@ def test_a_column_of_weights_has_one_for_every_row(cells):
 
 def test_weights_go_to_the_step_that_takes_them():
     y = np.array([0, 1] * 20)
-    assert name_of_weights(with_metric("passthrough", Kernelized(LMNN()), y)) == (
-        "metric__sample_weight"
-    )
+    assert name_of_weights(in_metric(Kernelized(LMNN()))) == "metric__sample_weight"
     svm = Pipeline([("scale", StandardScaler()), ("classifier", baselines(y)["RBF-SVM, tuned"])])
     assert name_of_weights(svm) == "scale__sample_weight"
     assert name_of_weights(baselines(y)["RBF-SVM, tuned"]) == "sample_weight"
@@ -118,7 +124,7 @@ def test_weighted_trials_are_those_of_repeated_test_rows():
     y = (X[:, 0] + 0.7 * rng.randn(80) > 0).astype(int)
     w = rng.randint(1, 4, 80)
     train, test = holdout(y)
-    methods = {"LDA": with_metric("passthrough", LDA(), y)}
+    methods = {"LDA": in_metric(LDA())}
     (weighted,) = run_trials(methods, X, y, [(train, test)], sample_weight=w)
     model = methods["LDA"].fit(X[train], y[train], metric__sample_weight=w[train])
     times = np.repeat(test, w[test])

@@ -21,7 +21,7 @@ from kernelmetric.tables import (
     table_bytes,
     typed,
 )
-from kernelmetric.tables._cells import numbers_of, text_of, writing_of
+from kernelmetric.tables._cells import Writing, numbers_of, text_of, writing_of
 
 pd = pytest.importorskip("pandas", reason="pandas comes with the extra `cli`")
 
@@ -55,7 +55,7 @@ def test_how_a_column_writes_numbers_is_told_by_most_of_its_cells(texts, writing
 def test_beside_decimal_commas_a_decimal_point_is_no_number():
     column = pd.Series(["1,5", "2.5", "3", "x", None, "1e999"], dtype=object)
     np.testing.assert_array_equal(
-        numbers_of(column, comma=True), [1.5, np.nan, 3.0, np.nan, np.nan, np.nan]
+        numbers_of(column, Writing("comma")), [1.5, np.nan, 3.0, np.nan, np.nan, np.nan]
     )
     np.testing.assert_array_equal(numbers_of(column), [np.nan, 2.5, 3.0, np.nan, np.nan, np.nan])
 
@@ -240,26 +240,25 @@ def test_what_parts_the_cells_is_seen_beyond_the_first_lines(tmp_path):
 
 @pytest.mark.parametrize(("n", "used"), [(2, True), (3, False)])
 def test_two_rows_that_differ_are_no_identifier(n, used):
-    frame = pd.DataFrame({"id": list("abc")[:n], "row": range(n), "x": [0.5, 0.1, 0.2][:n]})
-    plan = plan_columns(frame)
-    assert (plan.categories, plan.numbers) == ((("id",), ("row", "x")) if used else ((), ("x",)))
+    frame = pd.DataFrame({"row": range(n), "x": [0.5, 0.1, 0.2][:n]})
+    assert plan_columns(frame).numbers == (("row", "x") if used else ("x",))
 
 
 @pytest.mark.parametrize(("n", "used"), [(5, True), (6, False)])
-def test_five_names_may_all_differ(n, used):
-    frame = pd.DataFrame({"odd": list("abcdef")[:n], "x": np.sqrt(np.arange(n))})
+def test_five_names_may_differ_in_most_rows(n, used):
+    frame = pd.DataFrame({"odd": [*"abcdef"[:n], "a"], "x": np.sqrt(np.arange(n + 1))})
     assert plan_columns(frame).categories == (("odd",) if used else ())
 
 
-def test_dates_and_spans_of_time_are_left_out():
+def test_typed_dates_and_spans_of_time_are_used():
     frame = pd.DataFrame({
         "day": pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-02"]),
         "span": pd.to_timedelta([1, 2, 2], unit="D"),
         "x": [0.5, 0.1, 0.2],
     })  # fmt: skip
     plan = plan_columns(frame)
-    assert plan.left_out == ("day", "span")
-    assert all("dates say nothing" in note for note in plan.notes)
+    assert list(plan.dates) == ["day", "span"]
+    assert plan.encoder().fit_transform(frame).shape == (3, 6)
 
 
 def test_the_first_word_that_is_no_number_is_shown():
@@ -267,13 +266,13 @@ def test_the_first_word_that_is_no_number_is_shown():
     assert plan.missing == {"a": ("k", "u")}
     assert plan.notes == (
         "a: 2 values such as 'k' are no numbers, taken as missing.",
-        "a: 2 of 10 values are missing and become the median.",
+        "a: 2 of 10 values are missing, which is a state of its own.",
     )
 
 
 def test_codes_among_names_need_no_remark():
     plan = plan_columns(pd.DataFrame({"a": ["01", "A1", "B1", "01", "A1"]}))
-    assert plan.notes == ("a: 3 names become 3 features of zeros and ones.",)
+    assert plan.notes == ("a: 3 names become features, one each.",)
 
 
 def test_a_table_of_nothing_but_the_label_is_told_to_be_one():
@@ -303,18 +302,18 @@ def test_half_as_many_classes_as_rows_are_the_most(texts, classes):
 
 @pytest.fixture(scope="module")
 def encoder():
-    frame = pd.DataFrame({"kg": [1.0, 2.0, 4.0], "kind": ["a", "b", "a"]})
+    frame = pd.DataFrame({"kg": [1.0, 2.0, 4.0, 5.0], "kind": ["a", "b", "a", "b"]})
     return TableEncoder(["kg"], ["kind"], unused=()).fit(frame)
 
 
 def test_three_names_that_were_never_seen_are_shown(encoder):
     frame = pd.DataFrame({"kg": 1.0, "kind": list("pqrsa")})
     assert encoder.remarks(frame) == [
-        "kind: 4 of 5 values were never seen in training, such as 'p', 'q', 'r', ...: all its "
-        "features are zero there."
+        "Column 'kind' has 'p', 'q', 'r', ... in 4 of 5 rows, never seen in fit: taken as one of "
+        "the other names."
     ]
     gap = pd.DataFrame({"kg": 1.0, "kind": ["a", None]})
-    assert "such as '(missing)':" in encoder.remarks(gap)[0]
+    assert "no value in 1 of 2 rows" in encoder.remarks(gap)[0]
 
 
 @pytest.mark.parametrize(("n", "more"), [(3, ""), (4, ", ...")])
@@ -326,7 +325,8 @@ def test_three_unknown_columns_are_shown(n, more, encoder):
 
 
 def test_who_knows_no_other_columns_says_nothing_of_them(encoder):
-    old = TableEncoder.of_columns(encoder.columns_)
+    old = TableEncoder(["kg"], ["kind"])
+    old.schema_ = encoder.schema_
     assert old.remarks(pd.DataFrame({"kg": [1.0], "kind": ["a"], "u": [0]})) == []
 
 
@@ -353,10 +353,11 @@ def test_three_words_for_what_is_missing_are_offered(commas, mark):
 def test_rows_keep_their_index_and_features_the_names_of_columns(encoder):
     frame = pd.DataFrame({"kg": [1.0, 2.0], "kind": ["a", "b"]}, index=["p", "q"])
     assert encoder.read(frame).index.tolist() == ["p", "q"]
-    assert encoder.get_feature_names_out().tolist() == ["kg", "kind_a", "kind_b"]
+    names = ["kg", "kg=(missing)", "kind=a", "kind=b", "kind=(other)"]
+    assert encoder.get_feature_names_out().tolist() == names
 
 
-def test_a_column_without_any_number_is_a_feature_that_is_zero():
+def test_a_column_without_any_number_is_no_feature():
     frame = pd.DataFrame({"kg": [1.0, 3.0], "none": [np.nan, np.nan]})
     Z = TableEncoder(["kg", "none"]).fit(frame).transform(frame)
     np.testing.assert_allclose(Z, [[-1.0, 0.0], [1.0, 0.0]])

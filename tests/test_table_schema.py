@@ -14,14 +14,16 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from half_of_product import half_of
 from kernelmetric import DNE, load, save
 from kernelmetric.cli import _study
 from kernelmetric.cli._files import load_model
 from kernelmetric.cli._study import open_study
+from kernelmetric.inspection import feature_importance
 from kernelmetric.tables import (
     Table,
     TableEncoder,
@@ -108,17 +110,18 @@ def test_codes_without_the_letters_they_were_trained_with_are_still_codes(model)
     X = encoder.transform(pd.DataFrame(rows).replace("", np.nan))
     for code in ("01", "02"):
         expected = [row["code"] == code for row in rows]
-        np.testing.assert_array_equal(X[:, names.index(f"code_{code}")], expected)
+        np.testing.assert_array_equal(X[:, names.index(f"code={code}")] > 0, expected)
 
 
 def test_whole_numbers_beside_gaps_are_the_same_codes():
-    trained = pd.DataFrame({"plot": ["1", "2", "x"], "a": ["1", "2", "4"]})
+    trained = pd.DataFrame({"plot": ["1", "2"] * 2, "a": ["1", "2", "4", "5"]})
     encoder = TableEncoder(["a"], ["plot"]).fit(trained)
     new = pd.DataFrame({"plot": [1.0, np.nan, 2.0], "a": [1.0, 2.0, 4.0]})  # as pandas reads it
-    np.testing.assert_array_equal(encoder.transform(new)[:, 1:], [[1, 0, 0], [0, 0, 0], [0, 1, 0]])
+    found = encoder.transform(new)[:, 2:] > 0  # 1, 2, others
+    np.testing.assert_array_equal(found, [[1, 0, 0], [0, 0, 1], [0, 1, 0]])
     assert encoder.remarks(new) == [
-        "plot: 1 of 3 values were never seen in training, such as '(missing)': all its features "
-        "are zero there."
+        "Column 'plot' has no value in 1 of 3 rows, but had one in every row in fit: a state that "
+        "nothing was learned of."
     ]
 
 
@@ -227,8 +230,8 @@ def test_gaps_unknown_names_and_unknown_columns_are_told(run, model, tmp_path):
     result = run("transform", model, write(tmp_path / "new.csv", rows))
     assert result.exit_code == 0
     for sentence in (
-        "a: 1 of 4 values are missing: taken as the median.",
-        "code: 3 of 4 values were never seen in training, such as 'B1', 'B2': all its features",
+        "Column 'a' has no value in 1 of 4 rows, but had one in every row in fit",
+        "Column 'code' has 'B1', 'B2' in 3 of 4 rows, never seen in fit: taken as one of the",
         "1 columns are unknown to the model and not used: height.",
     ):
         assert sentence in result.stderr
@@ -245,14 +248,13 @@ def test_what_is_told_goes_into_the_json(run, model, table, tmp_path):
     printed = json.loads(result.stdout)
     assert result.stderr == ""
     assert "new.csv: The cells are parted by semicolons." in printed["notes"]
-    assert any(note.startswith("new.csv: code: 1 of 2") for note in printed["notes"])
-    assert any(note.startswith("b: 4 of 40") for note in printed["notes"])
+    assert any(note.startswith("new.csv: Column 'code' has 'B1'") for note in printed["notes"])
     judged = run(
         "evaluate", table, "--label", "kind", *FAST,
         "--test", write(tmp_path / "test.csv", [*rows_of(), *rows]), "--json",
     )  # fmt: skip
     notes = json.loads(judged.stdout)["notes"]
-    assert any(note.startswith("test.csv: code: 1 of 42") for note in notes)
+    assert any(note.startswith("test.csv: Column 'code' has 'B1' in 1 of 42") for note in notes)
 
 
 def test_quiet_is_quiet(run, model, table):
@@ -304,13 +306,25 @@ def test_a_model_of_an_older_version_is_still_read(tmp_path, table):
     frame = read_table(table)
     encoder = TableEncoder(("a",), ("code", "plot")).fit(frame)
     X = frame[["a"]].join(frame[["code", "plot"]].astype(object))
-    older = Pipeline([("table", encoder.columns_), ("metric", DNE(2))])
-    older.set_params(table=encoder.columns_).fit(features_of(frame, encoder), frame["kind"])
+    columns = ColumnTransformer(
+        [
+            ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), ["a"]),
+            ("categories", make_pipeline(
+                SimpleImputer(strategy="constant", fill_value="(missing)"),
+                OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+            ), ["code", "plot"]),
+        ]
+    )  # fmt: skip
+    older = Pipeline([("table", columns), ("metric", DNE(2))])
+    older.fit(features_of(frame, encoder), frame["kind"])
     path = save(older, tmp_path / "old.km")
     model = load_model(path)
     assert isinstance(model["table"], TableEncoder)
     np.testing.assert_array_equal(model.transform(X), older.transform(features_of(frame, encoder)))
     assert "unknown to the model" not in " ".join(model["table"].remarks(frame))
+    new = frame.assign(code="Z9")
+    assert "such as 'Z9': all its features are zero there" in model["table"].remarks(new)[0]
+    assert feature_importance(model, features_of(frame, model["table"])).names[0] == "a"
 
 
 def test_a_file_of_another_kind_is_no_model(tmp_path, table):
@@ -325,7 +339,7 @@ def test_a_file_of_another_kind_is_no_model(tmp_path, table):
 
 
 def test_the_encoder_is_an_estimator():
-    frame = pd.DataFrame({"x": ["1", "?", "4"], "c": ["u", "v", None]}, index=[5, 3, 9])
+    frame = pd.DataFrame({"x": ["1", "?", "4"], "c": ["u", "u", None]}, index=[5, 3, 9])
     encoder = TableEncoder(["x"], ["c"], missing={"x": ["?"]})
     again = clone(encoder)
     assert again.get_params() == encoder.get_params()
@@ -335,18 +349,19 @@ def test_the_encoder_is_an_estimator():
     with pytest.raises(NotFittedError):
         encoder.get_feature_names_out()
     X = encoder.fit_transform(frame)
-    assert list(encoder.get_feature_names_out()) == ["x", "c_(missing)", "c_u", "c_v"]
-    np.testing.assert_allclose(X[:, 0], [-np.sqrt(1.5), 0, np.sqrt(1.5)], atol=1e-12)
-    np.testing.assert_array_equal(X[:, 1:], [[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    names = ["x", "x=(missing)", "c=u", "c=(other)", "c=(missing)"]
+    assert list(encoder.get_feature_names_out()) == names
+    np.testing.assert_allclose(X[:, 0], [-1, 0, 1], atol=1e-12)
+    np.testing.assert_array_equal(X[:, 1:] > 0, [[0, 1, 0, 0], [1, 1, 0, 0], [0, 0, 0, 1]])
     assert list(encoder.read(frame).index) == [5, 3, 9]
-    assert encoder.remarks(frame) == ["x: 1 of 3 values are missing: taken as the median."]
+    assert encoder.remarks(frame) == []  # it has learned of gaps
 
 
 def test_an_encoder_of_one_kind_of_columns_works():
     frame = pd.DataFrame({"x": ["1", "2", "4"], "c": ["u", "v", "u"]})
-    assert TableEncoder(["x"]).fit_transform(frame).shape == (3, 1)
+    assert TableEncoder(["x"]).fit_transform(frame).shape == (3, 2)
     names = TableEncoder((), ["c"]).fit(frame)
-    assert names.transform(frame).shape == (3, 2)
+    assert names.transform(frame).shape == (3, 2)  # u, and the others
     assert names.remarks(Table(frame)) == []
 
 

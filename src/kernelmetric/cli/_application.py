@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 # In the order of ``kernelmetric --help``; each is a function in the file of its name.
 COMMANDS = (
-    "demo", "fit", "evaluate", "transform", "neighbors", "explain", "label", "link", "check",
+    "demo", "fit", "predict", "evaluate", "transform", "neighbors", "explain", "label", "link",
+    "check",
 )  # fmt: skip
 
 

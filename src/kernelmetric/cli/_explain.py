@@ -42,6 +42,9 @@ def explain(talk: Talk, model: Path, data: Path, rows: tuple[int, int] | None) -
     notes = remarks_on(table, fitted)
     talk.aside(notes)
     X = features_of(table, fitted["table"])
+    label = fitted["table"].label
+    if rows is None and label in table.frame:  # as the page of fit, which knows no others
+        X = X[table.frame[label].notna()]
     answer = _columns(talk, fitted, X) if rows is None else _pair(talk, fitted, X, rows)
     talk.answer({"model": str(model), "data": str(data), "notes": notes, **answer})
 
@@ -68,8 +71,8 @@ def _pair(talk: Talk, model: Any, X: Any, rows: tuple[int, int]) -> dict[str, An
         talk.say("A negative share brings the rows nearer.")
     if abs(why.ridge) > _RIDGE_TOLD * abs(square):
         talk.say(
-            f"{100 * why.ridge / square:.0f} % come from the places that training rows have of "
-            "their own, beyond their features, and are split by the squared differences."
+            "Training rows carry an extra offset, beyond their columns. It contributes "
+            f"{100 * why.ridge / square:.0f} % here, split by the squared differences."
         )
     return {
         "rows": list(rows),

@@ -92,9 +92,13 @@ def remarks_on(table: Table, model: Pipeline) -> list[str]:
 
 def unused_columns(model: Pipeline, frame: Any) -> list[str]:
     """The columns of a table that a model does not use."""
-    encoder = model["table"]
-    used = {*encoder.numbers, *encoder.categories}
+    used = set(model["table"].used)
     return [name for name in frame.columns if name not in used]
+
+
+def metric_of(model: Pipeline) -> Any:
+    """The metric of a model, be it alone or that of a predictor."""
+    return getattr(model[-1], "metric_", model[-1])
 
 
 def load_recipe(path: Path) -> tuple[Any, TableEncoder]:
@@ -109,15 +113,33 @@ def load_recipe(path: Path) -> tuple[Any, TableEncoder]:
     return recipe, model["table"]
 
 
+def load_predictor(path: Path) -> Pipeline:
+    """Read a model that predicts."""
+    model = _load(path)
+    if "predictor" not in model.named_steps:
+        raise ValueError(
+            f"Got {path}, which holds a metric and predicts nothing, but expected a model of "
+            "labels: write it anew with kernelmetric fit --label COL --out."
+        )
+    return model
+
+
 def load_model(path: Path) -> Pipeline:
-    """Read a model that ``kernelmetric fit --out`` wrote."""
+    """Read the table and the metric of a model."""
+    model = _load(path)
+    return Pipeline([model.steps[0], ("metric", metric_of(model))])
+
+
+def _load(path: Path) -> Pipeline:
+    """Read what ``kernelmetric fit --out`` wrote."""
     model = load(path)
     steps = dict(model.steps) if isinstance(model, Pipeline) else {}
     table = steps.get("table")
     if isinstance(table, ColumnTransformer):  # what older versions wrote
         table = TableEncoder.of_columns(table)
         model.steps[0] = ("table", table)
-    if list(steps) != ["table", "metric"] or not isinstance(table, TableEncoder):
+    known = list(steps) in (["table", "metric"], ["table", "predictor"])
+    if not known or not isinstance(table, TableEncoder):
         raise ValueError(
             f"Got {path}, which holds a {type(model).__name__}, but expected a model that "
             "kernelmetric fit --out wrote: load it in Python with kernelmetric.load."

@@ -16,20 +16,22 @@ from typing import Any
 import click
 import numpy as np
 
-from kernelmetric.cli._files import require_outputs
+from kernelmetric.cli._files import metric_of, require_outputs
 from kernelmetric.cli._options import FILE, KNOWN, metric_options, output_options, several_data
 from kernelmetric.cli._study import Study, open_study, pair_trials, varying_columns
 from kernelmetric.cli._talk import Talk, count
-from kernelmetric.cli._uneven import by_method, tell_uneven, trial_notes, uneven_summary
+from kernelmetric.cli._uneven import by_method, own_notes, tell_uneven, trial_notes, uneven_summary
 from kernelmetric.compute.watch import TimeLimitWarning
-from kernelmetric.evaluation import Trial, holdout, run_trials
-from kernelmetric.inspection import feature_columns
+from kernelmetric.evaluation import Trial, class_scores, holdout, run_trials
+from kernelmetric.inspection import feature_columns, feature_importance
 from kernelmetric.kernelized._recipe import described
 from kernelmetric.report import report_page, write_atomically
+from kernelmetric.report._page_scores import Judged, verdict
 from kernelmetric.shipping import save
 
 _PAIR_FOLDS = 3
 _SHOWN_COLUMNS = 4
+_MOST_ASKED = 2_000  # rows learned from that are asked whether the model knows them by heart
 
 
 @click.command()
@@ -61,14 +63,17 @@ def fit(
     --task regression, the label is a number, and the score is R², the share of its variance
     that is predicted.
 
-    Columns of names become zeros and ones. Missing values are filled. Columns that are constant
-    or identify the row are left out. The command says what it does with each column.
+    Numbers may have units, percent and currency signs and marks of thousands. Dates, names and
+    free text are used, and a missing value is a state of its own. Columns that are constant or
+    identify the row are left out. The command says what it does with each column, and --use,
+    --as and --ignore overrule it.
 
     \b
     Examples:
       kernelmetric fit flowers.csv --label species --report page.html
       kernelmetric fit flowers.csv --label species --learner lmnn --out model.km
       kernelmetric fit houses.csv --label price --task regression --report page.html
+      kernelmetric fit customers.csv --label churn --as zip names --class-weight balanced
       kernelmetric fit flowers.csv --label species --recipe model.km --out again.km
       kernelmetric fit faces.npz --pairs pairs.csv --out model.km
       kernelmetric fit songs.csv --triplets heard.csv --out model.km
@@ -121,12 +126,13 @@ class Found:
     model: Any = None
     seconds: float = 0.0
     ended: list[str] = field(default_factory=list)  # what a time limit ended in the last fit
+    outcome: Judged | None = None  # what the trials have shown, once it was asked for
 
     @property
     def notes(self) -> dict[str, str]:
         """What methods warned about, and the model of all rows."""
         last = {"the model of all rows": " ".join(self.ended)} if self.ended else {}
-        return trial_notes(self.trials) | last
+        return own_notes(self.trials) | last
 
     @property
     def judged(self) -> Any:
@@ -136,7 +142,7 @@ class Found:
     def chosen(self) -> dict[str, tuple[str, str]]:
         """The parts of the model of all rows, or else of the one that was judged, and why."""
         model = self.model or self.judged
-        recipe = None if model is None else getattr(model["metric"], "recipe_", None)
+        recipe = None if model is None else getattr(metric_of(model), "recipe_", None)
         return {} if recipe is None else described(recipe)
 
 
@@ -175,7 +181,7 @@ def _learn(study: Study, talk: Talk, train: Any, test: Any, others: Any, *, keep
     model = found.pop() if keep else None
     if isinstance(model, Trial):  # it was judged as well
         found.append(model)
-        model = study.with_plain_table(model.estimator)
+        model = study.kept(model.estimator, others)
     return Found(found, train, test, model, time.perf_counter() - begun, ended)
 
 
@@ -193,20 +199,23 @@ def _fitted(study: Study, others: Any, test: Any, ended: list[str]) -> Iterator[
 
 
 def _show(talk: Talk, study: Study, found: Found) -> None:
+    judged = _judged(study, found)
     if study.pairs is None:
-        score = "R²" if study.wanted.regression else "Accuracy"
+        score = judged.score_name[:1].upper() + judged.score_name[1:]
         where = "of a sample, held out" if _is_limited(study) else "held out"
         learned = f", learned from {len(found.train):,}" if _is_limited(study) else ""
         talk.say(f"{score} on {count(len(found.test), 'row')} {where}{learned}:")
     else:
         talk.say(f"{study.pair_score}, {_PAIR_FOLDS} folds:")
-    scores = by_method(found.trials, "accuracy")
-    width = max(map(len, scores))
-    means = {name: float(np.mean(values)) for name, values in scores.items()}
+    means = judged.means
+    width = max(map(len, means))
     for name, mean in means.items():
         best = mean == max(means.values())
-        sure = _interval(study, found, mean)
+        told = _is_limited(study) and not study.wanted.regression
+        sure = f" ± {196 * judged.error(name):.1f}" if told else ""
         talk.say(f"  {name:<{width}}  {100 * mean:5.1f} %{sure}", style="bold" if best else None)
+    for sentence in verdict(judged)[1:]:
+        talk.say(sentence)
     tell_uneven(talk, found.trials, study.name, study.y)
     for name, note in found.notes.items():
         talk.say(f"  {name}: {note}", style="dim")
@@ -223,13 +232,27 @@ def _is_limited(study: Study) -> bool:
     return study.pairs is None and len(study.compared) < (study.n_read or len(study.rows))
 
 
-def _interval(study: Study, found: Found, share: float) -> str:
-    """How far the accuracy on all rows may be from that on a sample, in 95 of 100 samples."""
-    if not _is_limited(study) or study.wanted.regression:
-        return ""
-    w = np.ones(len(found.test)) if study.weights is None else study.weights[found.test]
-    error = 1.96 * np.sqrt(share * (1 - share) * np.sum(w**2)) / np.sum(w)
-    return f" ± {100 * error:.1f}"
+def _judged(study: Study, found: Found) -> Judged:
+    """What the trials have shown, by the score that fits the classes."""
+    if found.outcome is None:
+        found.outcome = _outcome(study, found)
+    return found.outcome
+
+
+def _outcome(study: Study, found: Found) -> Judged:
+    scores, of_classes = by_method(found.trials, "accuracy"), by_method(found.trials, "scores")
+    n_train, n_test = (0 if rows is None else len(rows) for rows in (found.train, found.test))
+    name = study.pair_score if study.pairs is not None else "accuracy"
+    name = "R²" if study.wanted.regression else name
+    firsts = {method: found[0] for method, found in of_classes.items()}
+    judged = Judged(scores, study.name, name, n_train, n_test, firsts).leading()
+    if study.pairs is not None or found.judged is None:
+        return judged
+    rows = found.train[:: 1 + len(found.train) // _MOST_ASKED]
+    X, y = study.X.iloc[rows], study.y[rows]
+    if judged.measure is None:
+        return judged._replace(trained=found.judged.score(X, y))
+    return judged._replace(trained=getattr(class_scores(found.judged, X, y), judged.measure))
 
 
 def _page(study: Study, found: Found) -> str:
@@ -237,10 +260,11 @@ def _page(study: Study, found: Found) -> str:
     X, y = study.X, study.y
     if study.pairs is None:
         encoder = study.table or found.judged["table"]
-        metric = found.judged["metric"]
+        metric = metric_of(found.judged)
         order = np.concatenate([found.train, found.test])
         X_test = encoder.transform(X.iloc[found.test])
         parts: dict[str, Any] = {"y": y[found.train], "X_test": X_test, "y_test": y[found.test]}
+        parts["predicted"] = found.judged[-1].predict(X_test)
         if study.wanted.regression:
             parts |= {"regression": True, "score_name": "R²"}
         X = encoder.transform(X.iloc[found.train])
@@ -250,23 +274,26 @@ def _page(study: Study, found: Found) -> str:
         pairs = study.pairs if study.wanted.known == "pairs" else None
         parts = {"y": y, "pairs": pairs, "score_name": study.pair_score}
         X = encoder.transform(X)
-    columns = [*study.plan.left_out, *study.plan.categories, *study.plan.numbers]
+    columns = [*study.plan.left_out, *study.plan.used]
     shown = varying_columns(study.frame, columns, _SHOWN_COLUMNS)
     n_shown = len(order)
     n_rows = study.n_read or len(study.rows)
     sample = f" of {n_rows:,}" if n_shown < n_rows else ""
     seconds = by_method(found.trials, "seconds")[study.name]
+    judged = _judged(study, found)
     return report_page(
         metric,
         X,
         **parts,
-        scores=by_method(found.trials, "accuracy"),
-        class_scores={t.method: t.scores for t in found.trials if t.scores is not None},
+        scores=judged.scores,
+        class_scores=judged.class_scores,
+        trained=judged.trained,
+        importance=_importance(study, found),
         learned=study.name,
         title=f"{study.name} on {study.path.name}",
         label=study.wanted.label or "class",
         feature_names=feature_columns(encoder),
-        rows=study.rows[order],
+        rows=study.row_names[order],
         shown={name: study.frame[name].to_numpy()[order] for name in shown},
         facts={
             "rows": f"{n_shown:,}{sample}, {X.shape[1]:,} features",
@@ -279,7 +306,16 @@ def _page(study: Study, found: Found) -> str:
     )
 
 
+def _importance(study: Study, found: Found) -> Any:
+    """What each column counts in the model that is kept, as ``explain`` says of the same table."""
+    try:
+        return None if found.model is None else feature_importance(found.model, study.X)
+    except ValueError:  # it sees no difference, or is no function of the columns
+        return None
+
+
 def _summary(study: Study, found: Found, files: dict[str, Path]) -> dict[str, Any]:
+    judged = _judged(study, found)
     return {
         "metric": study.name,
         "rows": study.n_read or len(study.rows),
@@ -288,11 +324,15 @@ def _summary(study: Study, found: Found, files: dict[str, Path]) -> dict[str, An
         "label": study.wanted.label,
         "numbers": study.plan.numbers,
         "categories": study.plan.categories,
+        "dates": list(study.plan.dates),
+        "texts": study.plan.texts,
         "left_out": study.plan.left_out,
         "notes": study.notes,
         "scores": by_method(found.trials, "accuracy"),
         **uneven_summary(found.trials, study.name),
-        "warnings": found.notes,
+        "measure": judged.score_name,
+        "verdict": verdict(judged),
+        "warnings": trial_notes(found.trials) | found.notes,
         "chosen": {name: {"is": is_, "why": why} for name, (is_, why) in found.chosen().items()},
         "seconds": round(found.seconds, 3),
         "files": {name: str(path) for name, path in files.items()},

@@ -13,6 +13,7 @@ from kernelmetric.cli._options import FILE, device_option, model_and_data, outpu
 from kernelmetric.cli._study import varying_columns
 from kernelmetric.cli._talk import Talk
 from kernelmetric.compute.reductions import nearest_neighbors
+from kernelmetric.inspection import feature_importance
 from kernelmetric.metric import places_of, refuse_signed
 from kernelmetric.report._text import short
 from kernelmetric.tables import Table, TableError, features_of, open_table, require_columns, typed
@@ -45,8 +46,8 @@ def neighbors(
     Without it the queries are the first five rows of DATA, or those of --row. A row does not
     find itself.
 
-    The output shows the columns that the model does not use, such as labels, with each
-    neighbour. In JSON they are under "columns".
+    The output shows the name and the label of each neighbour, and the columns that count
+    most in the metric. In JSON they are under "columns".
 
     \b
     Examples:
@@ -65,12 +66,16 @@ def neighbors(
         notes += [f"{queries.name}: {remark}" for remark in remarks_on(queries, fitted)]
     talk.aside(notes)
     what = "row" if query is None else f"{query.name} row"
+    called = fitted["table"].identifier
     for answer in answers:
         found = answer["neighbors"]
         shown = list(found[0]["columns"]) if found else []
         rows_found = [(n["row"], n["distance"], *n["columns"].values()) for n in found]
         lines = [[short(value) for value in row] for row in rows_found]
-        talk.table(f"Nearest to {what} {answer['query']}", ["row", "distance", *shown], lines)
+        title = f"Nearest to {what} {answer['query']}"
+        if called in asked.frame:
+            title += f", {called} {asked.frame[called].iloc[answer['query']]}"
+        talk.table(title, ["row", "distance", *shown], lines)
     talk.answer({"model": str(model), "data": str(data), "notes": notes, "queries": answers})
 
 
@@ -82,7 +87,7 @@ def find_neighbors(
     frame = table.frame if isinstance(table, Table) else table
     require_columns(frame, show)
     X = features_of(table, model["table"])
-    shown = list(show) or varying_columns(frame, unused_columns(model, frame), _SHOWN_COLUMNS)
+    shown = list(show) or _told(model, frame, X)
     frame = typed(frame[shown])
     if queries is None:
         # one more, since the query itself is among them
@@ -103,6 +108,18 @@ def find_neighbors(
         others = [i for i in found if i >= 0 and (queries is not None or i != row)][:k]
         answers.append({"query": row, "neighbors": [described(i, query) for i in others]})
     return answers
+
+
+def _told(model: Any, frame: Any, X: Any) -> list[str]:
+    """What a row is called, its label, and the columns that count most."""
+    encoder = model["table"]
+    first = [name for name in (encoder.identifier, encoder.label) if name in frame]
+    first = first or varying_columns(frame, unused_columns(model, frame), _SHOWN_COLUMNS)
+    try:
+        counted = [name for name, _ in feature_importance(model, X).ranked() if name in frame]
+    except ValueError:  # the metric sees no difference between these rows
+        counted = []
+    return [*first, *counted[: max(1, _SHOWN_COLUMNS - len(first))]]
 
 
 def _embed_together(model: Any, X: Any, queries: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -20,6 +20,7 @@ from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernels._registry import KERNELS as NAMED_KERNELS
 from kernelmetric.kernels._registry import Delta
 from kernelmetric.learners import _registry
+from kernelmetric.tables._plan import KINDS
 
 _OF_POINTS = [kind for kind in NAMED_KERNELS if not kind.pairwise and kind is not Delta]
 KERNELS = ("auto", "aligned", "none", "poly", *(kind.__name__.lower() for kind in _OF_POINTS))
@@ -57,6 +58,7 @@ class Wanted:
     components: int | None = None
     use: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    kinds: tuple[tuple[str, str], ...] = ()
     seed: int = 0
     pairs_file: Path | None = None
     triplets_file: Path | None = None
@@ -167,6 +169,22 @@ def output_options(function: Callable) -> Callable:
     )(talking)
 
 
+rows_out_options = together(
+    click.option(
+        "--out",
+        type=FILE,
+        help="Write a .csv, .tsv, .npz or .parquet file. Without it, the result is printed.",
+    ),
+    click.option(
+        "--output",
+        "folder",
+        type=FOLDER,
+        metavar="FOLDER",
+        help="Read files piece by piece, and write a Parquet file of each piece into this folder.",
+    ),
+)
+
+
 def device_option(function: Callable) -> Callable:
     """Where to compute."""
 
@@ -244,6 +262,14 @@ metric_options = together(
         help="Learn from a sample of N rows, where the table has more.",
     ),
     click.option("--use", multiple=True, metavar="COL", help="Use a column all the same."),
+    click.option(
+        "--as",
+        "kinds",
+        multiple=True,
+        type=(str, click.Choice(KINDS)),
+        metavar="COL KIND",
+        help="Read a column as number, date, names or text.",
+    ),
     click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out."),
     seed_option,
     minutes_option,

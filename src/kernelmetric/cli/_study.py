@@ -28,9 +28,8 @@ from kernelmetric.evaluation import (
     cross_validate_pairs,
     holdout,
     measured,
-    with_metric,
 )
-from kernelmetric.evaluation._baselines import let_vote
+from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.tables import ColumnPlan, TableEncoder
 
 MOST_ROWS_FOR_SVM = 5_000  # beyond, a tuned SVM takes longer than everything else
@@ -100,10 +99,7 @@ class Study:
             found = {"Euclidean": found["Euclidean"]}
         elif not numbers and len(np.unique(y)) > MOST_CLASSES_FOR_SVM:
             del found["RBF-SVM, tuned"]
-        methods = {
-            "Euclidean": None,
-            self.name: with_metric(encoder, self.metric, y, regression=numbers),
-        }
+        methods = {"Euclidean": None, self.name: self.model()}
         for name, method in found.items():
             methods[name] = Pipeline([("table", encoder), ("classifier", method)])
         return methods
@@ -121,31 +117,33 @@ class Study:
         """A sentence on how long the metric takes to learn from so many rows, if not a moment."""
         if self.pairs is not None or len(self.rows) <= _SOON_DONE:
             return []
-        if not hasattr(self.metric, "estimate_time"):
-            return []
-        n_columns = len(self.plan.numbers) + len(self.plan.categories)
-        seconds = sum(self.metric.estimate_time(n, n_columns) for n in n_rows)
+        n_columns = len(self.plan.used)
+        seconds = sum(self.model()[-1].estimate_time(n, n_columns) for n in n_rows)
         if seconds < _WORTH_SAYING:
             return []
         told = f"{seconds:.0f} seconds" if seconds < 100 else f"{seconds / 60:.0f} minutes"
         times = " and then ".join(f"{n:,}" for n in n_rows)
-        return [f"To learn the metric from {times} rows takes about {told}, or less."]
+        return [f"To learn from {times} rows takes about {told}, or less."]
 
     def model(self) -> Pipeline:
-        """The model to keep, not fitted: table in, learned coordinates out."""
-        return Pipeline([("table", self.encoder()), ("metric", clone(self.metric))])
+        """The model to keep, not fitted: predictions in the metric, or with pairs it alone."""
+        metric, seed = clone(self.metric), self.wanted.seed
+        if self.pairs is not None:
+            return Pipeline([("table", self.encoder()), ("metric", metric)])
+        predictor: Any = MetricRegressor(metric, random_state=seed)
+        if not self.wanted.regression:
+            weight = self.wanted.class_weight
+            predictor = MetricClassifier(metric, random_state=seed, class_weight=weight)
+        return Pipeline([("table", self.encoder()), ("predictor", predictor)])
 
     def judged(self, train: np.ndarray, test: np.ndarray) -> Trial:
         """The metric learned from some rows, on all threads, and its score on others."""
         X, y, w = self.X, self.y, self.weights
-        fitted = with_metric(
-            self.encoder(), clone(self.metric), y, regression=self.wanted.regression
-        )
+        fitted = self.model()
         begun = time.process_time()
         with stage("learning"):
-            counts = {} if w is None else {"metric__sample_weight": w[train]}
+            counts = {} if w is None else {"predictor__sample_weight": w[train]}
             fitted.fit(X.iloc[train], y[train], **counts)
-        let_vote(fitted)
         with stage("judging"):
             of_test = (X.iloc[test], y[test], None if w is None else w[test])
             scores = None if self.wanted.regression else class_scores(fitted, *of_test)
@@ -156,16 +154,23 @@ class Study:
     def fitted(self) -> Pipeline:
         """The model, fitted to all rows."""
         if self.pairs is None:
-            counts = {} if self.weights is None else {"metric__sample_weight": self.weights}
+            counts = {} if self.weights is None else {"predictor__sample_weight": self.weights}
             model = self.model().fit(self.X, self.y, **counts)
         else:  # labels beside pairs are for the eye: nothing may be learned from them
             model = self.model().fit(self.X, **{f"metric__{self.wanted.known}": self.pairs})
-        return self.with_plain_table(model)
+        return self.kept(model, np.arange(len(self.rows)))
 
-    def with_plain_table(self, model: Pipeline) -> Pipeline:
-        """The encoder and the metric of a model alone; that of a recipe is no longer frozen."""
+    @property
+    def row_names(self) -> np.ndarray:
+        """What the rows are called, or their numbers in the file."""
+        identifier = self.plan.identifier
+        return self.rows if identifier is None else self.frame[identifier].map(str).to_numpy(str)
+
+    def kept(self, model: Pipeline, rows: np.ndarray) -> Pipeline:
+        """A fitted model that knows how its training rows are called; no part of it is frozen."""
         table = model["table"] if self.table is None else self.table
-        return Pipeline([("table", table), ("metric", model["metric"])])
+        table.row_names_ = self.row_names[rows]
+        return Pipeline([("table", table), model.steps[1]])
 
 
 def varying_columns(frame: Any, names: Iterable[str], most: int) -> list[str]:
@@ -192,7 +197,8 @@ def open_study(data: Path | Sequence[Path], **options: Any) -> Study:
     recipe, encoder = load_recipe(wanted.recipe_file) if wanted.recipe_file else (None, None)
     metric = wanted.metric(recipe)
     paths = [data] if isinstance(data, Path) else list(data)
-    if named := [name for name in (weights, *wanted.use, *wanted.ignore) if name is not None]:
+    asked = (weights, *wanted.use, *wanted.ignore, *dict(wanted.kinds))
+    if named := [name for name in asked if name is not None]:
         tables.require_columns(next(tables.read_pieces(paths)).frame, named)  # before all is read
     drawn: Any = {"classes": not wanted.regression, "random_state": wanted.seed}
     drawn |= {"label": label, "most": wanted.rows} if known is None else {}  # pairs count all rows
@@ -229,9 +235,9 @@ def open_study(data: Path | Sequence[Path], **options: Any) -> Study:
         frame = frame.iloc[rows].reset_index(drop=True)
     if encoder is None:
         ignore = wanted.ignore if weights is None else (*wanted.ignore, weights)
-        plan = tables.plan_columns(
-            frame, label=label, use=wanted.use, ignore=ignore, n_rows=n_read if sampled else None
-        )
+        size = n_read if sampled else None
+        told: Any = {"use": wanted.use, "ignore": ignore, "kinds": dict(wanted.kinds)}
+        plan = tables.plan_columns(frame, label=label, n_rows=size, **told)
     else:
         plan = _plan_of(encoder, frame, wanted)
     notes = [*table.notes, *plan.notes, *notes]
@@ -277,17 +283,17 @@ def _require_sense(wanted: Wanted) -> None:
             f"Got --weights or --class-weight with --{known}, but expected --label: {known} on the "
             "command line count alike."
         )
-    if wanted.recipe_file is not None and (wanted.use or wanted.ignore):
+    if wanted.recipe_file is not None and (wanted.use or wanted.ignore or wanted.kinds):
         raise ValueError(
-            "Got --use or --ignore with --recipe, but expected neither: columns are those of the "
-            "model."
+            "Got --use, --as or --ignore with --recipe, but expected neither: columns are those of "
+            "the model."
         )
 
 
 def _plan_of(encoder: TableEncoder, frame: Any, wanted: Wanted) -> ColumnPlan:
     """The columns as the encoder of a model reads them, whose kernel is one of their features."""
     recipe = wanted.recipe_file
-    used = (*encoder.numbers, *encoder.categories)
+    used = encoder.used
     asked = {"--label": wanted.label, "--weights": wanted.weights}
     for option, name in asked.items():
         if name in used:
@@ -302,4 +308,7 @@ def _plan_of(encoder: TableEncoder, frame: Any, wanted: Wanted) -> ColumnPlan:
         *encoder.remarks(frame.drop(columns=[c for c in asked.values() if c is not None])),
     )
     numbers, categories = tuple(encoder.numbers), tuple(encoder.categories)
-    return ColumnPlan(numbers, categories, others, notes, wanted.label)
+    also: Any = {"dates": dict(encoder.dates or {}), "texts": tuple(encoder.texts)}
+    identifier = encoder.identifier if encoder.identifier in others else None
+    also["identifier"] = identifier
+    return ColumnPlan(numbers, categories, others, notes, wanted.label, **also)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +17,19 @@ from kernelmetric.cli._files import (
     require_outputs,
     unused_columns,
 )
-from kernelmetric.cli._options import FILE, FOLDER, device_option, model_argument, several_data
+from kernelmetric.cli._options import device_option, model_argument, rows_out_options, several_data
 from kernelmetric.cli._talk import Talk, count, visible
 from kernelmetric.report import write_atomically
-from kernelmetric.tables import features_of, open_table, read_pieces, table_bytes, typed
+from kernelmetric.tables import features_of, read_pieces, table_bytes, typed
+
+Made = Callable[[Any], Any]  # from a table to a frame of new columns
 
 
 @click.command()
 @model_argument
 @several_data
 @device_option
-@click.option(
-    "--out", type=FILE, help="Write a .csv, .tsv, .npz or .parquet file. Without it, print CSV."
-)
-@click.option(
-    "--output",
-    "folder",
-    type=FOLDER,
-    metavar="FOLDER",
-    help="Read files piece by piece, and write a Parquet file of each piece into this folder.",
-)
+@rows_out_options
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def transform(
     model: Path,
@@ -56,53 +51,83 @@ def transform(
       kernelmetric transform model.km data/*.parquet --output coordinates
     """
     talk = Talk(quiet=quiet, as_json=False)
+    require_places(model, data, out, folder)
+    fitted = load_model(model)
+    made = partial(coordinates, fitted)
+    if folder is not None:
+        write_pieces(talk, fitted, data, folder, made)
+        return
+    result, _ = in_one(talk, fitted, data, out, made)
+    if out is None:
+        _print(table_bytes(result, "stdout.csv"))
+
+
+def require_places(
+    model: Path, data: tuple[Path, ...], out: Path | None, folder: Path | None
+) -> None:
+    """Refuse a file and a folder, several tables for one file, and files that would be lost."""
     if folder is not None and out is not None:
         raise ValueError(f"Got --out {out} and --output {folder}, but expected one.")
-    if folder is not None:
-        _transform_pieces(talk, load_model(model), data, folder)
-        return
-    if len(data) > 1:
+    if folder is None and len(data) > 1:
         raise ValueError(
             f"Got {len(data)} files, but no folder to write their pieces to: add --output FOLDER."
         )
     require_outputs({"--out": out}, {"MODEL": model, "DATA": data[0]})
-    fitted, table = load_model(model), open_table(data[0])
-    carried = typed(table.frame[unused_columns(fitted, table.frame)])
-    if out is not None:  # whether such a file can hold such columns, before the work
-        table_bytes(carried.head(0), out)
-    result = coordinates(fitted, table, carried)
-    talk.aside(remarks_on(table, fitted))
-    if out is None:
-        _print(table_bytes(result, "stdout.csv"))
-        return
-    write_atomically(out, table_bytes(result, out))
-    talk.say(f"Saved {out}: {count(len(result), 'row')}, {count(result.shape[1], 'column')}.")
 
 
-def _transform_pieces(talk: Talk, model: Any, data: tuple[Path, ...], folder: Path) -> None:
-    """Write the coordinates of every piece to a file of its own."""
+def in_one(talk: Talk, model: Any, data: tuple[Path, ...], out: Path | None, made: Made) -> Any:
+    """What is made of a table beside the columns carried along, written to a file; and alone."""
+    import pandas as pd
+
+    parts: list[tuple[Any, Any]] = []
+    n_rows = 0
+    with talk.busy(f"Reading {data[0].name}") as update:
+        for table in read_pieces(data):
+            carried = table.frame[unused_columns(model, table.frame)]
+            if out is not None and not parts:  # whether such a file can hold such columns
+                table_bytes(typed(carried).head(0), out)
+            parts.append((carried, made(table)))
+            told = remarks_on(table, model)
+            talk.aside(told if not n_rows else [f"From row {n_rows:,} on: {t}" for t in told])
+            n_rows += len(carried)
+            update(f"{count(n_rows, 'row')} done")
+    before, after = (pd.concat(some, ignore_index=True) for some in zip(*parts, strict=True))
+    result = beside(typed(before), after)
+    if out is not None:
+        write_atomically(out, table_bytes(result, out))
+        talk.say(f"Saved {out}: {count(len(result), 'row')}, {count(result.shape[1], 'column')}.")
+    return result, after
+
+
+def write_pieces(talk: Talk, model: Any, data: tuple[Path, ...], folder: Path, made: Made) -> None:
+    """Write what is made of the rows of every piece to a file of its own."""
     require_folder(folder, empty=True)
     n_rows = number = 0
-    with talk.busy("Transforming"):
+    with talk.busy("Reading"):
         for number, table in enumerate(read_pieces(data), start=1):
             path = folder / f"part-{number - 1:05d}.parquet"
             carried = table.frame[unused_columns(model, table.frame)]  # as it is, in every piece
-            write_atomically(path, table_bytes(coordinates(model, table, carried), path))
+            write_atomically(path, table_bytes(beside(carried, made(table)), path))
             talk.aside(f"{table.name}: {remark}" for remark in remarks_on(table, model))
             n_rows += len(carried)
     talk.say(f"Saved {folder}: {count(n_rows, 'row')} in {count(number, 'file')}.")
 
 
-def coordinates(model: Any, table: Any, carried: Any) -> Any:
-    """Some columns of a table, then the learned coordinates."""
+def coordinates(model: Any, table: Any) -> Any:
+    """The learned coordinates of the rows of a table."""
     import pandas as pd
 
     Z = model.transform(features_of(table, model["table"]))
-    prefix = "z"
-    while any(f"{prefix}{j}" in carried for j in range(Z.shape[1])):
-        prefix += "_"
-    names = [f"{prefix}{j}" for j in range(Z.shape[1])]
-    return pd.concat([carried.reset_index(drop=True), pd.DataFrame(Z, columns=names)], axis=1)
+    return pd.DataFrame(Z, columns=[f"z{j}" for j in range(Z.shape[1])])
+
+
+def beside(carried: Any, made: Any) -> Any:
+    """Columns of a table, then new ones, which get a line below where a name is taken."""
+    import pandas as pd
+
+    while set(carried.columns) & set(made.columns):
+        made = made.add_prefix("_")
+    return pd.concat([carried.reset_index(drop=True), made], axis=1)
 
 
 def _print(table: bytes) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelmetric.cli._talk import Talk
 from kernelmetric.evaluation import ClassScores, Trial, is_uneven
+from kernelmetric.report._page_scores import graded
 from kernelmetric.report._text import percent
 
 _MOST_CLASSES = 10  # of a confusion matrix that fits a terminal
@@ -24,12 +25,19 @@ def by_method(trials: Sequence[Trial], what: str) -> dict[str, list[Any]]:
     return found
 
 
+def own_notes(trials: Sequence[Trial]) -> dict[str, str]:
+    """What methods warned about."""
+    return {trial.method: trial.note for trial in trials if trial.note}
+
+
 def trial_notes(trials: Sequence[Trial]) -> dict[str, str]:
-    """What methods warned about, and whether answering the largest class would have done better."""
-    notes = {trial.method: trial.note for trial in trials if trial.note}
+    """What methods warned about, and whether answering the largest class would do as well."""
+    notes = own_notes(trials)
     for method, scores in by_method(trials, "scores").items():
         accuracy, majority = _mean(scores, "accuracy"), _mean(scores, "majority")
-        warning = scores[0]._replace(accuracy=accuracy, majority=majority).warning
+        table = _confusion(scores)[1]
+        joined = scores[0]._replace(accuracy=accuracy, majority=majority, confusion=table)
+        warning = joined.warning
         if warning:
             notes[method] = f"{notes.get(method, '')} {warning}".strip()
     return notes
@@ -42,15 +50,15 @@ def tell_uneven(talk: Talk, trials: Sequence[Trial], learned: str, y: Any) -> No
         return
     rows = []
     for name, scores in judged.items():
-        balanced, area, loss = (_mean(scores, measure) for measure in _MEASURES)
-        number = f"{loss:.3f}" if np.isfinite(loss) else ""
-        rows.append([name, percent(balanced), percent(area), number])
-    head = ["", "balanced", "ROC-AUC", "log-loss"]
+        shares = [_mean(scores, measure) for measure in ("accuracy", *_MEASURES)]
+        mean = scores[0]._replace(roc_auc=shares[2], log_loss=shares[3])
+        rows.append([name, *map(percent, shares[:2]), *graded(mean)])
+    head = ["", "accuracy", "balanced accuracy", "ROC-AUC", "log-loss"]
     talk.table("The classes are uneven, so accuracy flatters", head, rows)
     classes, table = _confusion(judged[learned])
     if len(classes) <= _MOST_CLASSES:
         lines = [[name, *row] for name, row in zip(classes, table, strict=True)]
-        talk.table(f"Confusion by {learned}", ["is, and was taken for", *classes], lines)
+        talk.table(f"Confusion by {learned}", ["true / predicted", *classes], lines)
 
 
 def uneven_summary(trials: Sequence[Trial], learned: str) -> dict[str, Any]:

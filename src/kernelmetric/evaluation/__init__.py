@@ -23,7 +23,6 @@ from kernelmetric.evaluation._baselines import (
     holdout,
     measured,
     run_trials,
-    with_metric,
 )
 from kernelmetric.evaluation._class_scores import ClassScores, class_scores, is_uneven
 from kernelmetric.evaluation._compare_tricks import TrickComparison, compare_tricks
@@ -72,5 +71,4 @@ __all__ = [
     "recall_at_k",
     "run_trials",
     "threshold_for",
-    "with_metric",
 ]

@@ -29,7 +29,6 @@ NEIGHBORS = 3  # of the Euclidean and of the learned metric: the same for both
 NEIGHBORS_OF_NUMBERS = 5  # likewise, where their mean is the prediction
 _INNER_FOLDS = 3
 _INSIDE = ("estimator", "regressor", "learner")  # what others fit
-_IN_METRIC = ["metric", "neighbors"]  # steps of with_metric, after the table
 
 
 class Trial(NamedTuple):
@@ -159,19 +158,10 @@ def run_trials(
 def _fit_and_score(estimator: Any, train: Any, test: Any, w_train: Any, w_test: Any) -> float:
     name = None if w_train is None else name_of_weights(estimator)
     estimator.fit(*train, **({} if name is None else {name: w_train}))
-    let_vote(estimator)
     if w_train is None:
         return float(estimator.score(*test))
     score = r2_score if is_regressor(estimator) else accuracy_score
     return float(score(test[1], estimator.predict(test[0]), sample_weight=w_test))
-
-
-def let_vote(fitted: Any) -> None:
-    """Let as many neighbours vote, in a fitted :func:`with_metric`, as its metric chose."""
-    if isinstance(fitted, Pipeline) and [name for name, _ in fitted.steps[1:]] == _IN_METRIC:
-        number = getattr(fitted["metric"], "n_neighbors_", None)
-        if number is not None:
-            fitted["neighbors"].set_params(n_neighbors=number)
 
 
 def name_of_weights(estimator: Any) -> str | None:
@@ -236,35 +226,6 @@ def _holdout_of_numbers(y: np.ndarray, test_size: float, random_state: Any) -> t
     groups = np.array_split(order, n_test)
     test = np.sort([rng.choice(group) for group in groups])
     return np.setdiff1d(np.arange(len(y)), test), test
-
-
-def with_metric(encoder: Any, metric: Any, y: Any, *, regression: bool = False) -> Pipeline:
-    """Features, learned metric and nearest neighbours in one classifier or regressor.
-
-    Parameters
-    ----------
-    encoder, metric : transformer and metric, or "passthrough"
-        From what the user has to scaled features, and the metric to learn.
-    y, regression : array-like of shape (n_samples,), and bool, default=False
-        Labels, and whether they are numbers.
-
-    Returns
-    -------
-    Pipeline
-        With the steps "table", "metric" and "neighbors". :func:`run_trials` lets as many
-        neighbours vote as the metric chose, otherwise 3, of numbers 5.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from kernelmetric import NCA
-    >>> from kernelmetric.evaluation import with_metric
-    >>> X, y = load_iris(return_X_y=True)
-    >>> with_metric("passthrough", NCA(), y).fit(X, y).score(X, y) > 0.95
-    True
-    """
-    neighbors = baselines(y, regression=regression)["Euclidean"]
-    return Pipeline([("table", encoder), ("metric", metric), ("neighbors", neighbors)])
 
 
 class Measured(NamedTuple):

@@ -43,13 +43,48 @@ class ClassScores(NamedTuple):
     confusion: tuple[tuple[Any, ...], ...]
 
     @property
+    def measure(self) -> str:
+        """The score that fits the classes: accuracy, or if they are uneven how rows are ranked."""
+        sizes = np.sum(self.confusion, axis=1)
+        if not _uneven(sizes[sizes > 0]):
+            return "accuracy"
+        return "roc_auc" if np.isfinite(self.roc_auc) else "balanced_accuracy"
+
+    def error(self, measure: str) -> float:
+        """Standard error of a score.
+
+        Parameters
+        ----------
+        measure : 'accuracy', 'balanced_accuracy' or 'roc_auc'
+            Which score.
+
+        Returns
+        -------
+        float
+            Binomial; for the area that of Hanley and McNeil, of the smallest class.
+        """
+        table = np.asarray(self.confusion, dtype=float)
+        sizes = table.sum(axis=1)
+        right, sizes = np.diag(table)[sizes > 0], sizes[sizes > 0]
+        n, a = sizes.sum(), float(getattr(self, measure))
+        if measure == "accuracy":
+            return float(np.sqrt(a * (1 - a) / n))
+        if measure == "balanced_accuracy":
+            shares = right / sizes
+            return float(np.sqrt(np.sum(shares * (1 - shares) / sizes)) / len(sizes))
+        few, many = sizes.min(), n - sizes.min()
+        both = (few - 1) * (a / (2 - a) - a**2) + (many - 1) * (2 * a**2 / (1 + a) - a**2)
+        return float(np.sqrt((a * (1 - a) + both) / (few * max(many, 1))))
+
+    @property
     def warning(self) -> str:
-        """A sentence where always answering the largest class would be right more often."""
-        if self.accuracy >= self.majority:
+        """A sentence where always answering the largest class may well be right as often."""
+        reach = 2 * self.error("accuracy")
+        if self.accuracy - reach > self.majority:
             return ""
         return (
-            f"accuracy {100 * self.accuracy:.1f} % is below the {100 * self.majority:.1f} % of "
-            f"always answering {self.largest!r}."
+            f"accuracy {100 * self.accuracy:.1f} ± {100 * reach:.1f} % is no better than always "
+            f"answering {self.largest!r}, which is right for {100 * self.majority:.1f} %."
         )
 
 
@@ -73,7 +108,11 @@ def is_uneven(y: Any) -> bool:
     (False, True)
     """
     counts = np.unique(np.asarray(y), return_counts=True)[1]
-    return bool(counts.max() > _UNEVEN * counts.min())
+    return _uneven(counts)
+
+
+def _uneven(sizes: np.ndarray) -> bool:
+    return bool(sizes.max() > _UNEVEN * sizes.min())
 
 
 def class_scores(classifier: Any, X: Any, y: Any, sample_weight: Any = None) -> ClassScores:

@@ -145,7 +145,7 @@ def as_row(x: Any) -> Any:
 
 def _names(step: Any) -> tuple[str, ...]:
     """Names of the columns that a fitted estimator takes."""
-    step = step.columns_ if isinstance(step, TableEncoder) else step
+    step = _columns_of(step) if isinstance(step, TableEncoder) else step
     names = getattr(step, "feature_names_in_", None)
     if names is None and not hasattr(step, "n_features_in_"):
         raise ValueError(
@@ -153,6 +153,11 @@ def _names(step: Any) -> tuple[str, ...]:
             "estimator with n_features_in_."
         )
     return tuple(f"x{j}" for j in range(step.n_features_in_)) if names is None else tuple(names)
+
+
+def _columns_of(encoder: TableEncoder) -> Any:
+    """What makes features of the columns of an encoder; of older files it is a transformer."""
+    return encoder.columns_ if hasattr(encoder, "columns_") else encoder.schema_
 
 
 def _inner(metric: Any) -> tuple[list[Any], Any] | None:
@@ -183,7 +188,7 @@ def _sources(step: Any) -> np.ndarray:
     if hasattr(step, "groups_"):  # the schema of a table, which counts the columns it uses
         return np.array([j for j, kind in enumerate(step.kinds_) if kind])[step.groups_]
     if isinstance(step, TableEncoder):
-        return _sources(step.columns_)
+        return _sources(_columns_of(step))
     if isinstance(step, Pipeline):
         found = None
         for _, part in step.steps:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.evaluation import ClassScores
+from kernelmetric.inspection import FeatureImportance
 from kernelmetric.inspection._columns import Reading
 from kernelmetric.report import _page_data as _points
 from kernelmetric.report import _page_reasons as _reasons
@@ -35,6 +36,9 @@ def report_page(
     learned: str = "learned metric",
     score_name: str = "accuracy",
     class_scores: Mapping[str, ClassScores] | None = None,
+    trained: float | None = None,
+    predicted: Any = None,
+    importance: FeatureImportance | None = None,
     pairs: Any = None,
     regression: bool = False,
     title: str = "A learned metric",
@@ -71,6 +75,12 @@ def report_page(
     class_scores : mapping of str to ClassScores, default=None
         Of every method, what its accuracy does not say; of the learned metric, the confusion is
         shown.
+    trained : float, default=None
+        The score on rows learned from, by which the page warns of overfitting.
+    predicted : array of shape (m,), default=None
+        What a model predicts for X_test; None asks the nearest training points.
+    importance : FeatureImportance, default=None
+        What each column counts; None asks ``metric``.
     pairs : Pairs, default=None
         Pairs of training points that were learned from, to list those that came out wrong.
     regression : bool, default=False
@@ -80,8 +90,8 @@ def report_page(
         Title of the page, and what the labels are called.
     feature_names : sequence of str, default=None
         Names of the d features.
-    rows : sequence of int, default=None
-        Numbers to call the n + m points by; None counts them.
+    rows : sequence of int or str, default=None
+        Numbers or names to call the n + m points by; None counts them.
     shown : mapping of str to sequence, default=None
         Columns to show beside a point, with a value for each of the n + m points.
     facts : mapping of str to str, default=None
@@ -104,16 +114,19 @@ def report_page(
     >>> page.startswith("<!doctype html>"), "<title>Iris</title>" in page
     (True, True)
     """
-    points = _points.choose_points(metric, X, y, X_test, y_test, regression=regression)
+    points = _points.choose_points(
+        metric, X, y, X_test, y_test, predicted=predicted, regression=regression
+    )
     n_test = 0 if X_test is None else len(X_test)
     numbers = np.arange(len(X) + n_test) if rows is None else np.asarray(rows)
     reading = _reasons.columns_of(metric, X, feature_names)
     data, shares = _data(points, numbers, label, shown or {}, reading)
     scores = {name: [float(value) for value in values] for name, values in (scores or {}).items()}
-    judged = _scores.Judged(scores, learned, score_name, len(X), n_test, class_scores or {})
+    given = scores, learned, score_name, len(X), n_test, class_scores or {}, trained
+    judged = _scores.Judged(*given).leading()
     parts = [
         _sections.chosen_section(metric),
-        _sections.learned_section(metric, _reasons.relevance(reading, X)),
+        _sections.learned_section(metric, importance or _reasons.relevance(reading, X)),
         _sections.error_section(points, data, label),
         _sections.number_section(points, data, label),
         _sections.pairs_section(metric, X, pairs, numbers),
@@ -123,7 +136,7 @@ def report_page(
     values = {
         "title": html_text(title),
         "version": html_text(versions()["kernelmetric"]),
-        "lead": _scores.verdict(judged),
+        "lead": " ".join(_scores.in_html(_scores.verdict(judged))),
         "tiles": _scores.tiles(judged),
         "confusion": _scores.confusion_section(judged, label),
         **_sections.captions(points, shares, len(X) + n_test, label),
@@ -153,9 +166,10 @@ def _data(
     """What the scripts of the page read."""
     before, after, shares = _points.in_planes(points)
     sides = {}
-    for name, plane, Z, k in (
-        ("before", before, points.before, _points.VOTERS),
-        ("after", after, points.after, points.voters or _points.VOTERS),
+    asked = points.before, points.codes, points.n_train, _points.VOTERS
+    for name, plane, Z, said in (
+        ("before", before, points.before, _points.predictions(*asked)),
+        ("after", after, points.after, _points.said_after(points)),
     ):
         neighbors, distances = _points.neighbors_of(Z, points.n_train)
         distances = np.where(np.isfinite(distances), distances, 0.0)  # JSON knows no infinity
@@ -163,10 +177,12 @@ def _data(
             "xy": _rounded(plane),
             "neighbors": neighbors.tolist(),
             "distances": _rounded(distances),
-            "said": _points.predictions(Z, points.codes, points.n_train, k).tolist(),
+            "said": said.tolist(),
         }
     columns = [np.asarray(values, dtype=object)[points.rows] for values in shown.values()]
     names = () if reading is None else reading.names
+    called = numbers[points.rows].tolist()
+    names_of_rows = called if numbers.dtype.kind in "iu" else _texts(called)
     return {
         "why": _reasons.reasons(reading, points, np.asarray(sides["after"]["neighbors"])),
         "pairs": _reasons.compared(reading, points),
@@ -175,7 +191,7 @@ def _data(
         "classes": _texts(points.classes),
         "label": visible(label, most=_LONGEST),
         "nTrain": points.n_train,
-        "points": {"codes": points.codes.tolist(), "rows": numbers[points.rows].tolist(), **sides},
+        "points": {"codes": points.codes.tolist(), "rows": names_of_rows, **sides},
         "columns": _texts(shown),
         "cells": [_texts(values[i] for values in columns) for i in range(len(points.codes))],
         "gram": _points.gram_picture(points),

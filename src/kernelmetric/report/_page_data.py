@@ -34,10 +34,18 @@ class Points(NamedTuple):
     rows: np.ndarray  # numbers among all points
     values: Any = None  # targets that are numbers; the classes are ranges of them then
     voters: int | None = None  # neighbours whose votes decide in the metric, where it chose them
+    predicted: Any = None  # codes or numbers of the held-out points, where a model gave them
 
 
 def choose_points(
-    metric: Any, X: Any, y: Any, X_test: Any, y_test: Any, *, regression: bool = False
+    metric: Any,
+    X: Any,
+    y: Any,
+    X_test: Any,
+    y_test: Any,
+    *,
+    predicted: Any = None,
+    regression: bool = False,
 ) -> Points:
     """Points to show: all, or of many an even sample of both parts, at most ``MOST_POINTS``."""
     refuse_signed(metric)
@@ -49,6 +57,7 @@ def choose_points(
         shown.append(start + np.linspace(0, len(part) - 1, size).astype(int))
         start += len(part)
     rows = np.concatenate(shown)
+    said = None if predicted is None else np.asarray(predicted)[shown[-1] - len(parts[0])]
     codes, values = np.zeros(len(rows), dtype=int), None
     classes: list[str] = []
     if y is not None:
@@ -59,6 +68,7 @@ def choose_points(
         else:
             names, all_codes = np.unique(labels, return_inverse=True)
             codes, classes = all_codes[rows], [str(name) for name in names]
+            said = None if said is None else np.searchsorted(names, said)
     placed = [to_numpy(places_of(metric, part)) for part in parts]
     before, after = (np.concatenate(all_of)[rows].astype(float) for all_of in (parts, placed))
     for name, Z in (("before", before), ("after", after)):
@@ -68,7 +78,7 @@ def choose_points(
                 "metric are not finite, but expected numbers to draw: fill or leave out such rows."
             )
     voters = getattr(metric, "n_neighbors_", None)
-    return Points(before, after, codes, classes, len(shown[0]), rows, values, voters)
+    return Points(before, after, codes, classes, len(shown[0]), rows, values, voters, said)
 
 
 def ranges_of(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
@@ -148,6 +158,17 @@ def predictions(Z: np.ndarray, targets: np.ndarray, n_train: int, voters: int) -
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
         knn = kind(min(voters, n_train)).fit(Z[:n_train], targets[:n_train])
         return knn.predict(Z[n_train:])
+
+
+def said_after(points: Points) -> np.ndarray:
+    """Class or range of every held-out point: as the model predicts it, or as neighbours do."""
+    if points.predicted is None:
+        voters = points.voters or VOTERS
+        return predictions(points.after, points.codes, points.n_train, voters)
+    if points.values is None:
+        return points.predicted
+    nearest = np.abs(points.values - points.predicted[:, None]).argmin(axis=1)
+    return points.codes[nearest]
 
 
 def hardness(points: Points) -> np.ndarray:

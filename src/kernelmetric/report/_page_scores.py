@@ -13,6 +13,10 @@ from kernelmetric.report._text import html_text, percent
 
 _MOST_CLASSES = 20  # of a confusion matrix
 _LONGEST = 300  # characters of the name of a class
+_OVERFITTED = 0.15  # better on rows learned from than on rows held out
+MEASURES = {
+    "accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "roc_auc": "ROC-AUC",
+}  # fmt: skip
 
 
 class Judged(NamedTuple):
@@ -24,6 +28,21 @@ class Judged(NamedTuple):
     n_train: int
     n_test: int
     class_scores: Mapping[str, ClassScores]
+    trained: float | None = None  # the score of the learned metric on rows that it learned from
+
+    @property
+    def measure(self) -> str | None:
+        """Which of the scores of classes fits these; None where there are none."""
+        own = self.class_scores.get(self.learned)
+        return None if own is None else own.measure
+
+    def leading(self) -> Judged:
+        """The same by the score that fits the classes."""
+        measure = self.measure
+        if measure is None:
+            return self
+        scores = {name: [getattr(s, measure)] for name, s in self.class_scores.items()}
+        return self._replace(scores=scores, score_name=MEASURES[measure])
 
     @property
     def means(self) -> dict[str, float]:
@@ -33,6 +52,8 @@ class Judged(NamedTuple):
     def error(self, name: str) -> float:
         """Standard error of a mean: over splits, or binomial where there was one."""
         values, n_test = self.scores[name], self.n_test
+        if self.measure is not None and name in self.class_scores:
+            return self.class_scores[name].error(self.measure)
         if len(values) > 1:
             return float(np.std(values, ddof=1) / np.sqrt(len(values)))
         share = float(values[0])
@@ -44,26 +65,57 @@ class Judged(NamedTuple):
         return float(np.sqrt(share * (1 - share) / n_test))
 
 
-def verdict(judged: Judged) -> str:
-    """What came out, in two sentences, and a third where the largest class would do better."""
-    mean, learned = judged.means, judged.learned
+def verdict(judged: Judged) -> list[str]:
+    """What came out, in sentences: how well, against whom, and what to beware of."""
+    mean, learned, name = judged.means, judged.learned, judged.score_name
     if learned not in mean:
-        return f"Learned from {judged.n_train:,} rows."
+        return [f"Learned from {judged.n_train:,} rows."]
     where = " on rows held out" if judged.n_test else ""
-    said = f"With the learned metric, {html_text(judged.score_name)}{where} is "
-    said += f"<b>{percent(mean[learned])}</b>"
+    said = f"With the learned metric, {name}{where} is {percent(mean[learned])}"
     if "Euclidean" in mean:
         said += f"; with Euclidean distance, {percent(mean['Euclidean'])}"
-    others = {name: m for name, m in mean.items() if name not in (learned, "Euclidean")}
+    sentences = [f"{said}."]
+    others = {m: mean[m] for m in mean if m not in (learned, "Euclidean") and np.isfinite(mean[m])}
     if others:
-        best = max(others, key=lambda name: others[name])
-        said += f". The best of the others ({html_text(best)}) reaches {percent(others[best])}"
+        best = max(others, key=lambda method: others[method])
+        lead = mean[learned] - others[best]
         noise = float(np.hypot(judged.error(learned), judged.error(best)))
-        if abs(mean[learned] - others[best]) <= 2 * noise:
-            said += ", a difference that may be chance"
+        how = "which is better" if lead < 0 else "which is less"
+        how = "a difference that may be chance" if abs(lead) <= 2 * noise else how
+        sentences.append(f"The best of the others ({best}) reaches {percent(others[best])}, {how}.")
     own = judged.class_scores.get(learned)
-    beware = "" if own is None else own.warning
-    return f"{said}. <b>Beware: {html_text(beware)}</b>" if beware else f"{said}."
+    if own is not None:
+        sentences += _no_better(own, judged)
+    if judged.trained is not None and judged.trained - mean[learned] > _OVERFITTED:
+        sentences.append(
+            f"Beware of overfitting: on the rows it learned from, {name} is "
+            f"{percent(judged.trained)}. Trust the figures of rows held out alone. More rows, "
+            "fewer columns or --kernel none may bring the two together."
+        )
+    return sentences
+
+
+def in_html(sentences: Sequence[str]) -> list[str]:
+    """Sentences for the page, those to beware of in bold."""
+    texts = map(html_text, sentences)
+    bold = ("Beware", "That is no better")
+    return [f"<b>{text}</b>" if text.startswith(bold) else text for text in texts]
+
+
+def _no_better(own: ClassScores, judged: Judged) -> list[str]:
+    """Whether guessing would do as well, and what to do then."""
+    share = 1 / np.count_nonzero(np.sum(own.confusion, axis=1))
+    if judged.measure == "roc_auc" and own.roc_auc - 2 * own.error("roc_auc") <= 0.5:
+        return ["That is no better than guessing: these columns may not tell the classes apart."]
+    if not own.warning:
+        return []
+    said = f"Beware: {own.warning}"
+    if own.balanced_accuracy - 2 * own.error("balanced_accuracy") > share:
+        found = percent(own.balanced_accuracy)
+        return [f"{said} But balanced accuracy is {found}: rows of the rarer classes are found."]
+    if judged.measure == "roc_auc":
+        said += " Sort rows by their probabilities, or try --class-weight balanced."
+    return [said]
 
 
 def tiles(judged: Judged) -> str:
@@ -71,11 +123,12 @@ def tiles(judged: Judged) -> str:
     means = judged.means
     if not means:
         return ""
-    best = max(means.values())
+    best = max(filter(np.isfinite, means.values()), default=np.nan)
     boxes = "".join(
         f'<div class="tile{" best" if mean == best else ""}"><strong>{percent(mean)}</strong>'
         f"<span>± {percent(judged.error(name))}, {html_text(name)}</span></div>"
         for name, mean in means.items()
+        if np.isfinite(mean)
     )
     n_splits = len(next(iter(judged.scores.values())))
     how = f"over {n_splits} splits" if n_splits > 1 else f"on {judged.n_test:,} rows held out"
@@ -90,9 +143,8 @@ def confusion_section(judged: Judged, label: str) -> str:
         return ""
     lines = ""
     for name, found in judged.class_scores.items():
-        shares = (found.accuracy, found.balanced_accuracy, found.roc_auc)
-        loss = "" if np.isnan(found.log_loss) else f"{found.log_loss:.3f}"
-        lines += line([name], [*map(percent, shares), loss])
+        shares = (found.accuracy, found.balanced_accuracy)
+        lines += line([name], [*map(percent, shares), *graded(found)])
     body = table(["method"], ("accuracy", "balanced accuracy", "ROC-AUC", "log-loss"), lines)
     own = judged.class_scores.get(judged.learned)
     if own is not None and len(own.classes) <= _MOST_CLASSES:
@@ -107,6 +159,13 @@ def confusion_section(judged: Judged, label: str) -> str:
     )
 
 
+def graded(found: ClassScores) -> list[str]:
+    """ROC-AUC and log-loss, each with a reason where there is none."""
+    area = percent(found.roc_auc) or "no ranking"
+    loss = f"{found.log_loss:.3f}" if np.isfinite(found.log_loss) else "no probabilities"
+    return [area, loss]
+
+
 def _confusion(found: ClassScores, label: str) -> str:
     """How many of each class were taken for which, the more the stronger in colour."""
     names = [html_text(name, most=_LONGEST) for name in found.classes]
@@ -119,4 +178,5 @@ def _confusion(found: ClassScores, label: str) -> str:
             for j, value in enumerate(row)
         )
         lines += f"<tr><td>{name}</td>{cells}</tr>"
-    return table([f"{html_text(label, most=_LONGEST)}, and was taken for"], names, lines)
+    corner = f"true {html_text(label, most=_LONGEST)} / predicted"
+    return table([corner], names, lines)

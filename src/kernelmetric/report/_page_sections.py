@@ -66,7 +66,7 @@ def learned_section(metric: Any, found: FeatureImportance | None) -> str:
         shares = bars(listed, [percent(share) for _, share in listed])
         total = len(found.names)
         rest = f" (the first {len(listed)} of {total})" if len(listed) < total else ""
-        boxes += figure(f"How much each feature counts{rest}", shares)
+        boxes += figure(f"How much each column counts{rest}", shares)
     loss = getattr(getattr(metric, "learner_", metric), "loss_curve_", None)
     if loss is not None and len(loss) > 1:
         boxes += figure("The loss as it fell", loss_chart(loss))
@@ -119,17 +119,17 @@ def error_section(points: Points, data: Mapping[str, Any], label: str) -> str:
     listed = np.flatnonzero(after)
     listed = listed[np.argsort(-hard[listed], kind="stable")][:_LISTED]
     counts = (
-        f"Of {len(true):,} held-out rows {np.sum(before):,} had wrong neighbours before and "
+        f"Of {len(true):,} held-out rows {np.sum(before):,} are predicted wrong before and "
         f"{np.sum(after):,} after: {np.sum(before & ~after):,} were put right, "
         f"{np.sum(~before & after):,} were spoilt."
     )
     lines = ""
     for i in listed.tolist():
-        row = f"row {data['points']['rows'][n + i]}"
+        row = row_name(data["points"]["rows"][n + i])
         names = (points.classes[true[i]], points.classes[said["after"][i]])
         texts = (row, *names, "wrong" if before[i] else "right")
         lines += line(texts, [f"{hard[i]:+.2f}"], point=n + i)
-    heads = ("row", html_text(label), "neighbours say", "before")
+    heads = ("row", f"true {html_text(label)}", "predicted", "before")
     body = table(heads, ["misplaced by"], lines, "hard") + (
         '<p class="note">Misplaced by: from −1, at home, to +1, among another class. Click a row '
         "to see it in the planes.</p>"
@@ -144,25 +144,33 @@ def number_section(points: Points, data: Mapping[str, Any], label: str) -> str:
         return ""
     true, voters = points.values[n:], points.voters or _VOTERS
     before = predictions(points.before, points.values, n, _VOTERS)
-    after = predictions(points.after, points.values, n, voters)
+    after = points.predicted
+    if after is None:
+        after = predictions(points.after, points.values, n, voters)
     off = {"before": np.abs(before - true), "after": np.abs(after - true)}
     better = int(np.sum(off["after"] < off["before"]))
     note = (
-        f"The mean of {_VOTERS} neighbours is off by {np.mean(off['before']):.4g} before, that "
-        f"of {voters} by {np.mean(off['after']):.4g} after, in the mean of {len(true):,} "
-        f"held-out rows; {better:,} of them are predicted better than before."
+        f"Predictions of {len(true):,} held-out rows are off by {np.mean(off['after']):.4g} in "
+        f"the mean, and by {np.mean(off['before']):.4g} before, by the mean of {_VOTERS} "
+        f"neighbours; {better:,} rows are predicted better than before."
     )
     lines = ""
     for i in np.argsort(-off["after"], kind="stable")[:_LISTED].tolist():
         numbers = [f"{value:.4g}" for value in (true[i], after[i], before[i])]
-        lines += line([f"row {data['points']['rows'][n + i]}"], numbers, point=n + i)
-    listed = table(["row"], (html_text(label), "neighbours say", "before"), lines, "hard")
+        row = row_name(data["points"]["rows"][n + i])
+        lines += line([row], numbers, point=n + i)
+    listed = table(["row"], (f"true {html_text(label)}", "predicted", "before"), lines, "hard")
     listed += '<p class="note">Click a row to see it in the planes.</p>'
     low, high = (float(end(np.concatenate([true, after]))) for end in (np.min, np.max))
     x, y = (scaled(numbers, low, high) for numbers in (true, after))
-    picture = chart(x, y, 2 * (f"{low:.4g}", f"{high:.4g}"), (label, "neighbours say"))
+    picture = chart(x, y, 2 * (f"{low:.4g}", f"{high:.4g}"), (f"true {label}", "predicted"))
     body = f'<div class="two"><figure>{picture}</figure>{figure("Farthest off", listed)}</div>'
     return section("Predicted numbers", note, body, name="numbers")
+
+
+def row_name(row: Any) -> str:
+    """What a row is called, by its number or its own name."""
+    return str(row) if isinstance(row, str) else f"row {row}"
 
 
 def pairs_section(metric: Any, X: Any, pairs: Any, numbers: np.ndarray) -> str:
@@ -178,7 +186,7 @@ def pairs_section(metric: Any, X: Any, pairs: Any, numbers: np.ndarray) -> str:
     near = np.flatnonzero(~similar)[np.argsort(after[~similar], kind="stable")][:6]
     lines = "".join(
         line(
-            [f"rows {numbers[rows[p, 0]]} and {numbers[rows[p, 1]]}", said],
+            [f"{row_name(numbers[rows[p, 0]])} and {row_name(numbers[rows[p, 1]])}", said],
             [f"{before[p]:.2f}", f"{after[p]:.2f}"],
         )
         for said, some in (("alike", far), ("different", near))

@@ -39,7 +39,7 @@ from kernelmetric.selection import AlignedSum
 from kernelmetric.shipping._attributes import Attributes, are_texts, is_count
 from kernelmetric.spaces import Gram, RandomFeatures, Space
 from kernelmetric.tables import TableEncoder, TableSchema
-from kernelmetric.tables._frames import NAMES, QUANTITIES
+from kernelmetric.tables._frames import NAMES, QUANTITIES, TEXT
 from kernelmetric.transductive import TransductiveDistance
 
 LINKAGE_RULES = (linkage.EqualKeys, linkage.NearestPoints, linkage.NearestText)
@@ -156,14 +156,16 @@ TABLE: dict[type, dict[Any, str]] = {
         "scale d": "scales_",
         "finite d 2": "limits_",
         "texts": "kinds_ notes_",
-        list: "names_ rare_ gaps_",
+        list: "names_ rare_ gaps_ cycles_",
+        dict: "letters_",
     },
     Kernelized: {Space: "space_", Kernel: "kernel_", TableSchema: "schema_"},
     KernelizedCV: {Kernelized: "best_estimator_", dict: "cv_results_", "count": "best_index_"},
     TableEncoder: {
         ColumnTransformer: "columns_",
-        "texts": "numbers categories commas unused",
-        dict: "missing",
+        TableSchema: "schema_",
+        "texts": "numbers categories commas texts unused",
+        dict: "missing marks units dates spellings",
     },
     **dict.fromkeys(LINKAGE_RULES, _LINKAGE_RULE),
     Agreement: {f"finite f {N_LEVELS}": "weights", "real": "constant", "share": "match_share"},
@@ -344,7 +346,7 @@ def _check_schema(schema: Attributes) -> None:
         return
     schema.check("centres_", "finite d")
     schema.check("scales_", "scale d")
-    good = kinds is not None and len(kinds) == d and set(kinds) <= {"", NAMES, *QUANTITIES}
+    good = kinds is not None and len(kinds) == d and set(kinds) <= {"", NAMES, TEXT, *QUANTITIES}
     schema.require(good, "kinds_", "kinds of columns")
     for name in ("names_", "rare_", "gaps_"):
         found, flags = schema.get(name, []), name == "gaps_"

@@ -5,6 +5,7 @@ Cells of a file are text, so a plan says what its columns are; a data frame says
     file ──open_table──▶ Table ──plan_columns──▶ ColumnPlan ──encoder()──▶ TableEncoder ──▶ X
     frame, or array of objects ──────────────────────────────────────────▶ TableSchema ──▶ X
 
+    _moments.py   dates and times in text, and their cycles; _ngrams.py free text as numbers
     _files.py     CSV (_text.py), Parquet and npz to a Table, and back; _pieces.py by pieces
     _cells.py     what a single cell is: missing, a number, or a name
     _plan.py      what the columns of a file are good for; _targets.py labels, weights

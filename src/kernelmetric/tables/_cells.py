@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection
 from decimal import Decimal
-from functools import partial
 from numbers import Number
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,11 @@ _EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
 _COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+" + _EXPONENT)
 _EITHER = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")  # 1,234 is 1.234 or 1234
 _GROUPED = re.compile(r"[+-]?[0-9]{1,3}([., '’\u00a0\u202f])[0-9]{3}(?:\1[0-9]{3})*(?:[.,][0-9]+)?")
+_SIGN = "[€$£¥₹]|EUR|USD|GBP|CHF"
+_WITH_UNIT = re.compile(
+    rf"({_SIGN})?\s*[+-]?[0-9.,][0-9.,'’ \u00a0\u202f]*{_EXPONENT}\s*"
+    rf"({_SIGN}|%|‰|°C|[^\W\d_]{{1,5}}[²³]?(?:/[^\W\d_]{{1,3}})?)?"
+)
 # A number with a decimal point, or a whole one; one that begins with a needless zero, as codes do.
 _PLAIN = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)" + _EXPONENT
 is_plain_number = re.compile(_PLAIN).fullmatch
@@ -61,14 +66,84 @@ def are_plain_numbers(texts: Collection[str]) -> bool:
     return lines.count("\n") == len(texts) and _are_lines_of_numbers(lines) is not None
 
 
-def numbers_of(column: Any, *, comma: bool = False) -> np.ndarray:
+class Writing(NamedTuple):
+    """How a column writes numbers: what :func:`writing_of` says, and what to take off the cells."""
+
+    kind: str = "point"
+    mark: str = ""  # of thousands
+    unit: str = ""
+
+    def bare(self, text: str) -> str:
+        """A cell without its unit."""
+        unit = self.unit.casefold()
+        if not unit:
+            return text
+        if text.casefold().endswith(unit):
+            text = text[: -len(unit)].rstrip()
+        return text[len(unit) :].lstrip() if text.casefold().startswith(unit) else text
+
+    def number(self, text: str) -> float:
+        """A cell as a number, NaN where it is none."""
+        text = self.bare(text)
+        if self.mark and self.mark in text:
+            grouped = _GROUPED.fullmatch(text)
+            if not grouped or grouped[1] != self.mark:
+                return np.nan
+            text = text.replace(self.mark, "")
+        return _number(text, self.kind == "comma")
+
+
+def way_of(texts: list[str]) -> Writing:
+    """How a column writes numbers, also with units and marks of thousands."""
+    kind = writing_of(texts)
+    unit = ""
+    if kind == "text":
+        unit = _unit_of(texts)
+        texts = [Writing(unit=unit).bare(text) for text in texts]
+        kind = writing_of(texts) if unit else kind
+    if kind != "grouped":
+        return Writing(kind, unit=unit)
+    mark, kind = _grouping_of(texts)
+    return Writing(kind, mark, unit)
+
+
+def _unit_of(texts: list[str]) -> str:
+    """The sign or unit that nearly all numbers carry, and that no number carries another beside."""
+    found = [match for text in texts if (match := _WITH_UNIT.fullmatch(text))]
+    units = Counter((match[1] or match[2] or "").casefold() for match in found)
+    (unit, n), *_ = units.most_common(1) or [("", 0)]
+    if n < MOSTLY * len(texts) or set(units) - {unit, ""}:
+        return ""
+    return next(match[1] or match[2] for match in found if match[1] or match[2]) if unit else ""
+
+
+def _grouping_of(texts: list[str]) -> tuple[str, str]:
+    """The mark of thousands of a column, and whether a point or a comma precedes decimals."""
+    odd = [text for text in texts if not is_plain_number(text) and not _COMMA.fullmatch(text)]
+    marks = {match[1] for text in odd if (match := _GROUPED.fullmatch(text))}
+    if len(marks) != 1:
+        return "", "mixed"
+    mark = marks.pop()
+    decimals = {".": ",", ",": "."}.get(mark, "," if any("," in text for text in texts) else ".")
+    one, two = re.escape(mark), re.escape(decimals)
+    right = re.compile(rf"[+-]?(?:[0-9]+|[0-9]{{1,3}}(?:{one}[0-9]{{3}})+)(?:{two}[0-9]+)?")
+    known = [t for t in texts if is_plain_number(t) or _COMMA.fullmatch(t) or _GROUPED.fullmatch(t)]
+    if not all(map(right.fullmatch, known)):
+        return "", "mixed"
+    return mark, "comma" if decimals == "," else "point"
+
+
+_PLAINLY = Writing()
+
+
+def numbers_of(column: Any, way: Writing = _PLAINLY) -> np.ndarray:
     """A column as floats; NaN for what is missing, infinite or no number."""
     if column.dtype.kind in "iuf":
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         texts = texts_of(column)
-        plain = not comma and are_plain_numbers([text for text in texts if text is not None])
-        read = float if plain else partial(_number, comma=comma)
+        plain = way == _PLAINLY and are_plain_numbers([t for t in texts if t is not None])
+        read = float if plain else way.number
         numbers = [np.nan if text is None else read(text) for text in texts]
         values = np.array(numbers, dtype=np.float64)
     return np.where(np.isfinite(values), values, np.nan)

@@ -6,19 +6,20 @@ these decisions, never by its own looks, and what does not fit them is refused o
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from kernelmetric.tables._cells import lost_digits, numbers_of, strange_texts, texts_of
-from kernelmetric.tables._columns import TableTransformer, few, require_columns, spread_of
+from kernelmetric.tables._cells import Writing, lost_digits, numbers_of, strange_texts, texts_of
+from kernelmetric.tables._columns import TableTransformer, few, require_columns
 from kernelmetric.tables._files import Table
+from kernelmetric.tables._frames import DATES, NAMES, NUMBERS, TEXT, Column, of_kind
+from kernelmetric.tables._moments import dates_of
+from kernelmetric.tables._schema import TableSchema
 from kernelmetric.tables._text import TableError
 
 if TYPE_CHECKING:
@@ -30,42 +31,61 @@ _MOST = 1e150
 
 @dataclass(eq=False, repr=False)
 class TableEncoder(TableTransformer):
-    """Numbers are filled and standardized, names become zeros and ones.
+    """The cells of a file as typed columns, and these as the features of a :class:`TableSchema`.
 
     Parameters
     ----------
-    numbers : sequence of str, default=()
-        Columns of numbers: missing ones become the median, then each is standardized.
-    categories : sequence of str, default=()
-        Columns of names: a feature of zeros and ones for each; a missing name is one of them.
-    commas : sequence of str, default=()
-        Columns of numbers whose decimals follow a comma.
+    numbers, categories : sequence of str, default=()
+        Columns of numbers, and columns of names.
+    commas, marks, units : sequence of str, dict and dict of str to str, default=(), None and None
+        Columns of numbers whose decimals follow a comma, and by column a mark between thousands
+        and a unit, such as "kg" or "%", which cells may have.
     missing : dict of str to sequence of str, default=None
-        Words that stand for a missing number, by column. All else that is no number is refused.
+        Words that stand for a missing number or date, by column. All else that is none is refused.
+    dates : dict of str to str, default=None
+        How columns of dates and times write them, in the letters of ``strptime``.
+    spellings : dict of str to dict, default=None
+        By column, the names for what is written in several ways, by that in small letters.
+    texts : sequence of str, default=()
+        Columns of free text.
     unused : sequence of str or None, default=None
         Columns that are known, but are no features: others are told about. None tells of none.
+    label, identifier : str or None, default=None
+        The column to predict, and the one that names the rows, where there are such.
 
     Attributes
     ----------
-    columns_ : ColumnTransformer
-        The fitted transformer of the columns that are used.
+    schema_ : TableSchema
+        The features of the columns that are used. Older files have ``columns_`` instead.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from kernelmetric.tables import TableEncoder
-    >>> frame = pd.DataFrame({"kg": ["1", "3", "?"], "code": ["01", "02", "A1"]})
+    >>> frame = pd.DataFrame({"kg": ["1", "3", "?", "2"], "code": ["01", "02", "01", "02"]})
     >>> encoder = TableEncoder(["kg"], ["code"], missing={"kg": ["?"]}).fit(frame)
-    >>> encoder.transform(frame[1:])[:, 1:].tolist()
-    [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    >>> encoder.get_feature_names_out().tolist()
+    ['kg', 'kg=(missing)', 'code=01', 'code=02', 'code=(other)']
     """
 
     numbers: Sequence[str] = ()
     categories: Sequence[str] = ()
     _: KW_ONLY
     commas: Sequence[str] = ()
+    marks: dict[str, str] | None = None
+    units: dict[str, str] | None = None
     missing: dict[str, Sequence[str]] | None = None
+    dates: dict[str, str] | None = None
+    spellings: dict[str, dict[str, str]] | None = None
+    texts: Sequence[str] = ()
     unused: Sequence[str] | None = None
+    label: str | None = None
+    identifier: str | None = None
+
+    @property
+    def used(self) -> list[str]:
+        """The columns that become features."""
+        return [*self.numbers, *(self.dates or {}), *self.categories, *self.texts]
 
     @classmethod
     def of_columns(cls, columns: ColumnTransformer) -> TableEncoder:
@@ -102,33 +122,27 @@ class TableEncoder(TableTransformer):
         Returns
         -------
         DataFrame
-            Numbers as float, NaN where missing; names as text. A number that is none is refused.
+            Numbers as float, NaN where missing; dates as dates; names and texts as text. A number
+            or a date that is none is refused.
         """
         import pandas as pd
 
         table = _as_table(X)
         index = table.frame.index
-        require_columns(table.frame, [*self.numbers, *self.categories])
+        require_columns(table.frame, self.used)
         columns: dict[str, Any] = {name: self._read_numbers(name, table) for name in self.numbers}
-        for name in self.categories:
-            texts = [np.nan if text is None else text for text in texts_of(table.frame[name])]
+        columns |= {name: self._read_dates(name, table) for name in self.dates or {}}
+        for name in (*self.categories, *self.texts):
+            known = (self.spellings or {}).get(name, {})
+            texts = [
+                np.nan if text is None else known.get(spelled(text), text)
+                for text in texts_of(table.frame[name])
+            ]
             # object: newer pandas would turn text with gaps into a type of its own
             columns[name] = pd.Series(texts, index, dtype=object)
         return pd.DataFrame(columns, index)
 
     def _fit(self, X: Any) -> None:
-        parts: list[tuple[str, Any, list[str]]] = []
-        if self.numbers:
-            scaled = make_pipeline(
-                SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
-            )
-            parts.append(("numbers", scaled, list(self.numbers)))
-        if self.categories:
-            named = make_pipeline(
-                SimpleImputer(strategy="constant", fill_value=_MISSING),
-                OneHotEncoder(handle_unknown="ignore", sparse_output=False),
-            )
-            parts.append(("categories", named, list(self.categories)))
         ready = self.read(X)
         for name in self.numbers:
             if lost_digits(_as_table(X).frame[name], ready[name].to_numpy()):
@@ -136,25 +150,44 @@ class TableEncoder(TableTransformer):
                     f"Got numbers in column {name!r} that are too long to be told apart, but "
                     "expected shorter ones: subtract the smallest of them first."
                 )
-        self.columns_ = ColumnTransformer(parts, verbose_feature_names_out=False).fit(ready)
-        if self.numbers:
-            filler, scaler = self.columns_.named_transformers_["numbers"]
-            filled = filler.transform(ready[list(self.numbers)]) - scaler.mean_
-            scaler.scale_ = np.array(list(map(spread_of, filled.T, self.numbers)))
+        with warnings.catch_warnings():  # its notes say the same
+            warnings.simplefilter("ignore")
+            self.schema_ = TableSchema().fit(self._columns(ready))
 
     def _features(self, X: Any) -> np.ndarray:
-        return self.columns_.transform(self.read(X))
+        if hasattr(self, "columns_"):
+            return self.columns_.transform(self.read(X))
+        return self.schema_.encoded(self._columns(self.read(X)))[0]
 
     def _names(self) -> np.ndarray:
-        return self.columns_.get_feature_names_out()
+        return (
+            self.columns_ if hasattr(self, "columns_") else self.schema_
+        ).get_feature_names_out()
+
+    def _columns(self, ready: pd.DataFrame) -> list[Column]:
+        """What was read, as a schema takes it."""
+        found = [of_kind(name, NUMBERS, ready[name].to_numpy()) for name in self.numbers]
+        found += [of_kind(name, DATES, ready[name].to_numpy()) for name in self.dates or {}]
+        for kind, names in ((NAMES, self.categories), (TEXT, self.texts)):
+            found += [of_kind(name, kind, ready[name].to_numpy()) for name in names]
+        return found
 
     def _remarks(self, X: Any) -> list[str]:
-        ready, said = self.read(X), []
-        gaps = ready[list(self.numbers)].isna().sum()
-        for name, n_gaps in gaps[gaps > 0].items():
-            said.append(
-                f"{name}: {n_gaps} of {len(ready)} values are missing: taken as the median."
-            )
+        ready = self.read(X)
+        if hasattr(self, "columns_"):
+            said = self._new_names(ready)
+        else:
+            said = self.schema_.encoded(self._columns(ready))[1]
+        expected = {*self.used, *(self.unused or ())}
+        extra = [str(name) for name in _as_table(X).frame.columns if name not in expected]
+        if self.unused is not None and extra:
+            names = few(extra, show=str)
+            said.append(f"{len(extra)} columns are unknown to the model and not used: {names}.")
+        return said
+
+    def _new_names(self, ready: pd.DataFrame) -> list[str]:
+        """Sentences on names that a model of an older version has never seen."""
+        said = []
         encoder = self.columns_.named_transformers_.get("categories", [None])[-1]
         for name, known in zip(self.categories, getattr(encoder, "categories_", ()), strict=True):
             values = ready[name].where(ready[name].notna(), _MISSING)
@@ -164,33 +197,47 @@ class TableEncoder(TableTransformer):
                     f"{name}: {len(new)} of {len(ready)} values were never seen in training, such "
                     f"as {few(new.unique())}: all its features are zero there."
                 )
-        expected = {*self.numbers, *self.categories, *(self.unused or ())}
-        extra = [str(name) for name in _as_table(X).frame.columns if name not in expected]
-        if self.unused is not None and extra:
-            names = few(extra, show=str)
-            said.append(f"{len(extra)} columns are unknown to the model and not used: {names}.")
         return said
 
     def _read_numbers(self, name: str, table: Table) -> np.ndarray:
         """A column as floats; what is neither a number nor known to mean "missing" is refused."""
-        column = table.frame[name]
-        comma = name in self.commas
-        values = numbers_of(column, comma=comma)
-        known = set((self.missing or {}).get(name, ()))
-        for i, text in strange_texts(column, values).items():
-            if text not in known:
-                expected = f"a number with a decimal {'comma' if comma else 'point'}"
-                also = f" or {few(sorted(known))}" if known else ""
-                raise TableError(
-                    f"Got {text!r} in column {name!r}, {table.place(i)}, but expected {expected}"
-                    f"{also}, as in the table that was learned from: correct or empty the cell."
-                )
+        comma, unit = name in self.commas, (self.units or {}).get(name, "")
+        way = Writing("comma" if comma else "point", (self.marks or {}).get(name, ""), unit)
+        values = numbers_of(table.frame[name], way)
+        expected = f"a number with a decimal {'comma' if comma else 'point'}"
+        self._refuse(name, table, values, f"{expected} in {unit}" if unit else expected)
         for i in np.flatnonzero(np.abs(values) > _MOST).tolist()[:1]:
             raise TableError(
                 f"Got {values[i]:g} in column {name!r}, {table.place(i)}, but expected numbers up "
                 f"to {_MOST:g}, whose squares can be added up: correct the cell, or its unit."
             )
         return values
+
+    def _read_dates(self, name: str, table: Table) -> np.ndarray:
+        """A column as dates, likewise."""
+        column = table.frame[name]
+        if column.dtype.kind in "mM":
+            return column.to_numpy()
+        way = (self.dates or {})[name]
+        dates = dates_of(texts_of(column), way)
+        self._refuse(name, table, np.where(np.isnat(dates), np.nan, 0.0), f"a date like {way}")
+        return dates
+
+    def _refuse(self, name: str, table: Table, values: np.ndarray, expected: str) -> None:
+        """Refuse a cell that is no value, and not known to mean that there is none."""
+        known = set((self.missing or {}).get(name, ()))
+        for i, text in strange_texts(table.frame[name], values).items():
+            if text not in known:
+                also = f" or {few(sorted(known))}" if known else ""
+                raise TableError(
+                    f"Got {text!r} in column {name!r}, {table.place(i)}, but expected {expected}"
+                    f"{also}, as in the table that was learned from: correct or empty the cell."
+                )
+
+
+def spelled(text: str) -> str:
+    """A name in small letters, without the spaces that nobody sees."""
+    return " ".join(text.casefold().split())
 
 
 def _as_table(X: Any) -> Table:

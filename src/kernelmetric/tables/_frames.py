@@ -18,8 +18,8 @@ from kernelmetric.inputs._refusals import rounded_column
 from kernelmetric.tables._cells import is_gap
 
 # Kinds of columns. Those of QUANTITIES are numbers, NaN where nothing is known; NAMES are text.
-NUMBERS, DATES, DURATIONS, ORDERED, NAMES, NOTHING = (
-    "numbers", "dates", "durations", "ordered names", "names", "nothing",
+NUMBERS, DATES, DURATIONS, ORDERED, NAMES, TEXT, NOTHING = (
+    "numbers", "dates", "durations", "ordered names", "names", "text", "nothing",
 )  # fmt: skip
 QUANTITIES = (NUMBERS, DATES, DURATIONS, ORDERED)
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -91,6 +91,8 @@ def holds_objects(X: Any) -> bool:
 
 def column_names(X: Any) -> list[str]:
     """Names of the columns as text, all different."""
+    if isinstance(X, list) and X and isinstance(X[0], Column):
+        return [column.name for column in X]
     if isinstance(X, np.ndarray) and X.ndim == 2:
         return [f"x{j}" for j in range(X.shape[1])]
     if hasattr(X, "collect"):
@@ -109,10 +111,20 @@ def column_names(X: Any) -> list[str]:
 def read_columns(X: Any, names: list[str]) -> list[Column]:
     """Columns of a table, by name, in the order of ``names``."""
     places = {name: j for j, name in enumerate(column_names(X))}
+    if isinstance(X, list):
+        return [X[places[name]] for name in names]
     if isinstance(X, np.ndarray):
         return [_of_objects(name, X[:, places[name]].tolist()) for name in names]
     series = list(_narwhals(X).iter_columns())
     return [_of_series(name, series[places[name]]) for name in names]
+
+
+def of_kind(name: str, kind: str, values: np.ndarray) -> Column:
+    """A column of a kind that is known; dates and durations are NumPy's."""
+    if values.dtype.kind in "mM":
+        numbers = values.astype(f"{values.dtype.kind}8[us]").astype(np.float64)
+        values = np.where(np.isnat(values), np.nan, numbers)
+    return _checked(Column(name, kind, values if kind in QUANTITIES else _texts(values.tolist())))
 
 
 def _narwhals(X: Any) -> Any:

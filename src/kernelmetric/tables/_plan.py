@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,16 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelmetric.tables._cells import (
+    Writing,
     is_code,
     is_plain_number,
     lost_digits,
     numbers_of,
     strange_texts,
     texts_of,
-    writing_of,
+    way_of,
 )
 from kernelmetric.tables._columns import require_columns
-from kernelmetric.tables._encoder import TableEncoder
+from kernelmetric.tables._encoder import TableEncoder, spelled
+from kernelmetric.tables._moments import dates_of, formats_of
 from kernelmetric.tables._text import TableError
 
 if TYPE_CHECKING:
@@ -28,10 +31,13 @@ if TYPE_CHECKING:
 
 _MOST_CATEGORIES = 40
 _FEW = 5  # names may all differ in a small table
+KINDS = ("number", "date", "names", "text")  # what a user may say that a column is
+_WORDS = 3  # of a text, at least, in the mean: fewer are a name
+_YES = dict.fromkeys(("yes", "y", "true", "t", "ja", "oui", "si", "on"), "yes")
+_NO = dict.fromkeys(("no", "n", "false", "f", "nein", "non", "off"), "no")
 _ID_NAME = re.compile(r"(^|[_\W])(id|uuid|guid|index|key|row)($|[_\W\d])", re.IGNORECASE)
 _UNCLEAR = {
     "either": "{!r} may be a number with decimals or with thousands: write it without the comma",
-    "grouped": "{!r} has a mark of thousands: write numbers without it",
     "mixed": "it has decimal points beside commas, as in {!r}: write all numbers in one way",
     "long": "numbers as long as {} are not told apart: subtract the smallest of them first",
 }
@@ -47,17 +53,20 @@ class ColumnPlan:
         Columns of numbers, columns of names, and columns that are not used.
     notes : tuple of str
         A sentence for every decision that the user should know of.
-    label : str or None
-        The column of labels.
+    label, identifier : str or None
+        The column of labels, and the first that names the rows, each by a text of its own.
     commas, missing : tuple of str, dict of str to tuple of str
         As in :class:`TableEncoder`.
+    dates, texts, marks, units, spellings : dict of str to str, tuple of str, and dicts
+        Likewise.
 
     Examples
     --------
     >>> from kernelmetric.tables import ColumnPlan
     >>> plan = ColumnPlan(numbers=("kg",), categories=("colour",), left_out=(), notes=())
     >>> plan.encoder()
-    TableEncoder(categories=('colour',), missing={}, numbers=('kg',), unused=())
+    TableEncoder(categories=('colour',), dates={}, marks={}, missing={},
+                 numbers=('kg',), spellings={}, units={}, unused=())
     """
 
     numbers: tuple[str, ...]
@@ -67,6 +76,17 @@ class ColumnPlan:
     label: str | None = None
     commas: tuple[str, ...] = ()
     missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    identifier: str | None = None
+    dates: dict[str, str] = field(default_factory=dict)
+    texts: tuple[str, ...] = ()
+    marks: dict[str, str] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
+    spellings: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The columns that become features."""
+        return (*self.categories, *self.texts, *self.dates, *self.numbers)
 
     def encoder(self) -> TableEncoder:
         """The plan as a transformer, still to be fitted.
@@ -80,8 +100,15 @@ class ColumnPlan:
             self.numbers,
             self.categories,
             commas=self.commas,
+            marks=dict(self.marks),
+            units=dict(self.units),
             missing=dict(self.missing),
+            dates=dict(self.dates),
+            spellings=dict(self.spellings),
+            texts=self.texts,
             unused=(*self.left_out, *([] if self.label is None else [self.label])),
+            label=self.label,
+            identifier=self.identifier,
         )
 
 
@@ -91,12 +118,13 @@ def plan_columns(
     label: str | None = None,
     use: Iterable[str] = (),
     ignore: Iterable[str] = (),
+    kinds: Mapping[str, str] | None = None,
     n_rows: int | None = None,
 ) -> ColumnPlan:
     """Decide what every column of a table is good for.
 
     Columns that hold one value, nothing, or an identifier are left out, as are names of too many
-    kinds.
+    kinds that are no sentences.
 
     Parameters
     ----------
@@ -106,6 +134,8 @@ def plan_columns(
         The column of labels, no feature.
     use, ignore : iterable of str, default=()
         Columns to use even though they look like identifiers, and columns not to use.
+    kinds : mapping of str to {'number', 'date', 'names', 'text'}, default=None
+        What columns are, whatever they look like.
     n_rows : int, default=None
         The rows of the table that these are a sample of; None, where they are all.
 
@@ -124,103 +154,211 @@ def plan_columns(
     >>> plan.numbers, plan.categories, plan.left_out
     (('kg',), ('colour',), ('unit',))
     >>> plan.notes
-    ('kg: 1 of 3 values are missing and become the median.',
-     'colour: 2 names become 2 features of zeros and ones.',
+    ('kg: 1 of 3 values are missing, which is a state of its own.',
+     'colour: 2 names become features, one each.',
      'unit: left out, it holds one value only.')
     """
-    use, ignore = tuple(use), tuple(ignore)
-    require_columns(frame, [*use, *ignore, *([] if label is None else [label])])
+    use, ignore, kinds = tuple(use), tuple(ignore), dict(kinds or {})
+    require_columns(frame, [*use, *ignore, *kinds, *([] if label is None else [label])])
     looks = {
         name: _Look(frame[name]) for name in frame.columns if name != label and name not in ignore
     }
     # '1,234' is 1.234 in a table whose other columns have decimal commas, else who knows
-    comma = any(look.writing == "comma" for look in looks.values())
-    found: dict[str, list[str]] = {"number": [], "category": [], "out": [*ignore]}
+    comma = any(look.way.kind == "comma" for look in looks.values())
+    found: dict[str, list[str]] = {kind: [] for kind in KINDS} | {"out": [*ignore]}
     notes: list[str] = []
     for name, look in looks.items():
-        if comma and look.writing == "either":
-            look.writing = "comma"
-        kind, said = _judge(look, n_rows or len(frame), forced=name in use)
+        if comma and look.way.kind == "either":
+            look.way = look.way._replace(kind="comma")
+        asked = kinds.get(name)
+        kind, said = _judge(
+            look, n_rows or len(frame), forced=name in use or bool(asked), asked=asked
+        )
         found[kind].append(name)
         notes += [f"{name}: {sentence}" for sentence in said]
-    if not found["number"] and not found["category"]:
+    if not any(found[kind] for kind in KINDS):
         raise TableError(
             "No column is left to learn from: "
             + (" ".join(notes) or "the table holds nothing but the label.")
             + " Try --use COLUMN for one that is left out wrongly."
         )
     numbers = found["number"]
+    own = [c for c in found["out"] if c in looks and looks[c].n_kinds == len(frame)]
+    named = [name for name in own if _ID_NAME.search(name)]
+    own = [name for name in own if not any(" " in text for text in looks[name].texts)]
     return ColumnPlan(
         tuple(numbers),
-        tuple(found["category"]),
+        tuple(found["names"]),
         tuple(sorted(set(found["out"]), key=frame.columns.get_loc)),
         tuple(notes),
         label,
-        commas=tuple(name for name in numbers if looks[name].writing == "comma"),
-        missing={name: words for name in numbers if (words := looks[name].words)},
+        commas=tuple(name for name in numbers if looks[name].way.kind == "comma"),
+        missing={c: words for c in (*numbers, *found["date"]) if (words := looks[c].words)},
+        identifier=next(iter([*named, *own]), None),
+        dates={name: looks[name].format for name in found["date"]},
+        texts=tuple(found["text"]),
+        marks={name: looks[name].way.mark for name in numbers if looks[name].way.mark},
+        units={name: looks[name].way.unit for name in numbers if looks[name].way.unit},
+        spellings={c: looks[c].spellings for c in found["names"] if looks[c].spellings},
     )
 
 
 class _Look:
-    """A column as it looks: how many kinds of values it has, and how it writes numbers."""
+    """A column as it looks: how many kinds of values it has, and how it writes them."""
 
     def __init__(self, column: Any):
         self.name = str(column.name)
         self.column = column
-        if column.dtype.kind in "iuf":  # the type has said all, texts are not needed
+        self.format = ""  # of dates
+        self.spellings: dict[str, str] = {}
+        if column.dtype.kind in "iufmM":  # the type has said all, texts are not needed
             self.texts: list[str] = []
             self.n_present, self.n_kinds = int(column.notna().sum()), int(column.nunique())
-            self.writing = "point"
+            self.way = Writing()
         else:
             self.texts = [text for text in texts_of(column) if text is not None]
             self.n_present, self.n_kinds = len(self.texts), len(set(self.texts))
-            self.writing = writing_of(self.texts)
+            self.way = way_of(self.texts)
 
     @cached_property
     def numbers(self) -> np.ndarray:
-        """The values of the rows, NaN where they are no numbers."""
-        return numbers_of(self.column, comma=self.writing == "comma")
+        """The values of the rows, NaN where they are no numbers; of dates zeros."""
+        if not self.format:
+            return numbers_of(self.column, self.way)
+        dates = dates_of(texts_of(self.column), self.format)
+        return np.where(np.isnat(dates), np.nan, 0.0)
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What stands between the numbers and is none."""
+        """What stands between the numbers or dates and is none."""
+        if self.column.dtype.kind in "mM":
+            return ()
         return tuple(sorted(set(strange_texts(self.column, self.numbers).values())))
 
 
-def _judge(look: _Look, n_rows: int, *, forced: bool) -> tuple[str, list[str]]:
-    """What a column is: a number, a category or nothing; and what to say about it."""
-    n, n_present, kinds = len(look.column), look.n_present, look.n_kinds
-    if n_present == 0:
+def _judge(
+    look: _Look, n_rows: int, *, forced: bool, asked: str | None = None
+) -> tuple[str, list[str]]:
+    """What a column is, of ``KINDS``, or "out"; and what to say about it."""
+    if look.n_present == 0:
         return "out", ["left out, it is empty."]
-    if look.column.dtype.kind in "mM":
-        return "out", ["left out, dates say nothing as they are: make them numbers first."]
-    if kinds == 1:
+    if look.n_kinds == 1:
         return "out", ["left out, it holds one value only."]
-    if look.writing == "point" and lost_digits(look.column, look.numbers):
-        look.writing = "long"
-    if look.writing in _UNCLEAR:
+    if asked == "names" or asked == "text":
+        return _as_text(look) if asked == "text" else _as_names(look, [])
+    if look.column.dtype.kind in "mM":
+        look.format = "dates"
+        return "date", ["dates count by their age, and by their places in the week and the year."]
+    if asked == "date" or (asked is None and look.way.kind == "text"):
+        formats = formats_of(look.texts)
+        if formats:
+            return _judge_dates(look, formats, forced)
+        if asked:
+            raise TableError(
+                f"Got --as {look.name} date, but expected dates such as 2026-06-30 there, not "
+                f"{next(iter(look.texts), '')!r}."
+            )
+    if look.way.kind == "point" and lost_digits(look.column, look.numbers):
+        look.way = look.way._replace(kind="long")
+    if look.way.kind in _UNCLEAR:
         odd = (text for text in look.texts if not is_plain_number(text))
         text = next(odd, f"{np.nanmax(look.numbers):.0f}")
-        reason = _UNCLEAR[look.writing].format(text)
+        reason = _UNCLEAR[look.way.kind].format(text)
         if forced:
             raise TableError(f"Cannot use the column {look.name!r}: {reason}.")
         return "out", [f"left out, {reason}."]
     code = next(filter(is_code, look.texts), None)
-    if look.writing != "text" and code is None:
+    if look.way.kind != "text" and (code is None or asked == "number"):
         numbers = look.numbers
         if len(np.unique(numbers[~np.isnan(numbers)])) > 1:
             return _judge_numbers(look, numbers, n_rows, forced)
+    if asked == "number":
+        raise TableError(
+            f"Got --as {look.name} number, but expected numbers there, not {look.texts[0]!r}."
+        )
     said = []
-    if look.writing != "text" and code is not None:
+    if look.way.kind != "text" and code is not None:
         said = [f"numbers with leading zeros such as {code!r} are taken as names."]
+    return _judge_names(look, said, forced)
+
+
+def _judge_names(look: _Look, said: list[str], forced: bool) -> tuple[str, list[str]]:
+    """Whether texts are names, sentences, or identifiers."""
+    n, n_present, kinds = len(look.column), look.n_present, look.n_kinds
     own = kinds == n > 2 and _ID_NAME.search(look.name)
-    if not forced and (own or kinds > max(_FEW, n_present / 2)):
+    many = own or kinds > max(_FEW, n_present / 2)
+    if not own and (many or kinds > _MOST_CATEGORIES):
+        n_words = np.mean([len(text.split()) for text in look.texts])
+        different = {re.sub("[0-9]", "", text) for text in look.texts}  # 'tree of row 7' is a name
+        if n_words >= _WORDS and len(different) > _FEW and n_present > _MOST_CATEGORIES:
+            return _as_text(look)
+    if not forced and many:
         return "out", [*said, "left out, most rows have a text of their own, like an identifier."]
-    if not forced and kinds > _MOST_CATEGORIES:
+    if max(Counter(map(spelled, look.texts)).values()) < 2:
+        reason = "no name of it is in two rows"
+        if forced:
+            raise TableError(f"Cannot use the column {look.name!r} as names: {reason}.")
+        return "out", [*said, f"left out, {reason}."]
+    named = _as_names(look, said)
+    n_names = len(set(look.spellings.values())) or kinds
+    if not forced and n_names > _MOST_CATEGORIES:
         return "out", [*said, f"left out, {kinds} different texts are too many for categories."]
-    extra = "" if n_present == n else f", {n - n_present} missing ones included"
-    width = kinds + (n_present < n)
-    return "category", [*said, f"{kinds} names become {width} features of zeros and ones{extra}."]
+    return named
+
+
+def _as_text(look: _Look) -> tuple[str, list[str]]:
+    return "text", ["free text counts by its groups of three and four letters."]
+
+
+def _as_names(look: _Look, said: list[str]) -> tuple[str, list[str]]:
+    """Names, of which those that differ in spelling alone are one."""
+    n, n_present, kinds = len(look.column), look.n_present, look.n_kinds
+    ways = Counter(look.texts)
+    folded = {spelled(text) for text in ways}
+    if folded <= {*_YES, *_NO} and folded & {*_YES} and folded & {*_NO}:
+        if folded != {"yes", "no"} or len(ways) > 2:
+            look.spellings = _YES | _NO
+        return "names", [*said, "yes or no."]
+    if len(folded) < len(ways):
+        # the most frequent way to write a name is its name
+        rarest = sorted(ways, key=lambda text: (ways[text], text.istitle(), text))
+        look.spellings = {spelled(text): text for text in rarest}
+        twice = next(t for t in rarest if look.spellings[spelled(t)] != t)
+        name = look.spellings[spelled(twice)]
+        said = [*said, f"names that differ in capitals are one, {twice!r} is {name!r}."]
+        kinds = len(folded)
+    extra = "" if n_present == n else f", {n - n_present} missing ones another"
+    return "names", [*said, f"{kinds} names become features, one each{extra}."]
+
+
+def _judge_dates(look: _Look, formats: list[str], forced: bool) -> tuple[str, list[str]]:
+    text = look.texts[0]
+    if len(formats) > 1:
+        reason = f"{text!r} may begin with the day or with the month: write 2026-06-30"
+        if forced:
+            raise TableError(f"Cannot use the column {look.name!r}: {reason}.")
+        return "out", [f"left out, {reason}."]
+    look.format = formats[0]
+    clock = "%Y" not in look.format
+    said = [
+        f"times of day such as {text!r} count by their place in the day."
+        if clock
+        else f"dates such as {text!r} count by their age, and by their places in the week and year."
+    ]
+    return "date", [*said, *_gaps(look, int(np.sum(~np.isnan(look.numbers))), "dates")]
+
+
+def _gaps(look: _Look, n_known: int, what: str) -> list[str]:
+    """Sentences on values that are missing, or no numbers."""
+    said, n = [], len(look.column)
+    unreadable = look.n_present - n_known
+    if unreadable:
+        said.append(
+            f"{unreadable} values such as {look.words[0]!r} are no {what}, taken as missing."
+        )
+    if n > n_known:
+        said.append(f"{n - n_known} of {n} values are missing, which is a state of its own.")
+    return said
 
 
 def _judge_numbers(
@@ -233,15 +371,13 @@ def _judge_numbers(
     counting = own and (np.ptp(np.diff(values)) == 0 or values[-1] - values[0] < n_rows)
     if not forced and own and (counting or _ID_NAME.search(look.name)):
         return "out", ["left out, whole numbers that differ in every row are an identifier."]
-    said = []
-    if look.writing == "comma":
+    said, way = [], look.way
+    if way.unit:
+        said.append(f"numbers in {way.unit}.")
+    if way.mark:
+        text = next(text for text in look.texts if way.mark in way.bare(text))
+        said.append(f"{way.mark!r} parts thousands, {text!r} is {way.number(text):.10g}.")
+    elif way.kind == "comma":
         text = next(text for text in look.texts if "," in text)
-        said.append(f"decimals follow a comma, {text!r} is {text.replace(',', '.')}.")
-    unreadable = look.n_present - len(values)
-    if unreadable:
-        text = look.words[0]
-        said.append(f"{unreadable} values such as {text!r} are no numbers, taken as missing.")
-    missing = n - len(values)
-    if missing:
-        said.append(f"{missing} of {n} values are missing and become the median.")
-    return "number", said
+        said.append(f"decimals follow a comma, {text!r} is {way.number(text):.10g}.")
+    return "number", [*said, *_gaps(look, len(values), "numbers")]

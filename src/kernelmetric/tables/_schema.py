@@ -26,15 +26,19 @@ from kernelmetric.tables._columns import (
     spread_of,
 )
 from kernelmetric.tables._frames import (
+    DATES,
     NAMES,
     NOTHING,
     ORDERED,
     QUANTITIES,
+    TEXT,
     Column,
     column_names,
     is_frame,
     read_columns,
 )
+from kernelmetric.tables._moments import cycles_of, on_cycle
+from kernelmetric.tables._ngrams import group_features, learn_groups
 
 _MANY = 0.5  # share of rows: where more than these have a name that is not told apart, it is said
 _OTHER = "(other)"
@@ -51,12 +55,16 @@ class TableSchema(TableTransformer):
     ========================  ====================================================================
     numbers                   :math:`(x - m) / s` with the median m and a spread s, and one that is
                               1 where the number is missing, the first being 0 there
-    dates, durations, times   as numbers
+    durations, times          as numbers
+    dates                     as numbers, and their places in the day, the week and the year, where
+                              they are spread over these: sine and cosine, halved
     ordered names             their places in the order, as numbers
     names, booleans           a feature for every name of two or more rows, at most 100 of them,
                               :math:`\sqrt{1/2}` where it is that name and 0 elsewhere; one for
                               all other names, also those never seen; one for missing names, where
                               there are any
+    free text, where the      16 directions in which groups of three and four letters vary
+    caller says that it is
     nothing but gaps, or      none
     the same in every row
     ========================  ====================================================================
@@ -78,6 +86,10 @@ class TableSchema(TableTransformer):
         median as all others. Cells outside are read as missing. Two zeros mean no range.
     gaps_ : list of bool
         Whether values were missing.
+    cycles_ : list of list of str
+        The cycles that dates are spread over: "day", "week", "year".
+    letters_ : dict of str to ndarray
+        Of columns of free text, weights of groups of letters, and below them the directions.
     groups_ : ndarray of int of shape (n_features_out,)
         The column of each feature, counted among those used.
     notes_ : list of str
@@ -105,10 +117,14 @@ class TableSchema(TableTransformer):
         self.kinds_, self.names_, self.rare_, self.gaps_, self.notes_ = [], [], [], [], []
         self.centres_, self.rests_, self.scales_ = np.repeat([[0], [0], [1.0]], len(names), axis=1)
         self.limits_ = np.zeros((len(names), 2))
+        self.cycles_: list[list[str]] = []
+        self.letters_: dict[str, np.ndarray] = {}
         for j, column in enumerate(read_columns(X, names)):
             kind, kept, rare, why = column.kind, list(column.levels), list[str](), ""
             if kind == NOTHING:
                 why = "every value of it is missing"
+            elif kind == TEXT:
+                self.letters_[column.name] = learn_groups(column.values)
             elif kind == NAMES:
                 kept, rare, share = frequent(column.values)
                 if len(set(column.values)) < 2:
@@ -129,6 +145,7 @@ class TableSchema(TableTransformer):
                     why = "it is the same in every row"
             if why:
                 self.notes_.append(f"Column {column.name!r} is not used: {why}.")
+            self.cycles_.append(cycles_of(column.values) if kind == DATES and not why else [])
             self.kinds_.append("" if why else kind)
             self.names_.append([] if why else kept)
             self.rare_.append([] if why else rare)
@@ -188,13 +205,13 @@ class TableSchema(TableTransformer):
         return copy.copy(self)
 
     def _features(self, X: Any) -> np.ndarray:
-        features, said = self._encoded(X)
+        features, said = self.encoded(X)
         if said:
             warn(" ".join(said))
         return features
 
     def _remarks(self, X: Any) -> list[str]:
-        return self._encoded(X)[1]
+        return self.encoded(X)[1]
 
     def _names(self) -> np.ndarray:
         return np.array([part for j in self._used for part in self._parts(j)], dtype=object)
@@ -203,7 +220,19 @@ class TableSchema(TableTransformer):
     def _used(self) -> list[int]:
         return [j for j, kind in enumerate(self.kinds_) if kind]
 
-    def _encoded(self, X: Any) -> tuple[np.ndarray, list[str]]:
+    def encoded(self, X: Any) -> tuple[np.ndarray, list[str]]:
+        """The features of a table, and sentences on what was not there in fit.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray of objects, or list of columns
+            A table.
+
+        Returns
+        -------
+        features, remarks : ndarray of shape (n_rows, n_features_out), list of str
+            What ``transform`` and ``remarks`` give.
+        """
         known = self.feature_names_in_.tolist()
         self._check_table(X, known)
         found = column_names(X)
@@ -236,6 +265,8 @@ class TableSchema(TableTransformer):
             gaps = np.isnan(values)
             out[:, 0] = np.where(gaps, 0.0, self._scaled(j, column, values))
             out[:, 1] = gaps
+            for i, cycle in enumerate(self._cycles(j)):
+                out[:, 2 + 2 * i : 4 + 2 * i] = on_cycle(values, cycle)
             if not np.all(np.isfinite(out[:, 0])):
                 raise ValueError(
                     f"Got {np.max(np.abs(values[~gaps])):.3g} in column {column.name!r}, but "
@@ -243,6 +274,11 @@ class TableSchema(TableTransformer):
                     "correct the cell, or its unit."
                 )
             new, rule = gaps & ~column.gaps, "taken as missing"  # ordered names without a place
+        elif self.kinds_[j] == TEXT:
+            learned = self.letters_[column.name]
+            out[:, : len(learned) - 1] = group_features(column.values, learned)
+            out[:, len(learned) - 1 :] = _HERE * column.gaps[:, None]
+            new = np.zeros(len(out), dtype=bool)
         else:
             place = {name: i for i, name in enumerate(self.names_[j])}
             other, gap = len(place), len(parts) - 1  # which are one where fit met no gaps
@@ -298,13 +334,20 @@ class TableSchema(TableTransformer):
         """Names of the features of a column that is used."""
         name = self.feature_names_in_[j]
         if self.kinds_[j] in QUANTITIES:
-            return [name, f"{name}={_GAP}"]
+            turns = [f"{name}: {c} {part}" for c in self._cycles(j) for part in ("sine", "cosine")]
+            return [name, f"{name}={_GAP}", *turns]
+        if self.kinds_[j] == TEXT:
+            directions = [f"{name}: {i}" for i in range(1, len(self.letters_[name]))]
+            return [*directions, f"{name}={_GAP}"]
         states = [*self.names_[j], _OTHER, *([_GAP] if self.gaps_[j] else [])]
         return [f"{name}={state}" for state in states]
 
+    def _cycles(self, j: int) -> list[str]:
+        return vars(self)["cycles_"][j] if "cycles_" in vars(self) else []  # as in older files
+
     def _check_table(self, X: Any, known: list[str]) -> None:
         """Refuse an array where columns are told by name, and one of another width."""
-        if is_frame(X):
+        if is_frame(X) or isinstance(X, list):
             return
         unnamed = known == [f"x{j}" for j in range(len(known))]
         if not isinstance(X, np.ndarray) or X.ndim != 2 or not unnamed:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernelmetric.tables._cells import is_code, numbers_of, texts_of, writing_of
+from kernelmetric.tables._cells import Writing, is_code, numbers_of, texts_of, way_of, writing_of
 from kernelmetric.tables._columns import require_columns
 from kernelmetric.tables._text import TableError
 
@@ -44,7 +44,7 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
     writing = writing_of(texts)
     coded = any(map(is_code, texts))
     if writing in ("point", "comma") and not coded:
-        values = numbers_of(frame[label][rows], comma=writing == "comma")
+        values = numbers_of(frame[label][rows], Writing(writing))
         fractions = np.flatnonzero(values % 1 > 0)
         if len(fractions) and not np.isnan(values).any():
             raise TableError(
@@ -96,8 +96,7 @@ def weights_of(frame: pd.DataFrame, column: str) -> np.ndarray:
     """
     require_columns(frame, [column])
     cells = texts_of(frame[column])
-    writing = writing_of([text for text in cells if text is not None])
-    w = numbers_of(frame[column], comma=writing == "comma")
+    w = numbers_of(frame[column], way_of([text for text in cells if text is not None]))
     bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
     if len(bad):
         raise TableError(
@@ -131,9 +130,9 @@ def targets_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray,
     ([1.5, 3.0], '1 rows have no price and are left out.')
     """
     texts, rows = present(frame, label)
-    writing = writing_of(texts)
-    y = numbers_of(frame[label][rows], comma=writing == "comma")
-    if writing not in ("point", "comma") or np.isnan(y).any():
+    way = way_of(texts)
+    y = numbers_of(frame[label][rows], way)
+    if way.kind not in ("point", "comma") or np.isnan(y).any():
         odd = texts[int(np.argmax(np.isnan(y)))] if texts else ""
         raise TableError(
             f"The column {label!r} holds {odd!r}, but expected finite numbers to predict: try "

@@ -54,7 +54,7 @@
   const state = { hovered: -1, picked: -1, other: -1, part: "all", hidden: new Set() };
   const held = (i) => i >= data.nTrain;
   const label = (i) => (data.values ? data.values[i] : data.classes.length ? data.classes[P.codes[i]] : "");
-  const name = (i) => `row ${P.rows[i]}`;
+  const name = (i) => (typeof P.rows[i] === "number" ? `row ${P.rows[i]}` : P.rows[i]);
   const visible = (i) => !state.hidden.has(P.codes[i]) && (state.part === "all" || held(i));
   const predicted = (side, i) => (held(i) && data.classes.length ? data.classes[P[side].said[i - data.nTrain]] : null);
 
@@ -119,7 +119,7 @@
       const lines = [`${name(i)}${held(i) ? ", held out" : ""}`];
       if (data.classes.length) lines.push(`${data.label}: ${label(i)}`);
       const said = predicted(this.side, i);
-      if (said !== null) lines.push(`neighbours say: ${said}`);
+      if (said !== null) lines.push(`predicted: ${said}`);
       showTip(event, lines);
     }
     draw() {
