@@ -829,7 +829,7 @@ def test_noisy_labels_take_all_points(many_easy_points):
     y = np.where(np.random.RandomState(1).uniform(size=400) < 0.1, 1 - y, y)
     space = RidgeKPCA(8, kernel=LeaveOneOutRidge(max_samples=40)).fit(X, y)
     assert space.kernel_.loo_mistakes_ > 0.01
-    assert len(space.anchors_) == 400
+    assert space.rows_ == "all"
 
 
 def test_ridge_regression_of_easy_classes_takes_the_points_that_it_got_wrong(many_easy_points):
@@ -974,6 +974,24 @@ def test_of_very_many_rows_a_sample_is_learned_from(problem, monkeypatch):
     assert metric.recipe_.reasons["rows"].startswith("a sample of 100 rows of")
     again = Kernelized(LMNN(), KERNEL, recipe=metric.recipe_, space=RidgeKPCA()).fit(X, y)
     assert again.space_.rows_ == "sample"
+
+
+def test_a_smooth_kernel_gets_landmarks_that_say_the_same(monkeypatch):
+    rng = np.random.RandomState(0)
+    X, y = rng.uniform(-1, 1, (900, 2)), rng.randint(2, size=900)
+    y[X[:, 0] > 0.2] = 1
+    exact = Kernelized(LDA(), LeaveOneOutRidge(max_samples=300)).fit(X, y)
+    thresholds(monkeypatch, ALL_ROWS=300, HELD_ROWS=1000, _SMOOTH=(4, 2))
+    smooth = Kernelized(LDA(), LeaveOneOutRidge(max_samples=300)).fit(X, y)
+    assert (exact.space_.n_landmarks_, smooth.space_.n_landmarks_) == (0, 450)
+    new = rng.uniform(-1, 1, (200, 2))
+    D = pairwise_distances(exact.transform(new))
+    np.testing.assert_allclose(pairwise_distances(smooth.transform(new)), D, atol=0.05 * D.max())
+    for parameters in ({"n_landmarks": 7}, {"rows": "boundary"}):  # what is written stays
+        given = Kernelized(LDA(), smooth.kernel_, RidgeKPCA(**parameters)).fit(X, y)
+        assert given.space_.n_landmarks_ == 0
+    thresholds(monkeypatch, _SMOOTH=(400, 2))  # more than there are points
+    assert Kernelized(LDA(), LeaveOneOutRidge(max_samples=300)).fit(X, y).space_.n_landmarks_ == 0
 
 
 def test_more_rows_get_more_landmarks(problem, monkeypatch):

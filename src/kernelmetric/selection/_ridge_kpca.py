@@ -25,7 +25,6 @@ from kernelmetric.compute import (
 from kernelmetric.compute.watch import stage
 from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.inputs import Weights, labels_and_weights
-from kernelmetric.kernels import Kernel
 from kernelmetric.learners._checks import Numbers, check_choice
 from kernelmetric.selection._ridge_solution import (
     LEAST_OF_CLASS,
@@ -55,6 +54,7 @@ ALL_ROWS = 4_000  # up to here always
 HELD_ROWS = 12_000  # up to here where the memory has room; every point is an anchor
 ENOUGH_ROWS = 200_000  # more say nothing new of ridge regression on so many landmarks
 N_LANDMARKS = 2_000
+_SMOOTH = 16, 6  # landmarks for an effective dimension, and points for a landmark
 _ROWS_OF_LANDMARKS = 100_000  # of more rows, there are more landmarks too, by a cube root
 EASY_ROWS = 1_000, 1_000  # of easy classes: rows that resemble all, and those that part them
 _FEW_MISTAKES = 0.01  # on points left out: more of them would hardly be right by more points
@@ -85,8 +85,10 @@ class RidgeKPCA(Space):
     Up to 2,000 points are solved exactly, in float64 and O(n³) time. Up to 12,000 points are solved
     in float32, with one n × n array, if the memory budget has room for it; up to 4,000 always. If
     the ridge is too small for float32, it is float64, if the budget has room; else an automatic
-    ridge is raised. For more points, landmarks stand for the kernel, in O(n m²) time. How far a
-    point moves its own prediction is then estimated, to about an eighth. If the classes of more
+    ridge is raised. For more points, landmarks stand for the kernel, in O(n m²) time; from 4,000
+    points on also where a sixth of them are sixteen landmarks for each effective dimension of the
+    kernel, that of :class:`LeaveOneOutRidge`. How far a point moves its own prediction is then
+    estimated, to about an eighth. If the classes of more
     than 4,000 points are easily told apart, ridge regression takes 2,000 boundary rows (``rows``):
     1,000 that resemble all, and the 1,000 that it predicts least surely from these.
 
@@ -101,7 +103,7 @@ class RidgeKPCA(Space):
         a kernel written as ``k + λ Delta()``; or that which predicts 500 left-out points best.
     n_landmarks : int or 'auto', default='auto'
         Landmarks where points are too many. 'auto' is 2,000 up to 100,000 points, and twice as many
-        for eight times the points.
+        for eight times the points; where the kernel is smooth, a sixth of up to 12,000 points.
     rows : {'auto', 'all', 'boundary', 'sample'}, default='auto'
         Which rows ridge regression takes of more than 4,000. 'auto' is 'boundary' where
         :class:`LeaveOneOutRidge` gave another class to at most one in a hundred left-out points;
@@ -192,7 +194,7 @@ class RidgeKPCA(Space):
         if self._held(n):
             return _HELD_BYTES * n * n + 8.0 * n * (6 * width + 2 * n_features)
         some = min(n, ENOUGH_ROWS)
-        landmarks = self._landmarks(None, n)._peak_bytes(some, n_features)
+        landmarks = Nystroem(self.most_landmarks(n))._peak_bytes(some, n_features)
         return landmarks + 8.0 * some * (4 * width + 3 * n_features) + 8.0 * n * width
 
     def most_landmarks(self, n_samples: int) -> int:
@@ -201,9 +203,10 @@ class RidgeKPCA(Space):
             return int(self.n_landmarks)
         return int(N_LANDMARKS * max(1.0, n_samples / _ROWS_OF_LANDMARKS) ** (1 / 3))
 
-    def _landmarks(self, kernel: Kernel | None, n: int) -> Nystroem:
-        m = self.most_landmarks(n)
-        return Nystroem(m, kernel=kernel, random_state=self.random_state)
+    def _smooth(self, n: int) -> bool:
+        """Whether landmarks for a sixth of so many points say all that the kernel has to say."""
+        least = np.prod(_SMOOTH) * getattr(self.kernel_, "effective_dimension_", np.inf)
+        return least <= n <= HELD_ROWS and is_auto(self.n_landmarks)
 
     def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
         y, weights = labels_and_weights(y)
@@ -290,8 +293,9 @@ class RidgeKPCA(Space):
     ) -> Callable[[], Any]:
         """Learn from rows of so many, as they are or by landmarks; return their coordinates."""
         n, pairwise = X.shape[0], self.kernel_.pairwise
+        smooth = n > ALL_ROWS and not pairwise and self.rows_ == "all" and self._smooth(n)
         rank, held = self._n_leading(n), self._held(n) or self.rows_ == "boundary"
-        exact = n <= ALL_ROWS or held
+        exact = n <= ALL_ROWS or (held and not smooth)
         kind = precise(like(np.zeros(1), X))
         if exact and held and n > DOUBLE_ROWS and not pairwise:
             kind = self._kept_digits(kind, X, weights)
@@ -304,7 +308,8 @@ class RidgeKPCA(Space):
                 f"{HELD_ROWS} where the memory budget has room: try KPCA(100), or Nystroem(1000)."
             )
         else:
-            landmarks, m = self._landmarks(self.kernel_, n_all), self.most_landmarks(n_all)
+            m = n // _SMOOTH[1] if smooth else self.most_landmarks(n_all)
+            landmarks = Nystroem(m, kernel=self.kernel_, random_state=self.random_state)
             with stage(f"ridge regression of {n:,} rows on {m:,} landmarks"):
                 found = solved_by_landmarks(landmarks, *given, rank, self.random_state)
         counts = np.ones(n) if weights is None else weights.counts
