@@ -206,7 +206,7 @@ class RidgeKPCA(Space):
     def _smooth(self, n: int) -> bool:
         """Whether landmarks for a sixth of so many points say all that the kernel has to say."""
         least = np.prod(_SMOOTH) * getattr(self.kernel_, "effective_dimension_", np.inf)
-        return least <= n <= HELD_ROWS and is_auto(self.n_landmarks)
+        return bool(least <= n <= HELD_ROWS) and is_auto(self.n_landmarks)
 
     def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
         y, weights = labels_and_weights(y)
