@@ -1,6 +1,7 @@
 """Predictions in a learned metric: judged by points that no metric has seen."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -46,6 +47,7 @@ from kernelmetric.prediction._neighbors import (
 )
 from kernelmetric.prediction._regressor import _HeldOut
 from kernelmetric.prediction._scores import log_odds, own_scores, sum_of_numbers
+from kernelmetric.shipping._checks import check_fitted
 from tested_learners import not_repeated_rows
 
 
@@ -824,3 +826,31 @@ def test_features_of_any_size_count_alike():
     plain, scaled = (fit_feature_scores(A, y, Y, None, 0, classes=True)[0] for A in (X, X * scales))
     np.testing.assert_allclose(scaled(X * scales), plain(X), atol=0.2)
     assert np.mean(np.abs(scaled(X * scales) - plain(X))) < 0.01
+
+
+@pytest.mark.parametrize("frame", [False, True])
+def test_features_are_saved_with_the_model(frame, tmp_path):
+    X, y = steps(120)
+    if frame:
+        X = pd.DataFrame(X[:, :3]).set_axis(list("abc"), axis=1)
+        X["d"] = np.where(X["a"] > 0, "yes", "no")
+    model = MetricClassifier().fit(X, y)
+    save(model, tmp_path / "model.km")
+    again = load(tmp_path / "model.km")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_trees_that_lead_nowhere_are_refused():
+    X, y = steps(120)
+    model = MetricClassifier().fit(X, y)
+    sound = model._features
+    inner = np.flatnonzero(sound.nodes[:, 0] > 0)[-1]
+    for column, value in ((0, inner), (1, 0), (1, len(sound.nodes)), (2, 8)):
+        nodes = sound.nodes.copy()
+        nodes[inner, column] = value
+        with pytest.raises(ValueError, match=r"FeatureScores\.nodes"):
+            check_fitted(replace(sound, nodes=nodes))
+    check_fitted(sound)
+    model.weights_ = model.weights_[:2]
+    with pytest.raises(ValueError, match=r"MetricClassifier\.weights_"):
+        check_fitted(model)
