@@ -242,8 +242,7 @@ class RecordLinker(BaseEstimator):
             return left, right
 
         def first(k: int) -> tuple[Any, Any]:
-            shares = [None if table is None else -(-k * len(table) // n) for table in (left, right)]
-            return left.iloc[: shares[0]], None if right is None else right.iloc[: shares[1]]
+            return left.iloc[:k], None if right is None else right.iloc[:k]
 
         begun = time.monotonic()
         with warnings.catch_warnings(), suppress(ValueError):
@@ -251,12 +250,9 @@ class RecordLinker(BaseEstimator):
             found_candidates(*first(_TIMED), self.comparison, self.rules)
         each = _TIMES * (time.monotonic() - begun) / _TIMED
         most = most_in_time(lambda k: each * k, n, _TIMED)
-        if most == n:
-            return left, right
-        tables = first(most)
-        sizes = " and ".join(f"{len(table):,}" for table in tables if table is not None)
-        warn_of_limit(f"RecordLinker at the first {sizes} records: it found no links of the others")
-        return tables
+        if most < n:
+            warn_of_limit(f"RecordLinker at the first {most:,} records: others have no links")
+        return first(most)
 
 
 def found_candidates(left: Any, right: Any, comparison: Any, rules: Any) -> Found:
