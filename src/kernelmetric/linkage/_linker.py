@@ -33,8 +33,7 @@ _DRAWN = 50_000  # pairs that stand for all
 _AT_ONCE = 200_000  # pairs whose comparisons are in memory
 _FEWEST_OF_A_KIND = 5  # labelled pairs that are worth a cross-validation
 _FOLDS = 5
-_TIMED = 500  # records whose candidates tell how long those of others take,
-_TIMES = 2.0  # with what follows from them
+_TIMED = 500  # records whose candidates tell how long others take: a little less, all in all
 
 
 @dataclass(eq=False, repr=False)
@@ -248,7 +247,7 @@ class RecordLinker(BaseEstimator):
         with warnings.catch_warnings(), suppress(ValueError):
             warnings.simplefilter("ignore")
             found_candidates(*first(_TIMED), self.comparison, self.rules)
-        each = _TIMES * (time.monotonic() - begun) / _TIMED
+        each = (time.monotonic() - begun) / _TIMED
         most = most_in_time(lambda k: each * k, n, _TIMED)
         if most < n:
             warn_of_limit(f"RecordLinker at the first {most:,} records: others have no links")
