@@ -4,7 +4,8 @@
 a process of its own, on points that would take it far longer. It prints how long the fit took, how
 long the processor worked for it (less, where others use the machine too), what was kept, and what
 was said. A fit that took more than 1.2 times its limit and half a second beside
-is marked with a star, and counted. ``--free`` also fits without a limit, for two minutes at most.
+is marked with a star, and counted. ``--limits 30`` is for those that would take longer than that
+on a usual machine. ``--free`` also fits without a limit, for two minutes at most.
 ``--interrupt 2`` sends SIGINT two seconds after a fit began, and prints how many seconds later
 Python had the ``KeyboardInterrupt``; what took more than one second is marked.
 """

@@ -45,11 +45,10 @@ def means(cells: list[dict], kind: str, size: int, part: str) -> Means:
 
 
 def comparable(found: Means, order: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """Methods with results on nearly all tables, the others, and the tables all the first have."""
-    tables = sorted({table for table, _ in found})
+    """Methods with results on nearly all tables of ours, the others, and tables that all have."""
+    tables = sorted(table for table, method in found if method == OURS)
     counts = {m: sum((t, m) in found for t in tables) for m in order}
-    most = max(counts.values(), default=0)
-    methods = [m for m in order if counts[m] and counts[m] >= ENOUGH * most]
+    methods = [m for m in order if counts[m] and counts[m] >= ENOUGH * len(tables)]
     others = [m for m in order if counts[m] and m not in methods]
     return methods, others, [t for t in tables if all((t, m) in found for m in methods)]
 
@@ -170,7 +169,19 @@ def page(cells: list[dict]) -> str:
                     if len(both) >= 5:
                         lines += [f"{other} was run on {len(both)} of them:", ""]
                         lines += [*write(found, [*methods, other], both), ""]
-    return "\n".join([*lines, listing(cells)])
+    return "\n".join([*lines, *failures(cells), listing(cells)])
+
+
+def failures(cells: list[dict]) -> list[str]:
+    """Every fit without a result."""
+    failed = [c for c in cells if "error" in c and c["table"] in CLASSES | NUMBERS]
+    if not failed:
+        return []
+    lines = ["## Fits without a result", "", "Their tables are left out of the means above.", ""]
+    lines += ["| method | table | training rows | what happened |", "|---|---|---|---|"]
+    for c in failed:
+        lines.append(f"| {c['method']} | {c['table']} | {c['size']:,} | {c['error']} |")
+    return [*lines, ""]
 
 
 def rivals(found: Means, methods: list[str], kind: str) -> list[str]:

@@ -19,7 +19,7 @@ _SIZE = 256  # rows of the product that is measured
 _BLOCK = 100, 500  # rows and anchors of the kernel values that are measured
 _FEATURES = 8, 64  # of these
 _CELLS = 10_000, 20  # of the pass over points that is measured
-_SHARE = 0.8  # of the time that is left may be planned for
+_SHARE = 0.9  # of the time that is left may be planned for
 
 
 class Rates(NamedTuple):
@@ -68,20 +68,11 @@ def fastest(work: Callable[[], Any], n_runs: int = _RUNS) -> float:
     return min(timeit.repeat(work, number=1, repeat=n_runs + 1)[1:])  # the first run warms up
 
 
-def most_in_time(
-    seconds: Callable[[int], float],
-    n: int,
-    least: int,
-    what: str | None = None,
-    share: float = _SHARE,
-) -> int:
-    """As many of n rows as take a share of the time that is left, and never less than some.
-
-    Where they are fewer, it says what they are drawn for.
-    """
-    most, left = n, share * time_left()
+def most_in_time(seconds: Callable[[int], float], n: int, least: int, what: str = "") -> int:
+    """As many of n rows as the time limit leaves time for, at least some; says so of ``what``."""
+    most, left = n, _SHARE * time_left()
     while most > least and not math.isinf(left) and seconds(most) > left:
         most = max(least, int(0.8 * most))
-    if most < n and what is not None:
+    if most < n and what:
         warn_of_limit(f"the draw of rows for {what} at {most:,} of {n:,}")
     return most

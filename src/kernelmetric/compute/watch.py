@@ -90,10 +90,8 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     """End choices, searches and iterations inside of it after so many seconds.
 
     What was best until then is kept, and one :class:`TimeLimitWarning` of a fit says so. Descents
-    end between two blocks of a pass. Where a few passes would take longer than the limit, learners
-    and spaces take fewer rows. What a fit needs at the least is done in any case: a pass over the
-    rows of :class:`LDA` and :class:`RCA`, one graph, one decomposition. Of limits inside of each
-    other the earliest counts.
+    end between two blocks of a pass. What cannot be cut is foretold, and gets fewer rows where it
+    would take longer than the limit leaves. Of limits inside of each other the earliest counts.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ from kernelmetric.selection import KernelPath
 from kernelmetric.spaces import Space
 
 _CHUNKS_PER_JOB = 4  # more and smaller tasks than workers, so that none waits long for the last
-_LAST_FIT = 0.4  # of the time that a limit leaves is kept for it, until the first fit says more
+_LAST_FIT = 0.4  # of the time that a limit leaves is kept for it at the most
 _LONGER = 1.5  # than a fit of its own rows may the last one take
 _START = 10.0  # seconds of a time limit below which other processes would begin too late
 
@@ -192,7 +192,7 @@ def all_outcomes(
     found: list[list[Any]] = [[[untried] * n_ranks] * len(fold.candidates) for fold in folds]
     done, best = 0, -np.inf
     most = _LAST_FIT * max(time_left(), 0.0) if refit else 0.0
-    kept, longest = most, 0.0
+    kept = most  # until the first fit says more
     growth = _LONGER * (_num_samples(X) / len(folds[0].train)) ** 2
     stream = _stream(trial, folds, X, y, n_jobs)
     while True:
@@ -204,8 +204,7 @@ def all_outcomes(
             found[fold][kernel] = outcomes
             done += 1
             best = max(best, np.nanmax([-np.inf, *(outcome.test_scores for outcome in outcomes)]))
-            longest = max([longest, *(outcome.fit_time for outcome in outcomes)])
-            kept = min(most, growth * longest)
+            kept = min(most, growth * max(outcome.fit_time for outcome in outcomes))
             if report(None, -best) and time_left() <= 0:
                 break
     stream.close()

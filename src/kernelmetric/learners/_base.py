@@ -37,9 +37,7 @@ class Learner(Metric, BaseEstimator):
 
     learns_from = "labels"  # or targets, pairs, comparisons, chunks; points, where labels only help
     _allowed: ClassVar[dict[str, Any]] = {"n_components": COUNT_OR_NONE}
-    _passes: Any = (
-        5.0  # over all pairs of rows, before a fit is worth anything; 0 where it makes none
-    )
+    _passes: Any = 0.7  # over all pairs of rows, before a fit is worth anything; 0 for no pairs
     _others: int | None = None  # rows that each meets in a pass; None for all
     _least_rows = 2_000  # that a time limit leaves to learn from
     _takes_numbers = False  # targets, one or several for each point

@@ -159,6 +159,7 @@ class IdealizedKernel(SpaceLearner):
     verbose: bool = False
 
     _advice = "take a smaller C, or standardize the features"
+    _passes, _others = 1.0, None  # in search of neighbours
     _allowed: ClassVar = {
         "C": Numbers(Real, low=1 / LARGEST, high=LARGEST, words=("auto",)),
         "C_similar": Numbers(Real, low=1 / LARGEST, high=LARGEST, words=(None,)),

@@ -117,6 +117,7 @@ class SCML(ComparisonLearner):
     verbose: bool = False
 
     _advice = "raise beta"
+    _passes, _others = 1.0, None  # in search of neighbours
     _allowed: ClassVar = {
         "beta": Numbers(Real, low=1 / LARGEST, high=LARGEST),
         "n_basis": COUNT_OR_NONE,

@@ -32,6 +32,7 @@ from kernelmetric.spaces import orthonormal
 
 SAMPLED_BYTES = 2**21  # pairs sampled for their distances, and a block of their differences
 _KINDS = {"triplets": Triplets, "quadruplets": Quadruplets}
+_DRAWN_OF_ROW: int | None = 100  # pairs and comparisons, about so many or fewer
 
 
 class PairCounts(NamedTuple):
@@ -210,7 +211,7 @@ class PairLearner(TupleLearner):
     """A learner from labels or pairs; a class that derives has ``_learn(points, counts)``."""
 
     learns_from = "pairs"
-    _passes = 20.0
+    _passes, _others = 20.0, _DRAWN_OF_ROW
     _allowed: ClassVar = {"max_pairs": COUNT}
     _takes_pairs = True
     _needs_dissimilar = True
@@ -282,7 +283,7 @@ class ComparisonLearner(TupleLearner):
     """A learner from labels or comparisons; it has ``_learn`` and ``_tuples_from_labels``."""
 
     learns_from = "comparisons"
-    _passes = 20.0
+    _passes, _others = 20.0, _DRAWN_OF_ROW
     _allowed: ClassVar = {"max_tuples": COUNT}
     _takes_comparisons = True
 

@@ -33,8 +33,7 @@ _DRAWN = 50_000  # pairs that stand for all
 _AT_ONCE = 200_000  # pairs whose comparisons are in memory
 _FEWEST_OF_A_KIND = 5  # labelled pairs that are worth a cross-validation
 _FOLDS = 5
-_TIMED = 500  # records whose candidates tell how long those of others take,
-_TIMES = 2.0  # with what follows from them
+_TIMED = 500  # records whose candidates tell how long others take: a little less, all in all
 
 
 @dataclass(eq=False, repr=False)
@@ -242,21 +241,17 @@ class RecordLinker(BaseEstimator):
             return left, right
 
         def first(k: int) -> tuple[Any, Any]:
-            shares = [None if table is None else -(-k * len(table) // n) for table in (left, right)]
-            return left.iloc[: shares[0]], None if right is None else right.iloc[: shares[1]]
+            return left.iloc[:k], None if right is None else right.iloc[:k]
 
         begun = time.monotonic()
         with warnings.catch_warnings(), suppress(ValueError):
             warnings.simplefilter("ignore")
             found_candidates(*first(_TIMED), self.comparison, self.rules)
-        each = _TIMES * (time.monotonic() - begun) / _TIMED
+        each = (time.monotonic() - begun) / _TIMED
         most = most_in_time(lambda k: each * k, n, _TIMED)
-        if most == n:
-            return left, right
-        tables = first(most)
-        sizes = " and ".join(f"{len(table):,}" for table in tables if table is not None)
-        warn_of_limit(f"RecordLinker at the first {sizes} records: it found no links of the others")
-        return tables
+        if most < n:
+            warn_of_limit(f"RecordLinker at the first {most:,} records: others have no links")
+        return first(most)
 
 
 def found_candidates(left: Any, right: Any, comparison: Any, rules: Any) -> Found:

@@ -54,8 +54,8 @@ _IN_THE_RACE = 1.05  # families whose error is within this factor are compared t
 _LEAST_ROWS = 40  # for learning scales: a third of them must still say something
 _LEAST_BYTES = 2**19  # of small arrays
 _FEWEST_ROWS = 8  # for choosing anything at all
-_ROWS_IN_HASTE, _TIME = 250, 0.5  # that a time limit leaves; of the time, the rest is for the fit
-_PRODUCTS = 12.0  # that a choice takes, times the third power of the rows
+_ROWS_IN_HASTE = 250  # that a time limit leaves
+_PRODUCTS, _PRODUCTS_AGAIN = 14.0, 4.0  # that a choice takes, times the third power of the rows
 
 
 class Choice(NamedTuple):
@@ -167,7 +167,7 @@ class LeaveOneOutRidge(Kernel):
             return Sample(points, targets.columns(rows), roots)
 
         most = min(self._most_rows(), len(targets.key))
-        rows = targets.sample(_rows_in_time(most, _ROWS_IN_HASTE), self.random_state)
+        rows = targets.sample(_rows_in_time(most, _ROWS_IN_HASTE, _PRODUCTS), self.random_state)
         sample = sample_of(rows)
         unlike = np.ptp(sample.Y, axis=0).any() and squared_distances(sample.X).any()
         if len(rows) < _FEWEST_ROWS or not unlike:
@@ -181,7 +181,7 @@ class LeaveOneOutRidge(Kernel):
             choice, mistakes = choose(sample, targets.key[rows], groups), np.nan
             more = self._rows_again(len(targets.key))
             if more > len(rows) and not ended_by_limit(CHOICE):
-                more = _rows_in_time(more, len(rows))
+                more = _rows_in_time(more, len(rows), _PRODUCTS_AGAIN)
             if more > len(rows) and not ended_by_limit(CHOICE):
                 rows = targets.sample(more, self.random_state)
                 choice = choose_again(choice, sample_of(rows))
@@ -237,13 +237,10 @@ class LeaveOneOutRidge(Kernel):
         return min(n // _SHARE, _MORE * self._most_rows())
 
 
-def _rows_in_time(most: int, least: int) -> int:
+def _rows_in_time(most: int, least: int, products: float) -> int:
     """So many rows as choose a kernel in the time that is left."""
-
-    def seconds(m: int) -> float:
-        return _PRODUCTS * rates().product * m**3
-
-    return most_in_time(seconds, most, least, "the choice of a kernel", _TIME)
+    what = "the choice of a kernel"
+    return most_in_time(lambda m: products * rates().product * m**3, most, least, what)
 
 
 def choose(sample: Sample, key: np.ndarray, groups: np.ndarray) -> Choice:

@@ -38,9 +38,20 @@ from kernelmetric.transductive._penalties import (
 
 _DENSE = 1000  # points up to which LAPACK solves the eigenproblem of a graph
 _CELLS = 100_000  # numbers that solutions of an eigenproblem pass over, for each point
-_CELLS_OF_MEANS = 100  # that the mean of neighbours takes, for each feature of a point
+_CELLS_OF_MEANS = 200  # that the mean of neighbours takes, for each feature of a point
 _LEAST_ROWS, _LEAST_OF_CLASS = 300, 3  # that a time limit leaves
 _BLOCKS = 2**23  # bytes of tiles of distances, and of what is too small to count
+
+
+def _seconds_of_pairs(n_pairs: int, n_features: int) -> float:
+    """Seconds in which the nearest among so many pairs are found."""
+    return n_pairs * (1.2 * rates().value + 2.0 * n_features * rates().product)
+
+
+def placing_seconds(n: int, m: int, n_features: int) -> float:
+    """Seconds in which n points are placed among m that are embedded."""
+    means = _CELLS_OF_MEANS * n * n_features * rates().cell
+    return _seconds_of_pairs(n * m, n_features) + means
 
 
 def rows_in_time(metric: Any, points: np.ndarray, source: Source) -> Any:
@@ -51,9 +62,8 @@ def rows_in_time(metric: Any, points: np.ndarray, source: Source) -> Any:
     n, d = points.shape
 
     def seconds(m: int) -> float:
-        pair = 1.2 * rates().value + 2.0 * d * rates().product  # of which the nearest are found
-        placed = 0.0 if m == n else m * n * pair + _CELLS_OF_MEANS * n * d * rates().cell
-        return m * m * pair + _CELLS * m * rates().cell + placed
+        placed = 0.0 if m == n else placing_seconds(n, m, d)
+        return _seconds_of_pairs(m * m, d) + _CELLS * m * rates().cell + placed
 
     most = most_in_time(seconds, n, _LEAST_ROWS, type(metric).__name__)
     if most == n:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from kernelmetric._warnings import warn
 from kernelmetric.compute import require_memory, to_numpy
 from kernelmetric.compute.reductions import map_points
+from kernelmetric.compute.watch import time_kept
 from kernelmetric.inputs import check_points, device_like, unchanged_on_failure, warn_of_far_cells
 from kernelmetric.learners._checks import (
     COUNT,
@@ -28,7 +29,7 @@ from kernelmetric.metric import Metric
 from kernelmetric.solvers import column_signs
 from kernelmetric.transductive._choice import POINTS, label_mass, vote
 from kernelmetric.transductive._given import counted_rows, interpolate, prior_points, read_source
-from kernelmetric.transductive._learn import learn, peak_bytes, rows_in_time
+from kernelmetric.transductive._learn import learn, peak_bytes, placing_seconds, rows_in_time
 from kernelmetric.transductive._penalties import Geometry, coordinates_of
 
 _LAM = Numbers(Real, 0, LARGEST, above=True, words=("auto",))  # or infinity
@@ -206,10 +207,13 @@ class TransductiveDistance(Metric, BaseEstimator):
             some = rows_in_time(self, points, source)
             start, weights = (part if part is None else part[some] for part in (start, weights))
             taught = points[some], source.take(some), start, weights
-            found, geometry, spoken_of, chosen = learn(self, *taught)
+            shape = len(points), len(taught[0]), points.shape[1]
+            fewer = shape[1] < shape[0]
+            with time_kept(placing_seconds(*shape) if fewer else 0.0):
+                found, geometry, spoken_of, chosen = learn(self, *taught)
             self.__dict__.update(chosen)
             self._store(found, geometry, X)
-            if len(taught[0]) < len(points):  # the others are placed as new points are
+            if fewer:  # the others are placed as new points are
                 self.embedding_ = self._placed(points, taught[0])
                 spoken_of = np.asarray(source.codes) >= 0
             self._points, self._codes = points, source.codes
