@@ -53,6 +53,7 @@ from kernelmetric.compute.reductions import (
 )
 from kernelmetric.compute.reductions._distances import exp_of_negative
 from kernelmetric.compute.reductions._listed import lmnn_hinge_on
+from kernelmetric.compute.reductions._selection import upper_bounds
 from kernelmetric.inputs import _methods, check_labels, check_points, unchanged_on_failure
 
 MB = 10**6
@@ -927,3 +928,14 @@ def test_tensors_of_the_user_come_back_as_tensors(monkeypatch):
     metric.kept = tensor
     assert metric.itself(np.ones(2)) is metric and metric.kept == "an array"
     assert not _methods._INSIDE.get()
+
+
+@pytest.mark.parametrize(("n", "k", "size"), [(40, 3, 8), (400, 3, 32), (400, 40, 6), (41, 3, 9)])
+def test_the_smallest_of_groups_bound_the_smallest_of_a_row(n, k, size):
+    D2 = np.random.RandomState(0).standard_normal((6, n))
+    width = n // size
+    minima = [D2[:, g : width * size : width].min(axis=1) for g in range(width)]
+    expected = np.sort(np.stack(minima, axis=1), axis=1)[:, k - 1]
+    assert_array_equal(upper_bounds(D2, k), expected)
+    assert np.all(np.sum(D2 <= expected[:, None], axis=1) >= k)
+    assert np.all(np.isinf(upper_bounds(D2[:, :9], 3)))
