@@ -623,13 +623,13 @@ def test_a_first_order_method_looks_at_the_gap_at_every_tenth_step():
     problem = problem_of_pairs()
     seen = []
     found = first.first_order(
-        problem, tol=1e-300, max_iter=25, report=lambda *told: seen.append(told[:2]) or False
+        problem, tol=1e-14, max_iter=15, report=lambda *told: seen.append(told[:2]) or False
     )
-    assert [step for step, _ in seen] == [10, 20, 25]
+    assert [step for step, _ in seen] == [10, 15]
     gaps = [gap for _, gap in seen]  # of the best point so far
     assert gaps == sorted(gaps, reverse=True)
-    assert found.certificate.gap == gaps[-1] and found.n_iter == 25
-    stopped = first.first_order(problem, tol=1e-300, max_iter=25, report=lambda *told: True)
+    assert found.certificate.gap == gaps[-1] and found.n_iter == 15
+    stopped = first.first_order(problem, tol=1e-14, max_iter=15, report=lambda *told: True)
     assert stopped.n_iter == 10
 
 
