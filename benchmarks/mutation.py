@@ -49,12 +49,14 @@ SIZES = re.compile(
     r"|^_?FLOPS[A-Z_]* = .*|.*(_BYTES|_COST|_FLOPS)\w* [*/].*|.*\b(lru_cache|dataclass)\(.*"
     r"|\b(copy|overwrite_\w+|strict)=\w+|\bflops ?= ?.*|\bfits_budget\(.*bytes_per_row\)"
     r"|\"bytes_per_row\": .*|(?<=, )\d+ \* 8 \* [\w.]+(\[\d\])?"  # bytes of a row and of its work
+    r"|(?<=, )8 \* \(3 \* .*\)$|(?<=size, )\d\.0 \* self\.count( \+ \d\.0)?"
 )
 NAMES = {
     "compute/_execute.py": ["_CACHED"],
     "compute/backends/cuda/_nearest.py": ["_PAIRS"],
     "compute/reductions/_gram_products.py": ["_OPERATIONS"],
     "compute/reductions/_impostors.py": ["_WHOLE_ROWS"],
+    "compute/reductions/_neighbors.py": ["_LARGE"],
     "compute/reductions/_products.py": ["_LEAST_ROWS"],
     "compute/reductions/_selection.py": ["_FEWEST_ROWS"],
     "compute/reductions/_subspaces.py": ["_PAIRS"],

@@ -19,6 +19,7 @@ MEASURES = {  # measure: words, and whether more is better
 }
 OURS = "metric"
 WORDS = {"metric": "MetricClassifier, frame", "metric one-hot": "MetricClassifier, one-hot"}
+FEWEST_SHOWN = 3  # tables of a group
 ENOUGH = 0.9  # a method with results on fewer tables than that has a line of its own
 
 Means = dict[tuple[str, str], dict[str, float]]
@@ -45,8 +46,9 @@ def means(cells: list[dict], kind: str, size: int, part: str) -> Means:
 
 
 def comparable(found: Means, order: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """Methods with results on nearly all tables of ours, the others, and tables that all have."""
-    tables = sorted(table for table, method in found if method == OURS)
+    """Methods with results on nearly all tables, the others, and the tables that all have."""
+    needed = [OURS, "forest"] if "forest" in {m for _, m in found} else [OURS]
+    tables = sorted({t for t, _ in found if all((t, m) in found for m in needed)})
     counts = {m: sum((t, m) in found for t in tables) for m in order}
     methods = [m for m in order if counts[m] and counts[m] >= ENOUGH * len(tables)]
     others = [m for m in order if counts[m] and m not in methods]
@@ -157,7 +159,7 @@ def page(cells: list[dict]) -> str:
             for part in ("judge", "choose"):
                 found = means(cells, kind, size, part)
                 methods, others, tables = comparable(found, order)
-                if not tables:
+                if len(tables) < FEWEST_SHOWN:
                     continue
                 seeds = {c["seed"] for c in cells if c["size"] == size and c["table"] in tables}
                 rows = f"{title}, up to {size:,} training rows, {part}"
@@ -229,7 +231,9 @@ def listing(cells: list[dict]) -> str:
                 if kind == "classes":
                     value = cell.get("auc", np.nan)
                 else:
-                    value = cell.get("rmse", np.nan) / found[name, "forest"]["rmse"]
+                    value = cell.get("rmse", np.nan) / found.get((name, "forest"), cell).get(
+                        "rmse", 1.0
+                    )
                 row.append(f"{value:.3f}" if np.isfinite(value) else "")
             lines.append("| " + " | ".join(str(v) for v in row) + " |")
     return "\n".join(lines) + "\n"

@@ -259,6 +259,17 @@ def test_a_length_beyond_what_was_tried_is_replaced_by_the_middle(seed, step, tr
     assert after.value < here.value
 
 
+@pytest.mark.parametrize("size", [-1.0, 0.0, 1.0])
+def test_only_a_step_downhill_is_taken(told, monkeypatch, size):
+    X, triplets = told
+    problem = ComparedPairs(X, triplets.near, triplets.far, 50.0, np.ones(len(triplets)))
+    here = problem.seen_by(np.eye(5))
+    monkeypatch.setattr(_lsml_solvers._Seen, "_step", lambda self: size * self.gradient)
+    after = here.moved(problem)
+    assert (after is not None) == (size < 0)
+    assert after is None or after.value < here.value
+
+
 def test_labels_make_no_more_triplets_than_asked_for():
     X = np.random.RandomState(0).standard_normal((50, 2))
     assert len(LSML(max_tuples=20).fit(X, np.arange(50) % 2).tuples_) == 20
@@ -366,6 +377,24 @@ def test_the_nearest_weights_give_a_matrix_of_the_basis_back():
     rng = np.random.RandomState(0)
     B, w = rng.standard_normal((5, 3)), np.array([0.5, 0.0, 2.0, 0.0, 1.0])
     np.testing.assert_allclose(nearest_weights(B, (B.T * w) @ B), w, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("n", "sizes"), [(40, [40, 10, 20, 10]), (41, [41, 10, 20, 40]), (81, [81, 10, 20, 40])]
+)
+def test_directions_come_from_ever_more_comparisons_around_a_point(told, monkeypatch, n, sizes):
+    X, triplets = told
+    triplets, seen, parting = triplets.take(np.arange(n)), [], _scml._parting
+
+    def watched(delta, epsilon, ridge):
+        seen.append(len(delta))
+        return parting(delta, epsilon, ridge)
+
+    monkeypatch.setattr(_scml, "_parting", watched)
+    B = local_directions(X, triplets, 15, np.random.RandomState(0), np.ones(n))
+    assert seen == sizes  # all, then those near to a point
+    assert B.shape == (15, 5)  # five of all, five principal axes, two of each place
+    np.testing.assert_allclose(np.linalg.norm(B, axis=1), 1.0)
 
 
 def test_directions_that_part_are_generalized_eigenvectors_of_length_one():

@@ -1001,3 +1001,14 @@ def test_the_least_memory_is_that_of_the_smallest_worker_with_a_limit():
     assert least_memory([{"memory_limit": 5}, {"memory_limit": 3}, {"memory_limit": None}]) == 3.0
     assert least_memory([{}, {"memory_limit": 0}]) == np.inf
     assert least_memory([]) == np.inf
+
+
+def test_batches_drawn_from_rows_elsewhere_leave_a_metric_with_their_names(here):
+    rng = np.random.RandomState(0)
+    A, rows = rows_of(here, chunks=(20, 16), names=list("abcd"))
+    found = NCA(2, solver="minibatch", batch_size=10, max_iter=2, random_state=0)
+    quietly(found.fit, rows, rng.permutation(36) % 2)
+    assert found.feature_names_in_.tolist() == list("abcd")
+    assert found.n_features_in_ == 4
+    assert found.components_.shape == (2, 4)
+    assert np.all(np.isfinite(A @ found.components_.T))

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from contextlib import nullcontext
 from itertools import combinations
 
 import numpy as np
@@ -23,7 +24,7 @@ from kernelmetric.compute import (
 )
 from kernelmetric.compute._budget import current_budget
 from kernelmetric.compute._threads import tiles_at_once
-from kernelmetric.compute.backends import _native, backend_of
+from kernelmetric.compute.backends import _native, _refined, backend_of, cuda
 from kernelmetric.compute.reductions import (
     BlockProduct,
     Triplets,
@@ -50,8 +51,10 @@ from kernelmetric.compute.reductions import (
     softmax_reduction,
     subspace_distances,
 )
+from kernelmetric.compute.reductions._distances import exp_of_negative
 from kernelmetric.compute.reductions._listed import lmnn_hinge_on
-from kernelmetric.inputs import check_labels, check_points, unchanged_on_failure
+from kernelmetric.compute.reductions._selection import upper_bounds
+from kernelmetric.inputs import _methods, check_labels, check_points, unchanged_on_failure
 
 MB = 10**6
 EPS, EPS_32 = 2.0**-52, 2.0**-23
@@ -823,3 +826,116 @@ def test_what_a_refused_fit_added_is_taken_away_and_what_it_replaced_is_back(err
     with unchanged_on_failure(space):
         space.rank_ = 4
     assert space.rank_ == 4
+
+
+# --- limits of numbers --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("dtype", "least"), [(np.float32, 40.0), (np.float64, 300.0)])
+def test_what_is_as_good_as_nothing_becomes_no_smaller(dtype, least):
+    D = np.array([[0.0, 1.0, 0.999 * least, 1.001 * least]], dtype=dtype)
+    found = exp_of_negative(D, 1.0)
+    np.testing.assert_allclose(found[0, :3], np.exp(-D[0, :3].astype(np.float64)), rtol=1e-5)
+    assert found[0, 3] == pytest.approx(np.exp(-least), rel=1e-5, abs=0.0)
+    assert D[0, 1] == 1.0  # not written into
+    np.testing.assert_array_equal(exp_of_negative(D.copy(), 1.0, overwrite=True), found)
+
+
+def test_a_matrix_that_is_not_positive_is_refused_with_the_last_shift_tried():
+    shift = 1e-6
+    with pytest.raises(np.linalg.LinAlgError) as seen:
+        K = -np.eye(3, dtype=np.float32)
+        _refined._factor(K, K.diagonal().copy(), shift)
+    said = re.match(r"Got a matrix of 3 rows with an eigenvalue below (\S+), but", str(seen.value))
+    assert float(said[1]) == pytest.approx(-shift * 10.0 ** (_refined._ATTEMPTS - 1))
+
+
+@pytest.mark.parametrize("n_tile", [2, 100])
+def test_a_factor_is_found_with_a_little_more_on_the_diagonal(n_tile, monkeypatch):
+    monkeypatch.setattr(_refined, "_TILE", n_tile)
+    rng = np.random.RandomState(0)
+    A = rng.standard_normal((5, 3))
+    M = (A @ A.T).astype(np.float32)
+    M = 0.5 * (M + M.T)
+    M[np.diag_indices(5)] -= np.float32(1e-3)  # two eigenvalues of -0.001
+    K = M.copy()
+    L = np.tril(_refined._factor(K, M.diagonal().copy(), 1e-4))
+    shifts = np.diag(L @ L.T - M)
+    np.testing.assert_allclose(shifts, shifts[0], rtol=1e-2)
+    assert 1e-3 <= shifts[0] < 0.2
+    off = L @ L.T - M
+    np.testing.assert_allclose(off - np.diag(np.diag(off)), 0.0, atol=1e-5)
+    np.testing.assert_allclose(
+        _refined.squares_of_columns(L.astype(np.float64)),
+        np.sum(np.tril(L) ** 2, axis=0),
+        rtol=1e-6,
+    )
+
+
+class Tensor:
+    """What looks like a tensor on a device."""
+
+    is_cuda = True
+
+    def __init__(self, shape, dtype="torch.float32"):
+        self.shape, self.dtype, self.device = shape, dtype, "cuda:0"
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "good"),
+    [
+        ((300, 5), "torch.float32", True),
+        ((5, 300), "torch.float32", False),
+        ((300, 1), "torch.float32", True),
+        ((300, 0), "torch.float32", False),
+        ((300, 256), "torch.float32", True),
+        ((300, 257), "torch.float32", False),
+        ((300, 5), "torch.float64", False),
+    ],
+)
+def test_kernels_of_triton_take_few_coordinates_in_single_precision(
+    shape, dtype, good, monkeypatch
+):
+    monkeypatch.setattr(cuda, "_TRITON", True)
+    assert cuda.suits(Tensor(shape, dtype)) is good
+    monkeypatch.setattr(cuda, "_TRITON", False)
+    assert not cuda.suits(Tensor(shape, dtype))
+    elsewhere = Tensor(shape, dtype)
+    elsewhere.is_cuda = False
+    assert not cuda.single_there(elsewhere)
+
+
+def test_tensors_of_the_user_come_back_as_tensors(monkeypatch):
+    monkeypatch.setattr(_methods, "is_torch_array", lambda thing: isinstance(thing, Tensor))
+    monkeypatch.setattr(_methods, "to_numpy", lambda thing: "an array")
+    monkeypatch.setattr(_methods, "working_on", lambda device: nullcontext())
+    monkeypatch.setattr(_methods, "device_in_use", lambda: None)
+
+    class Metric:
+        @_methods.on_devices
+        def transform(self, X):
+            self.kept = X
+            return X
+
+    tensor, metric = Tensor((3, 2)), Metric()
+    assert metric.transform(tensor) is tensor and metric.kept is tensor
+    assert metric.transform(X=[1.0]) == [1.0]
+    monkeypatch.setattr(_methods, "device_in_use", lambda: "cuda:0")
+    assert metric.transform(tensor) is tensor  # where it lies, not on the device in use
+    Metric.made = _methods.on_devices(lambda self, X: (tensor, {"in": [tensor]}, 3))
+    Metric.itself = _methods.on_devices(lambda self, X: self)
+    assert metric.made(np.ones(2)) == ("an array", {"in": ["an array"]}, 3)
+    metric.kept = tensor
+    assert metric.itself(np.ones(2)) is metric and metric.kept == "an array"
+    assert not _methods._INSIDE.get()
+
+
+@pytest.mark.parametrize(("n", "k", "size"), [(40, 3, 8), (400, 3, 32), (400, 40, 6), (41, 3, 9)])
+def test_the_smallest_of_groups_bound_the_smallest_of_a_row(n, k, size):
+    D2 = np.random.RandomState(0).standard_normal((6, n))
+    width = n // size
+    minima = [D2[:, g : width * size : width].min(axis=1) for g in range(width)]
+    expected = np.sort(np.stack(minima, axis=1), axis=1)[:, k - 1]
+    assert_array_equal(upper_bounds(D2, k), expected)
+    assert np.all(np.sum(D2 <= expected[:, None], axis=1) >= k)
+    assert np.all(np.isinf(upper_bounds(D2[:, :9], 3)))

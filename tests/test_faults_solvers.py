@@ -603,3 +603,46 @@ def test_a_search_takes_the_steps_to_so_many_vectors_however_few_are_allowed(k, 
     values, V = search.run(np.empty((80, 0)), 1e-12, 0)
     assert len(steps) == needed + 1  # and one at the end
     assert values.shape == (k,) and V.shape == (80, k)
+
+
+@pytest.mark.parametrize(("N", "r"), [(100, 3), (100, 60), (4000, 60), (3000, 90), (10**6, 300)])
+def test_a_solver_of_pairs_counts_what_it_holds(N, r, monkeypatch):
+    monkeypatch.setattr("kernelmetric.compute._threads._BLAS.available", lambda: 1)
+    products = r * (r + 1) / 2
+    held = 8 * N * (r + 30) + 48 * r * r
+    if N == 10**6 or r == 90:  # a Newton step takes too long: blocks of differences
+        expected = held + 8 * min(N, 8192) * 2 * r
+    elif products < N:  # features of a tile of pairs, four matrices
+        expected = held + 8 * min(N, 768) * products + 32 * products**2
+    else:
+        expected = held + 32 * N**2 + 8 * N * min(products, 2048)
+    assert interior.pair_bytes(N, r) == int(expected)
+
+
+def test_a_first_order_method_looks_at_the_gap_at_every_tenth_step():
+    problem = problem_of_pairs()
+    seen = []
+    found = first.first_order(
+        problem, tol=1e-14, max_iter=15, report=lambda *told: seen.append(told[:2]) or False
+    )
+    assert [step for step, _ in seen] == [10, 15]
+    gaps = [gap for _, gap in seen]  # of the best point so far
+    assert gaps == sorted(gaps, reverse=True)
+    assert found.certificate.gap == gaps[-1] and found.n_iter == 15
+    stopped = first.first_order(problem, tol=1e-14, max_iter=15, report=lambda *told: True)
+    assert stopped.n_iter == 10
+
+
+def test_steps_beyond_the_finite_numbers_end_with_the_best_point_before(monkeypatch):
+    problem = problem_of_pairs()
+    rest, calls = first._Steps.rest, []
+
+    def broken(self, M):
+        calls.append(None)
+        return rest(self, M) if len(calls) < 15 else np.nan
+
+    monkeypatch.setattr(first._Steps, "rest", broken)
+    found = first.first_order(problem, tol=1e-12, max_iter=100, report=None)
+    assert len(calls) == 15 and found.n_iter <= 15
+    assert not found.converged and np.isfinite(found.certificate.gap)
+    np.testing.assert_allclose(found.matrix, problem.matrix(found.alpha), rtol=1e-9, atol=1e-12)

@@ -10,12 +10,24 @@ from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import get_tags
 
-from kernelmetric import ITML, LDA, LFDA, LSML, MMC, NCA, RBF, IdealizedKernel, Laplacian, Triplets
+from kernelmetric import (
+    ITML,
+    LDA,
+    LFDA,
+    LSML,
+    MMC,
+    NCA,
+    RBF,
+    IdealizedKernel,
+    Laplacian,
+    Pairs,
+    Triplets,
+)
 from kernelmetric.learners import _scatter
 from kernelmetric.learners._checks import Numbers, check_choice, check_reach, check_spread
 from kernelmetric.learners._factors import factor, signed_factor, truncated
 from kernelmetric.learners._feature_rounds import KERNELS
-from kernelmetric.learners._idealized_choice import _largest_good
+from kernelmetric.learners._idealized_choice import _largest_good, _tells
 from kernelmetric.learners._lfda import _local_scatter, local_scatters
 from kernelmetric.learners._listed_margins import ListedMargins
 from kernelmetric.learners._mcml import CollapsedClasses
@@ -486,3 +498,25 @@ def test_pairs_are_sorted_by_the_bound_that_they_are_at(labelled):
 )
 def test_the_last_score_as_good_as_the_best_is_chosen(scores, chosen):
     assert _largest_good(np.array(scores)) == chosen
+
+
+def test_the_best_map_so_far_is_the_last_or_that_of_points_held_out():
+    estimator = SimpleNamespace(verbose=False)
+    report = Iterations(estimator, 5, None, None, None)
+    start = np.zeros(2)
+    best, loss, converged = report.best(start)
+    assert best is start and np.isnan(loss) and not converged
+    report.state, report.loss_curve = np.ones(2), [3.0, 2.0, 1.0]
+    best, loss, converged = report.best(start)
+    assert (best.tolist(), loss, converged) == ([1.0, 1.0], 1.0, False)
+    report.held_out = SimpleNamespace(best=np.full(2, 7.0))
+    assert report.best(start)[0].tolist() == [7.0, 7.0]
+
+
+@pytest.mark.parametrize(("n_similar", "n_dissimilar"), [(0, 0), (0, 2), (2, 0), (1, 1)])
+def test_folds_teach_where_both_kinds_of_pairs_are(n_similar, n_dissimilar):
+    rows = np.arange(8).reshape(-1, 2)
+    pairs = Pairs(rows[:n_similar], rows[2 : 2 + n_dissimilar], 8)
+    assert _tells(pairs) is bool(n_similar and n_dissimilar)
+    triplets = Triplets(np.arange(9)[: 3 * n_similar].reshape(-1, 3), 9)
+    assert _tells(triplets) is (n_similar > 0)

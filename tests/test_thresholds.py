@@ -229,3 +229,11 @@ def test_pairs_at_the_threshold_are_taken_for_matches():
     assert _thresholds._recall_at(sample, 0.0, 1.96).value == 1.0
     found = _thresholds._recall_at(sample._replace(same=np.zeros(4, dtype=bool)), 2.0, 1.96)
     assert tuple(found) == (0.0, 0.0, 1.0)
+
+
+def test_one_wish_is_expected_and_others_are_named():
+    scores, same, pairs = [3.0, 2.0, 1.0], [1, 0, 1], [[0, 1], [2, 3], [4, 5]]
+    with pytest.raises(ValueError, match="Got nothing wanted, but expected one of"):
+        threshold_for(scores, same, pairs)
+    with pytest.raises(ValueError, match="Got precision, recall wanted"):
+        threshold_for(scores, same, pairs, precision=0.9, recall=0.9)

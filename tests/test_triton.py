@@ -3,6 +3,7 @@
 import os
 import sys
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ if "triton" not in sys.modules and not torch.cuda.is_available():
 pytest.importorskip("triton")
 
 from kernelmetric.compute.backends import cuda  # noqa: E402
-from kernelmetric.compute.backends.cuda import _halves  # noqa: E402
+from kernelmetric.compute.backends.cuda import _bounds, _dense, _halves  # noqa: E402
 from kernelmetric.compute.backends.cuda._halves import halves, plan  # noqa: E402
 from kernelmetric.compute.backends.cuda._hinge import hinge_sums  # noqa: E402
 from kernelmetric.compute.backends.cuda._nearest import pair_squares, ranked, smallest  # noqa: E402
@@ -187,6 +188,122 @@ def test_the_smallest_of_a_long_row_are_found_by_groups(n):
     at = np.take_along_axis(low, found.cpu().numpy(), axis=1)
     np.testing.assert_array_equal(at, values.cpu().numpy())
     assert all(len(set(row)) == 9 for row in found.tolist())
+
+
+def test_a_query_is_settled_where_no_other_point_can_be_nearer():
+    X = np.random.RandomState(0).standard_normal((60, 3))
+    D2 = np.sum((X[:9, None] - X[None]) ** 2, axis=2)
+    base, nearest = np.linspace(0.0, 1.0, 9), np.sort(D2, axis=1)
+    gains = nearest[:, 12] - nearest[:, 4]  # of the last candidate beside the last one that counts
+    slack = 1.001 * np.median(gains)
+    low = D2 - base[:, None] - slack
+    _, squares, left = ranked(single(low), base, single(X[:9]), single(X), 5)
+    np.testing.assert_array_equal(left, np.flatnonzero(gains <= slack))
+    assert len(left) == 5
+    np.testing.assert_allclose(squares, nearest[:, :5], rtol=1e-4)
+    _, _, left = ranked(single(low[:, :13]), base, single(X[:9]), single(X[:13]), 5)
+    assert not len(left)  # all are candidates
+
+
+@pytest.mark.parametrize(("n", "m"), [(5, 2), (8, 1), (17, 2), (100, 7), (101, 12), (96, 13)])
+def test_products_of_columns_are_numpys(n, m):
+    F = np.random.RandomState(0).standard_normal((n, m))
+    found = _dense.column_products(torch.tensor(F, device=DEVICE)).cpu().numpy()
+    np.testing.assert_allclose(found, F.T @ F, atol=1e-12)
+
+
+def test_positive_definite_equations_are_solved_on_the_device():
+    rng = np.random.RandomState(0)
+    F = rng.standard_normal((6, 6))
+    A, B = F @ F.T + np.eye(6), rng.standard_normal((6, 2))
+    solver = _dense.PositiveSolver(torch.tensor(A, device=DEVICE))
+    np.testing.assert_allclose(solver(B), np.linalg.solve(A, B), atol=1e-9)
+    np.testing.assert_allclose(solver.inverse_diagonal(), np.diag(np.linalg.inv(A)), atol=1e-9)
+    A[3, 3] = -1.0
+    with pytest.raises(np.linalg.LinAlgError, match="6 rows whose leading minor of order 4 is not"):
+        _dense.PositiveSolver(torch.tensor(A, device=DEVICE))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_columns_are_made_orthonormal_and_keep_their_span(dtype):
+    rng = np.random.RandomState(0)
+    B = rng.standard_normal((30, 4)) * [1e-6, 1.0, 1e6, 1.0]
+    B[:, 1] = B[:, 0] * 1e6 + 1e-3 * B[:, 1]  # nearly along another
+    Q = _dense.orthonormal_columns(torch.tensor(B, dtype=dtype, device=DEVICE))
+    assert Q.dtype == dtype
+    Q = Q.double().cpu().numpy()
+    eps = float(torch.finfo(dtype).eps)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(4), atol=20 * eps)
+    size = np.linalg.norm(B, axis=0)
+    np.testing.assert_allclose((Q @ (Q.T @ B)) / size, B / size, atol=1e4 * eps)
+
+
+def test_columns_that_depend_on_each_other_are_not_made_orthonormal():
+    B = np.random.RandomState(0).standard_normal((30, 3))
+    for bad in (B[:, [0, 1, 0]], 0.0 * B, B[:2], B * [1.0, np.nan, 1.0]):
+        assert _dense.orthonormal_columns(torch.tensor(bad, device=DEVICE)) is None
+    found = []
+    for seed in range(10):  # as good as dependent: after one round they are far from orthonormal
+        B = np.random.RandomState(seed).standard_normal((30, 3))
+        B[:, 2] = B[:, 1] + 3e-8 * B[:, 2]
+        found.append(_dense.orthonormal_columns(torch.tensor(B, device=DEVICE)))
+    assert sum(Q is None for Q in found) > 3
+    assert _dense.orthonormal_columns(torch.tensor(B[:2, :2], device=DEVICE)) is not None
+
+
+def test_products_of_halves_bound_distances(monkeypatch):
+    if DEVICE == "cpu":  # which has no such product
+
+        def mm(A, B, out_dtype):
+            return A.to(out_dtype) @ B.to(out_dtype)
+
+        monkeypatch.setattr(_bounds, "torch", SimpleNamespace(**{**vars(torch), "mm": mm}))
+    rng = np.random.RandomState(0)
+    points, q = rng.uniform(2.0, 3.0, (40, 8)), rng.standard_normal((9, 8))
+    points[:, ::3] *= -1.0
+    q[4] *= 1e-4
+    q[5] = 0.0
+    b = np.sum(points**2, axis=1)
+    monkeypatch.setattr(_bounds, "_mixed_products", lambda: True)
+    bounds = _bounds.bounds_from(single(points))
+    bounds.add(single(b))
+    expected = b - 2.0 * q @ points.T
+    found = bounds(single(q)).double().cpu().numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+    scale = float(bounds.scale)
+    assert np.abs(points).max() <= scale < 2 * np.abs(points).max()
+    assert np.log2(scale) == int(np.log2(scale))
+
+
+def test_points_of_very_different_size_have_no_bounds_by_halves(monkeypatch):
+    monkeypatch.setattr(_bounds, "_mixed_products", lambda: True)
+    X = np.ones((5, 3))
+    assert _bounds.bounds_from(single(X)) is not None
+    X[2] = 0.0
+    assert _bounds.bounds_from(single(X)) is not None  # zero has all its digits
+    X[2] = 0.2
+    assert _bounds.bounds_from(single(X)) is None
+    assert _bounds.bounds_from(single(X[:0])) is None
+    monkeypatch.setattr(_bounds, "_mixed_products", lambda: False)
+    assert _bounds.bounds_from(single(np.ones((5, 3)))) is None
+
+
+def test_two_halves_of_float16_have_the_digits_of_float32():
+    x = single(np.random.RandomState(0).uniform(-1.0, 1.0, 100))
+    high, low = _bounds._halves(x)
+    assert high.dtype == low.dtype == torch.float16
+    whole = high.double() + low.double()
+    assert float(torch.amax(torch.abs(whole - x.double()))) < 2.0**-21
+    sizes = _bounds._power_of_two(single([0.0, 0.3, 1.0, 3.0, 4.0])).cpu().numpy()
+    np.testing.assert_array_equal(sizes, [1.0, 0.5, 2.0, 4.0, 8.0])
+
+
+@pytest.mark.parametrize(
+    ("version", "good"), [("2.7.1+cu126", False), ("2.8.0", True), ("2.10.1", True), ("3.0", True)]
+)
+def test_torch_multiplies_halves_into_singles_since_2_8(version, good, monkeypatch):
+    monkeypatch.setattr(_bounds, "torch", SimpleNamespace(__version__=version))
+    assert _bounds._mixed_products() is good
 
 
 def test_forbidden_points_are_infinitely_far():

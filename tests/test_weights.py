@@ -32,6 +32,7 @@ from kernelmetric.compute.reductions import lmnn_hinge, mine_impostors, nca_loss
 from kernelmetric.compute.reductions._listed import lmnn_hinge_on
 from kernelmetric.graphs import neighbor_parts, target_neighbors
 from kernelmetric.inputs import Weights, rows_and_weights
+from kernelmetric.inputs._weights import check_weights
 from kernelmetric.learners._mlkr import mlkr_loss
 from tested_learners import variants, weighable
 
@@ -399,3 +400,20 @@ def test_a_weight_of_an_unknown_class_names_five_that_are_there(n_classes, other
     X = np.random.RandomState(0).standard_normal((len(y), 2))
     with pytest.raises(ValueError, match=re.escape(f"classes of y: [0, 1, 2, 3, 4]{others}.")):
         LDA(class_weight={99: 2.0}).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("weights", "good"),
+    [
+        ([0.0, 1.0, 9e99], True),
+        ([0.0, 2.0, 1.1e100], False),  # beyond the largest
+        ([0.0, 1e-60, 1e39], True),
+        ([0.0, 1e-60, 1.1e40], False),  # too many times the smallest
+    ],
+)
+def test_weights_stay_so_small_that_their_products_are_numbers(weights, good):
+    if good:
+        np.testing.assert_array_equal(check_weights(weights, 3), weights)
+    else:
+        with pytest.raises(ValueError, match="products are in range"):
+            check_weights(weights, 3)

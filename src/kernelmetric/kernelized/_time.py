@@ -24,7 +24,7 @@ from kernelmetric.selection._ridge_kpca import ALL_ROWS, DOUBLE_ROWS, ENOUGH_ROW
 from kernelmetric.selection._ridge_solution import LEAST_OF_CLASS
 from kernelmetric.spaces._base import check_whole
 
-_LEAST_ROWS = 250  # that a time limit leaves to a space
+_LEAST_ROWS = 200  # that a time limit leaves to a space
 _CHOSEN_ROWS = 60  # of the choice of a kernel that is measured
 _JUDGES = 2_000  # rows that choose how many neighbours vote
 _PASSES = {"MLKR": 50.0, "MCML": 200.0}  # over all pairs of rows, until a learner has converged

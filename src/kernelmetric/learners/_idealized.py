@@ -26,6 +26,7 @@ from kernelmetric.learners._tuple_learner import (
 from kernelmetric.solvers import ComparisonDual, PairDual, PairSolution, pair_bytes, solve_pairs
 
 _STEPS = 100  # products of all pairs' matrices, in the choice of C and the solution
+_READ = 100  # products take as long as to read a number
 _LEAST_ROWS = 100  # that a time limit leaves where there is a kernel
 _AT_BOUND = 1e-6  # of the upper bound: what is nearer to a bound is at it
 
@@ -226,7 +227,8 @@ class IdealizedKernel(SpaceLearner):
         rank = n_features
         if not self._is_linear():
             rank = self._space(n_samples, self.kernel).n_components or n_samples
-        return _STEPS * 2 * self.n_neighbors * n_samples * min(rank, n_samples) ** 2
+        rank = min(rank, n_samples)
+        return _STEPS * 2 * self.n_neighbors * n_samples * rank * (rank + _READ)
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         n, r, spanning = n_samples, min(n_samples, n_features), 0

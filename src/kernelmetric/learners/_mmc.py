@@ -9,6 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import sum_rows
+from kernelmetric.compute.watch import until_limit
 from kernelmetric.learners._checks import PRICE
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._progress import Iterations
@@ -209,7 +210,7 @@ class FarApart:
 
     def polished(self, L: np.ndarray, tol: float) -> np.ndarray:
         """Go on where steps no longer change the value: L G(L), scaled, is never worse."""
-        for _ in range(_POLISH):
+        for _ in until_limit(range(_POLISH), None):
             if self.gap(L) <= tol:
                 break
             G = self._sums(L)[1]
