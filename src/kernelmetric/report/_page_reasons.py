@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ _FEWEST_PAIRS = 50  # of rows, for shares that are worth showing
 EXPLAINED = 40  # points whose distances to their neighbours are split over the columns
 _OPERATIONS = 10**9  # for reasons, some seconds: of large kernels less is explained
 _NODES = 40  # gradients that a pair takes
+_SECONDS = 5.0  # of the processor for reasons, where pairs take more gradients than that
 _NAMED = 3  # columns that are named as the reason
 COMPARED = 40  # points of which any two can be compared; a pair takes about 60 bytes of the page
 _LISTED_COLUMNS = 6  # columns that part two of them
@@ -53,7 +55,7 @@ def relevance(reading: Reading | None, X: Any) -> FeatureImportance | None:
 
 def reasons(reading: Reading | None, points: Points, neighbors: np.ndarray) -> dict[int, Any]:
     """Which columns part some points, the hardest held-out ones first, from their neighbours."""
-    most = min(EXPLAINED, _affordable(reading) // LISTED)
+    most = min(EXPLAINED, _affordable(reading, points) // LISTED)
     return {
         i: [_largest(reading, points, i, j) for j in neighbors[i].tolist() if j >= 0]
         for i in _hardest(points)[:most].tolist()
@@ -64,7 +66,7 @@ def compared(reading: Reading | None, points: Points) -> dict[str, Any]:
     """Shares and distances of any two of some held-out points, as in the upper triangle."""
     n, total = points.n_train, len(points.codes)
     start = n if total - n >= 2 else 0
-    most = min(COMPARED, int(np.sqrt(2 * _affordable(reading))), total - start)
+    most = min(COMPARED, int(np.sqrt(2 * _affordable(reading, points))), total - start)
     hard = _hardest(points)[: most // 2] if start else np.arange(0)  # half of them
     rest = np.setdiff1d(np.arange(start, total), hard)
     spread = rest[np.linspace(0, len(rest) - 1, most - len(hard)).round().astype(int)]
@@ -78,9 +80,16 @@ def compared(reading: Reading | None, points: Points) -> dict[str, Any]:
     }
 
 
-def _affordable(reading: Reading | None) -> int:
-    """How many pairs can be explained in some seconds."""
-    return 0 if reading is None else int(_OPERATIONS // (_NODES * map_of(reading.metric).cost))
+def _affordable(reading: Reading | None, points: Points) -> int:
+    """How many pairs can be explained in some seconds, by the size of the kernel and by a trial."""
+    if reading is None:
+        return 0
+    begun = time.process_time()
+    for i in range(min(_NAMED, len(points.codes) - 1)):
+        _largest(reading, points, len(points.codes) - 1, i)
+    each = max((time.process_time() - begun) / _NAMED, 1e-6)
+    cheap = int(_OPERATIONS // (_NODES * map_of(reading.metric).cost))
+    return min(cheap, int(_SECONDS / each))
 
 
 def _hardest(points: Points) -> np.ndarray:
