@@ -22,7 +22,7 @@ _FEWEST_PAIRS = 50  # of rows, for shares that are worth showing
 EXPLAINED = 40  # points whose distances to their neighbours are split over the columns
 _OPERATIONS = 10**9  # for reasons, some seconds: of large kernels less is explained
 _NODES = 40  # gradients that a pair takes
-_SECONDS = 5.0  # of the processor for reasons, where pairs take more gradients than that
+_SECONDS = 10.0  # of the processor, where pairs take more gradients than that
 _NAMED = 3  # columns that are named as the reason
 COMPARED = 40  # points of which any two can be compared; a pair takes about 60 bytes of the page
 _LISTED_COLUMNS = 6  # columns that part two of them
@@ -55,41 +55,41 @@ def relevance(reading: Reading | None, X: Any) -> FeatureImportance | None:
 
 def reasons(reading: Reading | None, points: Points, neighbors: np.ndarray) -> dict[int, Any]:
     """Which columns part some points, the hardest held-out ones first, from their neighbours."""
-    most = min(EXPLAINED, _affordable(reading, points) // LISTED)
-    return {
-        i: [_largest(reading, points, i, j) for j in neighbors[i].tolist() if j >= 0]
-        for i in _hardest(points)[:most].tolist()
-    }
+    most = min(EXPLAINED, _affordable(reading) // LISTED)
+    end = time.process_time() + _SECONDS
+    found: dict[int, Any] = {}
+    for i in _hardest(points)[:most].tolist():
+        if found and time.process_time() > end:
+            break
+        found[i] = [_largest(reading, points, i, j) for j in neighbors[i].tolist() if j >= 0]
+    return found
 
 
 def compared(reading: Reading | None, points: Points) -> dict[str, Any]:
     """Shares and distances of any two of some held-out points, as in the upper triangle."""
     n, total = points.n_train, len(points.codes)
     start = n if total - n >= 2 else 0
-    most = min(COMPARED, int(np.sqrt(2 * _affordable(reading, points))), total - start)
+    most = min(COMPARED, int(np.sqrt(2 * _affordable(reading))), total - start)
     hard = _hardest(points)[: most // 2] if start else np.arange(0)  # half of them
     rest = np.setdiff1d(np.arange(start, total), hard)
     spread = rest[np.linspace(0, len(rest) - 1, most - len(hard)).round().astype(int)]
     chosen = np.unique(np.concatenate([hard, spread])).tolist()
     places = list(combinations(chosen, 2))
     E = points.after
+    end, shares = time.process_time() + _SECONDS, []
+    for i, j in places:
+        late = time.process_time() > end
+        shares.append([] if late else _largest(reading, points, i, j, _LISTED_COLUMNS))
     return {
         "points": chosen,
-        "shares": [_largest(reading, points, i, j, _LISTED_COLUMNS) for i, j in places],
+        "shares": shares,
         "distances": [float(f"{np.linalg.norm(E[i] - E[j]):.4g}") for i, j in places],
     }
 
 
-def _affordable(reading: Reading | None, points: Points) -> int:
-    """How many pairs can be explained in some seconds, by the size of the kernel and by a trial."""
-    if reading is None:
-        return 0
-    begun = time.process_time()
-    for i in range(min(_NAMED, len(points.codes) - 1)):
-        _largest(reading, points, len(points.codes) - 1, i)
-    each = max((time.process_time() - begun) / _NAMED, 1e-6)
-    cheap = int(_OPERATIONS // (_NODES * map_of(reading.metric).cost))
-    return min(cheap, int(_SECONDS / each))
+def _affordable(reading: Reading | None) -> int:
+    """How many pairs can be explained in some seconds."""
+    return 0 if reading is None else int(_OPERATIONS // (_NODES * map_of(reading.metric).cost))
 
 
 def _hardest(points: Points) -> np.ndarray:
