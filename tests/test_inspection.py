@@ -350,7 +350,7 @@ def test_a_category_without_differences_counts_no_more_for_having_many_values(or
     frame, _ = orchard
     y = (frame["kg"] > 0).to_numpy()
     model = make_pipeline(TableEncoder(["kg", "noise"], ["site"]), LDA()).fit(frame, y)
-    model[-1].components_ = np.array([[1.0, 0.0, 5.0, 5.0, 5.0]])
+    model[-1].components_ = np.array([[1.0, 0.0, 0.0, 0.0, 5.0, 5.0, 5.0, 5.0]])
     assert feature_importance(model, frame).ranked()[0][0] == "kg"
 
 

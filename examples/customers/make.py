@@ -39,10 +39,8 @@ def customers(n_rows=3000, seed=0, *, unseen=False):
         [name, name.upper() + " ", name.lower()][k]
         for name, k in zip(city, rng.choice(3, n_rows, p=[0.8, 0.1, 0.1]), strict=True)
     ]
-    notes = [
-        f"{rng.choice((UNHAPPY, HAPPY, PLAIN)[m])}, {rng.choice(PLAIN)} on the {rng.randint(1, 29)}."
-        for m in mood
-    ]
+    said = [rng.choice((UNHAPPY, HAPPY, PLAIN)[m]) for m in mood]
+    notes = [f"{first}, {rng.choice(PLAIN)} on the {rng.randint(1, 29)}." for first in said]
     frame = pd.DataFrame(
         {
             "customer_id": [f"C{seed}{i:05d}" for i in range(n_rows)],

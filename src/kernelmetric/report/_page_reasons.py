@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ _FEWEST_PAIRS = 50  # of rows, for shares that are worth showing
 EXPLAINED = 40  # points whose distances to their neighbours are split over the columns
 _OPERATIONS = 10**9  # for reasons, some seconds: of large kernels less is explained
 _NODES = 40  # gradients that a pair takes
+_SECONDS = 10.0  # of the processor, where pairs take more gradients than that
 _NAMED = 3  # columns that are named as the reason
 COMPARED = 40  # points of which any two can be compared; a pair takes about 60 bytes of the page
 _LISTED_COLUMNS = 6  # columns that part two of them
@@ -54,10 +56,13 @@ def relevance(reading: Reading | None, X: Any) -> FeatureImportance | None:
 def reasons(reading: Reading | None, points: Points, neighbors: np.ndarray) -> dict[int, Any]:
     """Which columns part some points, the hardest held-out ones first, from their neighbours."""
     most = min(EXPLAINED, _affordable(reading) // LISTED)
-    return {
-        i: [_largest(reading, points, i, j) for j in neighbors[i].tolist() if j >= 0]
-        for i in _hardest(points)[:most].tolist()
-    }
+    end = time.process_time() + _SECONDS
+    found: dict[int, Any] = {}
+    for i in _hardest(points)[:most].tolist():
+        if found and time.process_time() > end:
+            break
+        found[i] = [_largest(reading, points, i, j) for j in neighbors[i].tolist() if j >= 0]
+    return found
 
 
 def compared(reading: Reading | None, points: Points) -> dict[str, Any]:
@@ -71,9 +76,13 @@ def compared(reading: Reading | None, points: Points) -> dict[str, Any]:
     chosen = np.unique(np.concatenate([hard, spread])).tolist()
     places = list(combinations(chosen, 2))
     E = points.after
+    end, shares = time.process_time() + _SECONDS, []
+    for i, j in places:
+        late = time.process_time() > end
+        shares.append([] if late else _largest(reading, points, i, j, _LISTED_COLUMNS))
     return {
         "points": chosen,
-        "shares": [_largest(reading, points, i, j, _LISTED_COLUMNS) for i, j in places],
+        "shares": shares,
         "distances": [float(f"{np.linalg.norm(E[i] - E[j]):.4g}") for i, j in places],
     }
 
