@@ -203,3 +203,32 @@ def test_names_can_be_imported_from_the_rooms_they_were_in():
             assert getattr(kernels, name) is getattr(tables, name)
         with pytest.warns(DeprecationWarning, match=f"Got {name} .* lives in kernelmetric.tables"):
             assert getattr(datasets, name) is getattr(tables, name)
+
+
+def test_a_user_says_what_a_column_is():
+    frame = pd.DataFrame({"zip": ["10115", "20095"] * 30, "x": np.sqrt(np.arange(60))})
+    assert plan_columns(frame).numbers == ("zip", "x")
+    assert plan_columns(frame, kinds={"zip": "names"}).categories == ("zip",)
+    with pytest.raises(TableError, match="Got --as zip date, but expected dates"):
+        plan_columns(frame, kinds={"zip": "date"})
+
+
+def test_dates_run_in_cycles_and_free_text_counts_by_its_letters():
+    rng = np.random.RandomState(0)
+    words = ["slow app and crashes", "very happy with the help", "asked about a late invoice"]
+    frame = pd.DataFrame(
+        {
+            "day": pd.date_range("2020-01-01", periods=120, freq="9D").strftime("%d.%m.%Y"),
+            "note": [f"{words[i % 3]} {words[rng.randint(3)]} {i}" for i in range(120)],
+        }
+    )
+    plan = plan_columns(frame)
+    assert (plan.dates, plan.texts) == ({"day": "%d.%m.%Y"}, ("note",))
+    encoder = plan.encoder().fit(frame)
+    names = encoder.get_feature_names_out().tolist()
+    X = encoder.transform(frame)
+    week = [names.index(f"day: week {part}") for part in ("sine", "cosine")]
+    np.testing.assert_allclose(X[0, week], X[7, week], atol=1e-9)  # 63 days later
+    note = [j for j, name in enumerate(names) if name.startswith("note: ")]
+    alike = np.linalg.norm(X[0, note] - X[3::3][:, note], axis=1).mean()
+    assert alike < np.linalg.norm(X[0, note] - X[1::3][:, note], axis=1).mean()

@@ -53,10 +53,12 @@ class ColumnPlan:
         Columns of numbers, columns of names, and columns that are not used.
     notes : tuple of str
         A sentence for every decision that the user should know of.
-    label, identifier : str or None
-        The column of labels, and the first that names the rows, each by a text of its own.
+    label : str or None
+        The column of labels.
     commas, missing : tuple of str, dict of str to tuple of str
         As in :class:`TableEncoder`.
+    identifier : str or None
+        The first column that names the rows, each by a text of its own.
     dates, texts, marks, units, spellings : dict of str to str, tuple of str, and dicts
         Likewise.
 
