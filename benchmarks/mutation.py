@@ -195,7 +195,8 @@ def cover(arguments):
     """Run all tests once under coverage; write the tests of every line and how long each takes."""
     data = arguments.out / "coverage"
     settings = arguments.out / "coveragerc"
-    settings.write_text(f"[run]\ndata_file = {data}\ncore = ctrace\n", encoding="utf-8")
+    said = f"[run]\ndata_file = {data}\ncore = ctrace\nbranch = true\n"
+    settings.write_text(said, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-n", str(arguments.workers), "-p", "mutation"]
     command += [
         "--cov=kernelmetric",

@@ -130,10 +130,12 @@ class Study:
         metric, seed = clone(self.metric), self.wanted.seed
         if self.pairs is not None:
             return Pipeline([("table", self.encoder()), ("metric", metric)])
-        predictor: Any = MetricRegressor(metric, random_state=seed)
+        as_it_comes = self.wanted.learner is None and self.wanted.kernel == "auto"
+        given = {"random_state": seed, "use_features": as_it_comes}
+        predictor: Any = MetricRegressor(metric, **given)
         if not self.wanted.regression:
             weight = self.wanted.class_weight
-            predictor = MetricClassifier(metric, random_state=seed, class_weight=weight)
+            predictor = MetricClassifier(metric, **given, class_weight=weight)
         return Pipeline([("table", self.encoder()), ("predictor", predictor)])
 
     def judged(self, train: np.ndarray, test: np.ndarray) -> Trial:

@@ -120,9 +120,9 @@ def feature_columns(encoder: Any) -> list[str]:
     >>> import pandas as pd
     >>> from kernelmetric.tables import TableEncoder
     >>> from kernelmetric.inspection import feature_columns
-    >>> frame = pd.DataFrame({"kg": [1.0, 3.0], "code": ["a", "b"]})
+    >>> frame = pd.DataFrame({"kg": [1.0, 3.0, 2.0, 5.0], "code": ["a", "b", "a", "b"]})
     >>> feature_columns(TableEncoder(["kg"], ["code"]).fit(frame))
-    ['kg', 'code', 'code']
+    ['kg', 'kg', 'code', 'code', 'code']
     """
     names, sources = _names(encoder), _sources(encoder)
     return [names[j] for j in sources]

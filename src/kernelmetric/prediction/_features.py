@@ -7,6 +7,7 @@ tell what the forest says of it when it is left out. Ridge regression tells that
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,7 +130,7 @@ def fit_feature_scores(
 def feature_seconds(n: int, d: int) -> float:
     """About how long trees take to grow."""
     drawn = _drawn(n)
-    return _TREE_SECONDS * _N_TREES * drawn * np.log2(drawn + 2) * np.sqrt(d)
+    return _TREE_SECONDS * _N_TREES * drawn * math.log2(drawn + 2) * math.sqrt(d)
 
 
 def _drawn(n: int) -> int:
