@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from kernelmetric import DNE, LMNN, RBF, Kernelized, Laplacian, memory_budget
+from kernelmetric import DNE, LDA, LMNN, RBF, Kernelized, Laplacian, memory_budget
 from kernelmetric.datasets import make_checkerboard
 from kernelmetric.graphs import coded_targets
 from kernelmetric.kernels import Rescaled
@@ -31,6 +31,7 @@ from kernelmetric.selection._many_rows import LANDMARKS, errors_by_landmarks, fo
 from kernelmetric.selection._relevance import (
     Judged,
     Sample,
+    better_units,
     learned_map,
     relevance_loss,
     relevances,
@@ -684,3 +685,32 @@ def test_many_rows_leave_a_kernel_as_wide_as_it_is_good(fine_board):
     X, smooth = fine_board[0], RBF(gamma=1.0)
     noise = 0.1 * np.random.default_rng(0).normal(size=(len(X), 1))
     assert for_many_rows(smooth, 0.1, Sample(X, X[:, :1] + noise)) == (smooth, 0.1)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_columns_in_other_units_do_not_hide_those_that_tell(dtype):
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((600, 4))
+    y = (X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(600) > 0).astype(int)
+    units = np.array([1.0, 1.0, 1e4, 1e4])
+    plain, scaled = (Kernelized(LDA()).fit(A[:300].astype(dtype), y[:300]) for A in (X, X * units))
+
+    def accuracy(metric, A):
+        judge = KNeighborsClassifier(15).fit(metric.embedding_, y[:300])
+        return judge.score(metric.transform(A[300:].astype(dtype)), y[300:])
+
+    assert accuracy(scaled, X * units) > accuracy(plain, X) - 0.03 > 0.7
+
+
+def test_columns_keep_their_widths_where_left_out_points_prefer_them():
+    rng = np.random.RandomState(0)
+    X = np.hstack([rng.standard_normal((300, 2)), 0.02 * rng.standard_normal((300, 8))])
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)  # the narrow columns are noise
+    assert better_units(X, lambda A: np.mean(np.std(A, axis=0)[2:])) is None
+    units = better_units(X, lambda A: -np.mean(np.std(A, axis=0)[2:]))
+    widths = np.std(X * units, axis=0)
+    np.testing.assert_allclose(widths, widths[0])
+    kernel = LeaveOneOutRidge(max_samples=200).bind(X, y)
+    assert np.max(getattr(kernel, "scales", np.ones(10))[2:]) <= 1.0
+    assert better_units(np.ones((5, 3)), np.sum) is None  # no column tells anything
+    assert better_units(X[:, :2], np.sum) is None  # of one width

@@ -33,6 +33,7 @@ _LOG_BOUNDS = (-8.0, 4.0)  # of a relevance, around the common one
 _LOG_RIDGE_BOUNDS = (np.log(1e-3), np.log(30.0))  # a smaller one would ask for all digits
 _RIGHT = 1.2e-4  # over the rows, so right need be points: else the smallest ridge is lost
 _SQUARE = 10.0  # likewise over a tenth of squares: distances are differences of these
+_UNLIKE = 10.0  # times as wide as another feature is: perhaps its unit is another
 _SPREAD_ROWS = 200  # tell the spread of a column
 _BEYOND = 1e30  # of another column: rounding leaves nothing so small, and no unit is so large
 _RANGE = 1e-100, 1e100  # of a spread, whose square and inverse are numbers
@@ -215,6 +216,17 @@ def units_of(X: Any) -> np.ndarray | None:
         units = np.ones(X.shape[1])
         units[used[off]] = middle / spreads[off]
     return units if off.any() and _RANGE[0] < middle < _RANGE[1] else None
+
+
+def better_units(X: np.ndarray, error: Callable[[np.ndarray], float]) -> np.ndarray | None:
+    """Scales that give all features one spread, where spreads differ and the error prefers it."""
+    spreads = np.std(X, axis=0)
+    used = spreads > 0
+    if not used.any() or spreads[used].max() <= _UNLIKE * spreads[used].min():
+        return None
+    units = np.ones(X.shape[1])
+    units[used] = np.exp(np.mean(np.log(spreads[used]))) / spreads[used]
+    return units if error(X * units) < error(X) else None
 
 
 def _spread(values: np.ndarray) -> float:
