@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from kernelmetric.compute.reductions import l1_distances, squared_distances
 from kernelmetric.compute.watch import ended_by_limit, stage, told_once
 from kernelmetric.graphs import coded_targets, spread_rows
 from kernelmetric.inputs import (
+    FarCellWarning,
     WeightedLabels,
     labels_and_weights,
     refuse_tiny_columns,
@@ -179,7 +181,8 @@ class LeaveOneOutRidge(Kernel):
         if self.groups is None and in_memory(X) and not is_sparse(X):
             units = better_units(sample.X, lambda X: _soon_told(sample._replace(X=X)))
             if units is not None:
-                return _in_units(self.bind(X * like(units, X), y), units)
+                with warnings.catch_warnings(category=FarCellWarning, action="ignore"):  # told of
+                    return _in_units(self.bind(X * like(units, X), y), units)
         # Far points may underflow.
         what = f"{type(self).__name__}: comparing kernels on {len(rows):,} rows"
         working = stage(what, shown=self.verbose)

@@ -33,6 +33,7 @@ _LOG_BOUNDS = (-8.0, 4.0)  # of a relevance, around the common one
 _LOG_RIDGE_BOUNDS = (np.log(1e-3), np.log(30.0))  # a smaller one would ask for all digits
 _RIGHT = 1.2e-4  # over the rows, so right need be points: else the smallest ridge is lost
 _SQUARE = 10.0  # likewise over a tenth of squares: distances are differences of these
+_UNUSUAL = 20.0  # spreads from the median, as no value of a usual column is
 _UNLIKE = 10.0  # times as wide as another feature is: perhaps its unit is another
 _SPREAD_ROWS = 200  # tell the spread of a column
 _BEYOND = 1e30  # of another column: rounding leaves nothing so small, and no unit is so large
@@ -220,13 +221,19 @@ def units_of(X: Any) -> np.ndarray | None:
 
 def better_units(X: np.ndarray, error: Callable[[np.ndarray], float]) -> np.ndarray | None:
     """Scales that give all features one spread, where spreads differ and the error prefers it."""
-    spreads = np.std(X, axis=0)
-    used = spreads > 0
+    used = np.ptp(X, axis=0) > 0
+    spreads = np.array([_deviation(X[:, j]) if used[j] else 0.0 for j in range(X.shape[1])])
     if not used.any() or spreads[used].max() <= _UNLIKE * spreads[used].min():
         return None
     units = np.ones(X.shape[1])
     units[used] = np.exp(np.mean(np.log(spreads[used]))) / spreads[used]
     return units if error(X * units) < error(X) else None
+
+
+def _deviation(values: np.ndarray) -> float:
+    """The standard deviation of values, those that are far from all others drawn nearer."""
+    middle, most = np.median(values), _UNUSUAL * _spread(values)
+    return float(np.std(np.clip(values, middle - most, middle + most)))
 
 
 def _spread(values: np.ndarray) -> float:
