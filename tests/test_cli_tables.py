@@ -78,6 +78,14 @@ def test_fit_tells_every_decision_and_compares(run, table, tmp_path):
     assert "unit: left out" in text
 
 
+def test_fit_tells_of_cells_that_it_reads_as_missing(run, table):
+    frame = pd.read_csv(table)
+    frame.loc[:40:8, "c"] = 9999
+    frame.to_csv(table, index=False)
+    said = " ".join(run("fit", table, "--label", "kind", *FAST).output.split())
+    assert said.count("Column 'c' holds 9999, 100 times as far from the median") == 1
+
+
 def test_fit_in_json_is_all_that_is_printed(run, table):
     result = run("fit", table, "--label", "kind", *FAST, "--json")
     printed = json.loads(result.stdout)

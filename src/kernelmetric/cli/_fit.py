@@ -217,8 +217,11 @@ def _show(talk: Talk, study: Study, found: Found) -> None:
     for sentence in verdict(judged)[1:]:
         talk.say(sentence)
     tell_uneven(talk, found.trials, study.name, study.y)
+    said: dict[str, list[str]] = {}
     for name, note in found.notes.items():
-        talk.say(f"  {name}: {note}", style="dim")
+        said.setdefault(note, []).append(name)
+    for note, names in said.items():
+        talk.say(f"  {', '.join(names)}: {note}", style="dim")
     if chosen := found.chosen():
         talk.say("What was chosen:")
     for name, (part, why) in chosen.items():

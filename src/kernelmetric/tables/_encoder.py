@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.compose import ColumnTransformer
 
+from kernelmetric.inputs import FarCellWarning
 from kernelmetric.tables._cells import Writing, lost_digits, numbers_of, strange_texts, texts_of
 from kernelmetric.tables._columns import TableTransformer, few, require_columns
 from kernelmetric.tables._files import Table
@@ -150,8 +151,9 @@ class TableEncoder(TableTransformer):
                     f"Got numbers in column {name!r} that are too long to be told apart, but "
                     "expected shorter ones: subtract the smallest of them first."
                 )
-        with warnings.catch_warnings():  # its notes say the same
+        with warnings.catch_warnings():  # the plan says the same, but of cells that are far off
             warnings.simplefilter("ignore")
+            warnings.simplefilter("always", FarCellWarning)
             self.schema_ = TableSchema().fit(self._columns(ready))
 
     def _features(self, X: Any) -> np.ndarray:
