@@ -55,7 +55,7 @@ from kernelmetric import (
 from kernelmetric.kernelized import _arguments
 from kernelmetric.kernels import Columns, Delta
 from kernelmetric.learners import _margin, _nca
-from kernelmetric.prediction import _base
+from kernelmetric.prediction import _base, _features
 from kernelmetric.selection import RidgeKPCA, _leave_one_out, _ridge_kpca, _ridge_solution
 from kernelmetric.spaces import _automatic, _kpca
 
@@ -450,7 +450,8 @@ def triples() -> list[Case]:
 
 
 def shrunk(monkeypatch: Any, size: str) -> None:
-    """Let few points take the way of many."""
+    """Let few points take the way of many; few trees do for all."""
+    monkeypatch.setattr(_features, "_N_TREES", 8)
     if size == "exact":
         return
     monkeypatch.setattr(_nca, "_EARLY_FROM", 30)

@@ -86,8 +86,7 @@ def test_the_score_that_leads_fits_the_classes(uneven):
     assert found._replace(confusion=((40, 10), (5, 45))).measure == "accuracy"
 
 
-@pytest.mark.parametrize("measure", ["accuracy", "balanced_accuracy", "roc_auc"])
-def test_errors_of_scores_are_those_of_other_draws(measure):
+def test_errors_of_scores_are_those_of_other_draws():
     rng = np.random.RandomState(0)
 
     class Given:
@@ -96,12 +95,14 @@ def test_errors_of_scores_are_those_of_other_draws(measure):
         predict = staticmethod(lambda s: (s[:, 0] > 0.5).astype(int))
 
     found = []
-    for _ in range(200):
+    for _ in range(120):
         y = np.repeat([0, 1], [160, 40])
         s = 1 / (1 + np.exp(-rng.randn(200) - 1.5 * y + 0.5))
         found.append(class_scores(Given, s[:, None], y))
-    spread = np.std([getattr(scores, measure) for scores in found])
-    assert np.mean([scores.error(measure) for scores in found]) == pytest.approx(spread, rel=0.2)
+    for measure in ("accuracy", "balanced_accuracy", "roc_auc"):
+        spread = np.std([getattr(scores, measure) for scores in found])
+        said = np.mean([scores.error(measure) for scores in found])
+        assert said == pytest.approx(spread, rel=0.25)
 
 
 def test_classes_are_uneven_when_one_is_more_than_twice_another():
