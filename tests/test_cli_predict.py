@@ -163,3 +163,20 @@ def test_a_model_of_pairs_predicts_nothing(run, folder, tmp_path):
     assert result.exit_code == 1
     assert "predicts nothing" in " ".join(result.stderr.split())
     assert run("transform", model, folder / "old.csv").exit_code == 0
+
+
+@pytest.mark.usefixtures("untuned")
+def test_neighbours_of_a_weighted_model_have_their_own_labels(run, tmp_path):
+    frame = people()
+    frame["counts"] = np.arange(len(frame)) % 3  # every third row counts nothing
+    frame.to_csv(tmp_path / "old.csv", index=False)
+    options = ("--label", "leaves", "--ignore", "spent", "--weights", "counts", *FAST)
+    result = run("fit", tmp_path / "old.csv", *options, "--out", tmp_path / "m.km")
+    assert result.exit_code == 0, result.stderr
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    answers, _ = predicted(run, tmp_path, "m")
+    known = frame.set_index("customer_id")
+    for i in (1, 2, 3):
+        near = known.loc[answers[f"neighbor_{i}"]]
+        assert (near["counts"] > 0).all()
+        assert near["leaves"].tolist() == answers[f"neighbor_{i}_leaves"].tolist()
