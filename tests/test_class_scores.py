@@ -95,14 +95,14 @@ def test_errors_of_scores_are_those_of_other_draws():
         predict = staticmethod(lambda s: (s[:, 0] > 0.5).astype(int))
 
     found = []
-    for _ in range(120):
+    for _ in range(80):
         y = np.repeat([0, 1], [160, 40])
         s = 1 / (1 + np.exp(-rng.randn(200) - 1.5 * y + 0.5))
         found.append(class_scores(Given, s[:, None], y))
     for measure in ("accuracy", "balanced_accuracy", "roc_auc"):
         spread = np.std([getattr(scores, measure) for scores in found])
         said = np.mean([scores.error(measure) for scores in found])
-        assert said == pytest.approx(spread, rel=0.25)
+        assert said == pytest.approx(spread, rel=0.3)
 
 
 def test_classes_are_uneven_when_one_is_more_than_twice_another():

@@ -216,7 +216,7 @@ def test_a_pair_verifier_gives_the_same_probabilities(labelled, tmp_path):
     assert_close(again.predict_proba_pairs(pairs, X), verifier.predict_proba_pairs(pairs, X))
 
 
-@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.every(2)
 @pytest.mark.every(2)
 def test_a_fresh_process_is_the_same(registry, labelled, fresh, tmp_path, step):
