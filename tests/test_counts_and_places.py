@@ -4,9 +4,15 @@ import numpy as np
 import pytest
 
 from kernelmetric import (
+    DLA,
+    DNE,
     KPCA,
     LDA,
+    LFDA,
     LMNN,
+    LPP,
+    MLKR,
+    NCA,
     RBF,
     Kernelized,
     MetricClassifier,
@@ -67,3 +73,13 @@ def test_a_mask_of_known_candidates_is_one():
 def test_a_share_of_the_variance_is_reached_where_only_rounding_is_missing():
     for k in range(1, 10):
         assert n_kept(np.full(10, 0.1), 0.0, k / 10, 1.0) == k
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int16])
+@pytest.mark.parametrize("learner", [DNE, DLA, LFDA, LPP, LMNN, NCA, MLKR])
+def test_counts_of_few_bits_count_like_others(learner, kind):
+    names = {"n_components", "n_neighbors"} & set(learner().get_params())
+    plain, short = (
+        learner(**dict.fromkeys(names, number)).estimate_memory(300, 3) for number in (2, kind(2))
+    )
+    assert plain == short

@@ -86,7 +86,7 @@ class Learner(Metric, BaseEstimator):
         return int(self._fit_bytes(n_samples, n_features))
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
-        r = getattr(self, "n_components", None) or n_features
+        r = int(getattr(self, "n_components", None) or n_features)
         # copies of X and its images, L with twenty vectors of L-BFGS, blocks of rows × n
         arrays = 4 * n_samples * (n_features + r) + 25 * n_features * r
         blocks = bytes_at_once(self._blocks * BLOCK_BYTES)

@@ -146,7 +146,7 @@ class LargeMargin(TakesTuples, GradientLearner):
         return Descent(start, minimise, lambda L: basis.leave(truncated(L, rank)))
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
-        k = min(self.n_neighbors, n_samples)
+        k = min(int(self.n_neighbors), n_samples)
         # of blocks: distances, and margins and slopes for every target
         flops = 2.0 * n_samples**2 * self._start_rank(n_features)
         # the pairs of few points are looked at all at once
@@ -157,7 +157,7 @@ class LargeMargin(TakesTuples, GradientLearner):
         return super()._fit_bytes(n_samples, n_features) + blocks + listed
 
     def _start_rank(self, n_features: int) -> int:
-        return n_features if self._optimises_matrix else self.n_components or n_features
+        return n_features if self._optimises_matrix else int(self.n_components or n_features)
 
     def _sorted_targets(
         self, training: Training, neighbors: Any, order: np.ndarray

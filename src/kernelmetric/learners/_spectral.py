@@ -32,7 +32,7 @@ class SpectralLearner(Learner):
         d = n_features
         # copies of X, scatter matrices with the workspace of LAPACK
         arrays = 4 * n_samples * d + 8 * d * d
-        k = min(getattr(self, "n_neighbors", 0), n_samples)
+        k = min(int(getattr(self, "n_neighbors", 0)), n_samples)
         blocks = self._blocks * min(BLOCK_BYTES, n_samples**2) if k else 0
         return 8 * (arrays + 20 * n_samples * k) + blocks  # and edges of a graph
 
