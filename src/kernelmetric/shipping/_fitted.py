@@ -36,10 +36,10 @@ from kernelmetric.linkage._evidence import N_LEVELS, Agreement, Doubt, MatchMode
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.prediction._features import N_SCORES, FeatureScores
 from kernelmetric.selection import AlignedSum
-from kernelmetric.shipping._attributes import Attributes, are_texts, is_count
+from kernelmetric.shipping._attributes import Attributes, is_count
+from kernelmetric.shipping._fitted_tables import check_missing, check_schema, check_trees
 from kernelmetric.spaces import Gram, RandomFeatures, Space
 from kernelmetric.tables import TableEncoder, TableSchema
-from kernelmetric.tables._frames import NAMES, QUANTITIES, TEXT
 from kernelmetric.transductive import TransductiveDistance
 
 LINKAGE_RULES = (linkage.EqualKeys, linkage.NearestPoints, linkage.NearestText)
@@ -321,45 +321,6 @@ def _check_predictor(model: Attributes) -> None:
         model.require(features.coef.shape[1] == width, "_features", f"scores for {width} columns")
 
 
-def _check_trees(forest: Attributes) -> None:
-    """Nodes lead forward, so that every row ends in a leaf; and features are there."""
-    for name in vars(FeatureScores)["__dataclass_fields__"]:
-        forest.require(forest.get(name) is not None, name, "an array")
-    nodes, scale = forest.get("nodes"), forest.get("location")[1]
-    m, d = len(nodes), len(scale)
-    ahead = np.where(nodes[:, :1] > 0, nodes[:, :2] > np.arange(m)[:, None], True)
-    good = bool(np.all(ahead) and np.all(nodes[:, :2] < m) and np.all(nodes[:, 2] < d))
-    forest.require(good, "nodes", f"nodes of trees on {d} features")
-    forest.require(bool(np.all(scale > 0)), "location", "positive scales")
-
-
-def _check_missing(encoder: Attributes) -> None:
-    words = encoder.get("missing") or {}
-    good = are_texts(list(words)) and all(map(are_texts, words.values()))
-    encoder.require(good, "missing", "words for what is missing, by column")
-
-
-def _check_schema(schema: Attributes) -> None:
-    """A kind and names for every column, and features that follow from them."""
-    d, kinds = schema.get("n_features_in_"), schema.get("kinds_")
-    if d is None:
-        return
-    schema.check("centres_", "finite d")
-    schema.check("scales_", "scale d")
-    good = kinds is not None and len(kinds) == d and set(kinds) <= {"", NAMES, TEXT, *QUANTITIES}
-    schema.require(good, "kinds_", "kinds of columns")
-    for name in ("names_", "rare_", "gaps_"):
-        found, flags = schema.get(name, []), name == "gaps_"
-        good = len(found) == d
-        good = good and all(isinstance(f, bool) if flags else are_texts(f) for f in found)
-        schema.require(good, name, f"an entry for each of {d} columns")
-    good = len(set(schema.get("feature_names_in_", ()))) == d
-    schema.require(good, "feature_names_in_", "different names")
-    groups, expected = schema.get("groups_"), schema.value.groups()
-    good = isinstance(groups, np.ndarray) and np.array_equal(groups, expected)
-    schema.require(good, "groups_", f"{expected}")
-
-
 def _check_tuples(tuples: Attributes) -> None:
     """Row numbers, which the constructor of the class looks at."""
     names = ["similar", "dissimilar"] if isinstance(tuples.value, Pairs) else ["rows"]
@@ -408,9 +369,9 @@ CHECKS: tuple[tuple[Any, Callable[[Attributes], None]], ...] = (
     (Kernelized, _check_space),
     (KernelizedCV, _check_search),
     ((MetricClassifier, MetricRegressor), _check_predictor),
-    (FeatureScores, _check_trees),
-    (TableEncoder, _check_missing),
-    (TableSchema, _check_schema),
+    (FeatureScores, check_trees),
+    (TableEncoder, check_missing),
+    (TableSchema, check_schema),
     ((Pairs, IndexTuples), _check_tuples),
     (linkage.RecordComparison, _check_comparison),
     (linkage.RecordLinker, _check_linker),
