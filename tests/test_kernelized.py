@@ -210,8 +210,8 @@ def test_an_unsupervised_transformer_needs_no_labels(labelled, fresh):
 @pytest.mark.parametrize(
     ("learner", "methods"),
     [
-        (NCA(), ["transform", "fit_transform"]),
-        (DNE(), ["transform", "fit_transform"]),
+        (NCA(), ["transform", "fit_transform", "score"]),
+        (DNE(), ["transform", "fit_transform", "score"]),
         (Ridge(), ["predict", "score"]),
         (KMeans(2), ["transform", "fit_transform", "predict", "score"]),
         (LogisticRegression(), ["predict", "predict_proba", "decision_function", "score"]),

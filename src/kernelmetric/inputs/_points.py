@@ -30,9 +30,9 @@ def check_points(
     # those of pyarrow's columns are data
     refuse_twins(getattr(X, "column_names", None) or getattr(X, "columns", ()))
     refuse_ambiguous(X, "X")
-    with np.errstate(all="ignore"):  # its test for finite numbers adds up huge ones of both signs
-        return to_device(
-            validate_data(
+    try:
+        with np.errstate(all="ignore"):  # its test for finite numbers adds up huge ones, ± both
+            checked = validate_data(
                 estimator,
                 X,
                 reset=reset,
@@ -40,7 +40,20 @@ def check_points(
                 dtype=[np.float64, np.float32],
                 **options,
             )
-        )
+    except ValueError as refusal:
+        if not str(refusal).startswith("Input X contains NaN"):
+            raise
+        raise ValueError(_gaps(type(estimator).__name__)) from None
+    return to_device(checked)
+
+
+def _gaps(name: str) -> str:
+    """What to do about missing numbers."""
+    return (
+        f"Input X contains NaN or infinity, which {name} cannot use. Try Kernelized or a "
+        "predictor with a data frame, where a missing number is a state of its own, or fill the "
+        "gaps first, for instance by SimpleImputer in a pipeline."
+    )
 
 
 def _check_foreign(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: int = 1, **_) -> Any:
@@ -67,7 +80,7 @@ def _check_foreign(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: i
     elif X.dtype not in (xp.float32, xp.float64):
         X = xp.astype(X, xp.float32)
     if not bool(xp.all(xp.isfinite(X))):
-        raise ValueError(f"Input X contains NaN or infinity, which {name} cannot use.")
+        raise ValueError(_gaps(name))
     if reset:
         estimator.n_features_in_ = X.shape[1]
     elif X.shape[1] != estimator.n_features_in_:

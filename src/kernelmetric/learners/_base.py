@@ -21,6 +21,7 @@ from kernelmetric.inputs import (
 )
 from kernelmetric.learners._checks import COUNT_OR_NONE, check_parameters, check_spread, weighed
 from kernelmetric.learners._in_time import in_time
+from kernelmetric.learners._users import refuse_unknown, score_of
 from kernelmetric.metric import Metric
 from kernelmetric.spaces import Gram
 
@@ -49,6 +50,10 @@ class Learner(Metric, BaseEstimator):
             cls.fit = _all_or_nothing(cls.fit)
         super().__init_subclass__(**options)
 
+    def __new__(cls, *_: Any, **given: Any) -> Any:
+        refuse_unknown(cls, given)
+        return super().__new__(cls)
+
     def transform(self, X: Any) -> Any:
         """Map points to the coordinates in which Euclidean distance is the learned one.
 
@@ -66,6 +71,57 @@ class Learner(Metric, BaseEstimator):
         Z, L = self._coordinates(X), self.components_
         # It may have been fitted in another array library.
         return map_points(Z, L if namespace(L) is namespace(Z) else like(to_numpy(L), Z))
+
+    def inverse_transform(self, Z: Any) -> Any:
+        """Points of given coordinates.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n_samples, n_components)
+            Learned coordinates.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            The shortest points that :meth:`transform` takes to Z. Where the map keeps all
+            directions there is only one; otherwise what it left out of a point is zero.
+        """
+        check_is_fitted(self)
+        L = to_numpy(self.components_)
+        Z = to_numpy(Z) if hasattr(Z, "dtype") else np.asarray(Z)
+        if Z.ndim != 2 or Z.shape[1] != len(L):
+            raise ValueError(
+                f"Got coordinates of shape {Z.shape}, but expected (n_samples, {len(L)}), as "
+                "transform gives them."
+            )
+        return like(Z @ np.linalg.pinv(L).T, self.components_)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """How well the learned distance tells the labels of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points, at least two; or tuples of points, of shape (n_tuples, 2 to 4, n_features).
+        y : array-like of shape (n_samples,), default=None
+            Labels, or numbers; for pairs 1 where they are similar and -1 where not.
+
+        Returns
+        -------
+        float
+            The share of rows whose three nearest other rows of X have the same label; of numbers
+            the coefficient of determination of their mean. For pairs the area under the ROC
+            curve, for other tuples the share in the right order.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.model_selection import cross_val_score
+        >>> from kernelmetric import LDA
+        >>> cross_val_score(LDA(), *load_iris(return_X_y=True)).mean().round(2)
+        np.float64(1.0)
+        """
+        return score_of(self, X, y)
 
     def estimate_memory(self, n_samples: int, n_features: int) -> int:
         """Bytes that a fit takes at its peak, besides the data.

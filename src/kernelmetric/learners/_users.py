@@ -1,0 +1,67 @@
+"""What users of scikit-learn and metric-learn expect of a learner: a score, and known names."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
+from sklearn.neighbors import NearestNeighbors
+
+from kernelmetric.compute import to_numpy
+from kernelmetric.graphs import are_tuples, coded_targets
+from kernelmetric.metric import refuse_signed
+
+_NEIGHBORS = 3
+_NEW_NAMES = {
+    "k": "n_neighbors",
+    "num_dims": "n_components",
+    "num_constraints": "max_pairs",
+    "n_constraints": "max_pairs",
+    "convergence_threshold": "tol",
+    "convergence_tol": "tol",
+    "regularization": "c",
+}
+_NOT_NEEDED = {
+    "learn_rate": "the solver chooses its steps",
+    "min_iter": "tol says when a fit ends",
+    "preprocessor": "tuples are row numbers of X",
+}
+
+
+def refuse_unknown(kind: type, given: dict[str, Any]) -> None:
+    """Refuse a parameter that a class lacks, and say what metric-learn's are called here."""
+    known = signature(kind).parameters
+    unknown = [name for name in given if name not in known]
+    if not unknown or any(p.kind is p.VAR_KEYWORD for p in known.values()):
+        return
+    name = unknown[0]
+    hint = f"the parameters are {', '.join(known)}"
+    if _NEW_NAMES.get(name) in known:
+        hint = f"it is called {_NEW_NAMES[name]} here"
+    elif name in _NOT_NEEDED:
+        hint = f"it is not needed here, as {_NOT_NEEDED[name]}"
+    raise TypeError(f"{kind.__name__} got an unexpected keyword argument {name!r}: {hint}.")
+
+
+def score_of(metric: Any, X: Any, y: Any) -> float:
+    """How well distances tell labels, numbers, or which tuples are right."""
+    refuse_signed(metric)
+    if are_tuples(X):
+        T = to_numpy(X) if hasattr(X, "dtype") else np.asarray(X)
+        if T.shape[1] == 2:
+            return float(roc_auc_score(y, to_numpy(metric.pair_score(T))))
+        near, far = (metric.pair_score(T[:, ends]) for ends in ([0, 1], [-2, -1]))
+        far = metric.pair_score(T[:, [0, 2]]) if T.shape[1] == 3 else far
+        return float(np.mean(to_numpy(near) > to_numpy(far)))
+    Z = to_numpy(metric._embed(X))
+    found = coded_targets(y, Z)
+    k = min(_NEIGHBORS, len(Z) - 1)
+    near = NearestNeighbors(n_neighbors=k).fit(Z).kneighbors(return_distance=False)
+    if found.values is not None or metric.learns_from == "targets":
+        numbers = np.asarray(y, dtype=np.float64)
+        return float(r2_score(numbers, numbers[near].mean(axis=1)))
+    votes = np.zeros((len(Z), int(found.key.max()) + 1))
+    np.add.at(votes, (np.arange(len(Z))[:, None], found.key[near]), 1.0)
+    return float(accuracy_score(found.key, votes.argmax(axis=1)))
