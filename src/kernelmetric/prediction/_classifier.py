@@ -175,6 +175,7 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
             )
         codes = check_labels(labels, X)
         self.classes_ = np.unique(labels)
+        sample_weight = self._without_copies(X, codes, sample_weight)
         self._kept, weights = rows_and_weights(sample_weight, X)
         weights = with_class_weights(weights, self.class_weight, labels, self._kept)
         self._codes = codes = rows_of(codes, self._kept)

@@ -156,6 +156,7 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
+        sample_weight = self._without_copies(X, y, sample_weight)
         self._kept, weights = rows_and_weights(sample_weight, X)
         y = np.array(rows_of(y, self._kept))
         if np.max(np.abs(y)) > _LARGEST:
