@@ -152,6 +152,13 @@ def test_copies_with_other_labels_stay_one_row_for_each():
     assert np.array_equal(points[found.rows][found.groups], points)
 
 
+def test_zeros_of_both_signs_are_equal():
+    points = np.column_stack([X, np.zeros(70)])
+    negative = np.column_stack([X, -np.zeros(70)])
+    found = copied_rows(np.vstack([points, negative]), np.append(Y, Y))
+    assert np.array_equal(found.rows, np.arange(70))
+
+
 # --- inputs -------------------------------------------------------------------------------------
 
 

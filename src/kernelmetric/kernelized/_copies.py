@@ -12,19 +12,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import is_array_api_obj
+from scipy.spatial import KDTree
 from sklearn import get_config
-from sklearn.utils.validation import _num_samples
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import in_memory, is_sparse, map_rows, take_rows, to_numpy
 from kernelmetric.graphs import coded_targets
 from kernelmetric.kernels import TableSchema, is_table
 
-_SAMPLE = 4_000  # different rows, of which near pairs are counted
-_BLOCK = 128  # of them at a time
+_SAMPLE = 2_000  # different rows, of which near pairs are counted
+_FIRST = 3  # columns, those with most values, that find them
+_NEAR = 1.5  # steps: one, and rounding
 _MOST_COLUMNS = 256  # of sparse points
 _FAR_MORE = 5.0  # rows that have copies, beside pairs of different rows that are near
-_NEAR = 1.5  # steps: less is one
 _DIGITS = 1e9  # of a column's range: what differs by less is equal
 
 
@@ -38,80 +38,70 @@ class Copies(NamedTuple):
     rows: np.ndarray
     groups: np.ndarray
 
-    @property
-    def mean_size(self) -> float:
-        """How many rows a group has on average."""
-        return len(self.groups) / len(self.rows)
-
-    def sums(self, weights: np.ndarray | None) -> np.ndarray:
+    def sums(self, weights: np.ndarray) -> np.ndarray:
         """What the rows of each group count together."""
-        return np.bincount(self.groups, weights=weights).astype(np.float64)
+        return np.bincount(self.groups, weights=weights)
 
 
-def copies_among(X: Any, y: Any, *, takes_weights: bool, given: bool, owner: Any) -> Copies | None:
-    """Copies, told in a warning; None where there are none, or where weights cannot count them."""
+def copies_among(X: Any, y: Any, owner: Any, *, takes: bool, given: bool) -> Copies | None:
+    """Copies, told in a warning; None without any, or where the owner takes no weights for them."""
     copies = copied_rows(X, y)
     if copies is None:
         return None
     n = len(copies.groups)
     told = f"Got {n - len(copies.rows):,} copies of other rows among {n:,}"
-    # Routed metadata reach only who asked for them.
-    if takes_weights and (given or not get_config()["enable_metadata_routing"]):
+    # Metadata that are routed reach only who asked for them.
+    if takes and (given or not get_config()["enable_metadata_routing"]):
         warn(f"{told}: a row and its copies count as one row with their weight.", CopiesWarning)
         return copies
-    warn(
-        f"{told}, which {type(owner).__name__} cannot count by weights, so left-out rows look "
-        "surer than new ones will be: leave the copies out.",
-        CopiesWarning,
-    )
+    more = "cannot count by weights, so left-out rows look surer than new ones will be"
+    warn(f"{told}, which {type(owner).__name__} {more}: leave the copies out.", CopiesWarning)
     return None
 
 
 def numbers_of(X: Any) -> Any:
-    """A table that was not checked, in numbers; None of one without, such as texts."""
+    """A table that was not checked, in numbers; None of what has none, such as texts."""
     if is_sparse(X):
         return X.tocsr()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whoever learns from it says it
-            if is_table(X):
-                return TableSchema().fit(X).transform(X)
-            Z = np.asarray(X) if in_memory(X) and not is_array_api_obj(X) else X
+            Z = TableSchema().fit(X).transform(X) if is_table(X) else X
+            Z = Z if is_array_api_obj(Z) or not in_memory(Z) else np.asarray(Z)
     except (TypeError, ValueError):
         return None
-    good = not isinstance(Z, np.ndarray) or Z.dtype.kind in "biuf"
-    return Z if good and len(getattr(Z, "shape", ())) == 2 else None
+    plain = not isinstance(Z, np.ndarray) or Z.dtype.kind in "biuf"
+    return Z if plain and len(Z.shape) == 2 else None
 
 
 def copied_rows(X: Any, y: Any) -> Copies | None:
     """Groups of rows that are equal in all columns and in y; None where chance may have done it."""
-    if not in_memory(X) or _num_samples(X) < 2:
+    if not in_memory(X):
         return None
     targets = coded_targets(y, X)
-    numbers = targets.key[:, None] if targets.values is None else targets.values
-    keys = _keys(X) + _keys(np.asarray(numbers, dtype=np.float64), seed=1)
+    values = targets.key[:, None] if targets.values is None else targets.values
+    keys = _keys(X) + _keys(values, seed=1)
     _, first, groups, counts = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
     )
-    n_copied = int(np.sum(counts > 1))
     order = np.argsort(first)
-    rows, places = first[order], np.argsort(order)
-    some = np.sort(np.random.RandomState(0).permutation(rows)[:_SAMPLE])
-    more = (len(rows) / len(some)) ** 2 * _FAR_MORE
-    if n_copied <= 2 * more:
+    rows = first[order]
+    some = np.random.RandomState(0).permutation(rows)[:_SAMPLE]
+    more = _FAR_MORE * (len(rows) / len(some)) ** 2
+    if np.sum(counts > 1) <= 2 * more:
         return None
     Z = take_rows(X, some)
     if is_sparse(Z):
         Z = Z[:, np.argsort(-np.bincount(Z.indices, minlength=Z.shape[1]))[:_MOST_COLUMNS]]
         Z = Z.toarray()
-    columns = [to_numpy(Z)] if targets.values is None else [to_numpy(Z), targets.values[some]]
-    if n_copied <= more * (2 + _near_pairs(np.hstack(columns), n_copied / more)):
+    Z = to_numpy(Z) if targets.values is None else np.hstack([to_numpy(Z), values[some]])
+    if np.sum(counts > 1) <= more * (2 + _near_pairs(Z)):
         return None
-    return Copies(rows, places[groups.ravel()])
+    return Copies(rows, np.argsort(order)[groups.ravel()])
 
 
 def _keys(X: Any, seed: int = 0) -> np.ndarray:
-    """A number for each row, the same for equal rows, whatever the order of additions."""
+    """A number for each row, the same for equal rows: sums of bits, in which no digit is lost."""
     drawn = np.random.RandomState(seed).randint(2**62, size=X.shape[1]).astype(np.uint64)
 
     def mixed(cells: np.ndarray, factors: np.ndarray) -> np.ndarray:
@@ -126,28 +116,16 @@ def _keys(X: Any, seed: int = 0) -> np.ndarray:
     return map_rows(lambda rows: mixed(A[rows], drawn).sum(axis=1), len(A), 32 * A.shape[1])
 
 
-def _near_pairs(Z: np.ndarray, most: float) -> int:
-    """How many pairs of rows are near in every column; counted until they are too many."""
-    columns = [column for column in map(_in_steps, Z.T) if np.ptp(column) > _NEAR]
-    if not columns:
-        return len(Z) * (len(Z) - 1) // 2
-    columns.sort(key=lambda column: -len(np.unique(column)))
-    order = np.argsort(columns[0], kind="stable")
-    columns = [column[order] for column in columns]
-    ends = np.searchsorted(columns[0], columns[0] + _NEAR)
-    count = 0
-    for start in range(0, len(Z), _BLOCK):
-        rows = np.arange(start, min(start + _BLOCK, len(Z)))
-        sizes = ends[rows] - rows - 1
-        left = np.repeat(rows, sizes)
-        right = left + 1 + np.arange(len(left)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        for column in columns[1:]:
+def _near_pairs(Z: np.ndarray) -> int:
+    """How many pairs of rows are at most a step apart in every column."""
+    steps = sorted(map(_in_steps, Z.T), key=lambda column: -len(np.unique(column)))
+    tree = KDTree(np.stack(steps[:_FIRST], axis=1))
+    left, right = tree.query_pairs(_NEAR, p=np.inf, output_type="ndarray").T
+    for column in steps[_FIRST:]:
+        if np.ptp(column) > _NEAR:
             near = np.abs(column[left] - column[right]) < _NEAR
             left, right = left[near], right[near]
-        count += len(left)
-        if count > most:
-            break
-    return count
+    return len(left)
 
 
 def _in_steps(column: np.ndarray) -> np.ndarray:

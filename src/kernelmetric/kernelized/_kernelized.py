@@ -360,7 +360,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
         self.embedding_, self._training_table = E, known
         if copies is not None:  # among all rows, a neighbour comes with its copies
             self.embedding_ = rows_of(E, copies.groups)
-            self.n_neighbors_ = round((self.n_neighbors_ or 1) * copies.mean_size)
+            self.n_neighbors_ = round((self.n_neighbors_ or 1) * len(self.embedding_) / len(E))
 
     def _streams(self) -> str | None:
         """When a fit goes through the rows of many machines: its space, and then its learner."""

@@ -64,9 +64,8 @@ class Supervision(NamedTuple):
         told = self.y is not None and self.tuples is None and not set(self.given) - {_WEIGHT}
         if not (judged and told and get_tags(learner).target_tags.required) or kernel.pairwise:
             return None
-        takes = has_fit_parameter(learner, _WEIGHT)
-        given = _WEIGHT in self.given
-        return copies_among(X, self.y, takes_weights=takes, given=given, owner=learner)
+        takes, given = has_fit_parameter(learner, _WEIGHT), _WEIGHT in self.given
+        return copies_among(X, self.y, learner, takes=takes, given=given)
 
     def without_copies(self, X: Any, copies: Copies | None) -> tuple[Any, Supervision]:
         """The first of all copies, which has the weight of them all."""

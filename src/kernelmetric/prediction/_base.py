@@ -253,8 +253,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         given, metric = sample_weight is not None, self._given_metric()
         w = check_weights(sample_weight if given else 1.0, len(y))
         kept = np.flatnonzero(w)
-        told = {"takes_weights": takes_weights(metric), "given": given, "owner": metric}
-        copies = copies_among(rows_of(Z, kept), y[kept], **told)
+        how = {"takes": takes_weights(metric), "given": given}
+        copies = copies_among(rows_of(Z, kept), y[kept], metric, **how)
         if copies is None:
             return sample_weight
         counted = np.zeros(len(y))

@@ -70,7 +70,7 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
     classes_ : ndarray of shape (n_classes,)
         The classes.
     embedding_ : ndarray of shape (n_samples, n_components)
-        The training points in learned coordinates.
+        The training points in learned coordinates, without those of weight zero and copies.
     n_neighbors_ : int
         How many neighbours vote.
     temperature_ : float

@@ -55,7 +55,7 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
     metric_ : estimator
         The metric, fitted on all points.
     embedding_ : ndarray of shape (n_samples, n_components)
-        The training points in learned coordinates.
+        The training points in learned coordinates, without those of weight zero and copies.
     targets_ : ndarray of shape (n_samples,)
         Their targets.
     n_neighbors_ : int
