@@ -491,7 +491,8 @@ def points(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     X[:, 0] += 1.5 * codes
     X[:, 1] -= codes == 1
     if case["rows"] == "copies":
-        X[1], X[4], codes[4] = X[0], X[3], (codes[3] + 1) % 3
+        X[27:] = X[6:27]  # so many that chance cannot have made them, with the same classes
+        X[1], codes[1], X[4], codes[4] = X[0], codes[0], X[3], (codes[3] + 1) % 3
     elif case["rows"] == "constant":
         X[:, 2] = X_new[:, 2] = 3.0
     elif case["rows"] == "offset":

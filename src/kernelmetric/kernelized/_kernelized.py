@@ -17,13 +17,20 @@ from kernelmetric._warnings import warn
 from kernelmetric.compute import in_memory, require_memory
 from kernelmetric.compute.watch import stage
 from kernelmetric.graphs import are_tuples
-from kernelmetric.inputs import check_weights, on_clusters, to_host, unchanged_on_failure
+from kernelmetric.inputs import (
+    check_weights,
+    on_clusters,
+    rows_of,
+    to_host,
+    unchanged_on_failure,
+)
 from kernelmetric.kernelized._arguments import (
     boundary_part,
     learner_arguments,
     naming,
     refuse_zeros,
 )
+from kernelmetric.kernelized._copies import Copies
 from kernelmetric.kernelized._delegation import NewPoints, in_dtype_of, inner_has, placed_among
 from kernelmetric.kernelized._folded import FoldedMap, can_fold
 from kernelmetric.kernelized._memory import fit_bytes
@@ -291,7 +298,9 @@ class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
         verbose = getattr(self.learner, "verbose", False) is True
         with unchanged_on_failure(self), stage(name, shown=verbose):
             X, supervision = Supervision.of(self.learner, kernel, X, y, given)
-            X, schema = fit_points(self, X, kernel)
+            table, schema = fit_points(self, X, kernel)
+            copies = supervision.copies(self, table, kernel) if how == "fit" else None
+            X, supervision = supervision.without_copies(table, copies)
             supervision = supervision.for_learner(self.learner, X.shape[0])
             recipe = choose(self, X.shape[0], supervision)
             elsewhere = not in_memory(X)
@@ -322,29 +331,36 @@ class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
                     raise
                 interrupted = stop  # the learner kept the best map so far, and so do we
             self.kernel_, self.space_, self.learner_ = space.kernel_, space, learner
-            self._keep_places(X, Z, supervision)
-            self.recipe_ = used(recipe, space, learner, X.shape[0], schema, some)
+            self._keep_places(table, X, Z, supervision, copies)
+            self.recipe_ = used(recipe, space, learner, X.shape[0], schema, some, copies)
             self._folded = FoldedMap()
         if interrupted is not None:
             raise interrupted
-        return Z, result
+        return rows_of(Z, None if copies is None else copies.groups), result
 
-    def _keep_places(self, X: Any, Z: Any, supervision: Supervision) -> None:
-        """Keep where training rows lie, in a space that places them as if they were left out."""
+    def _keep_places(
+        self, table: Any, X: Any, Z: Any, supervision: Supervision, copies: Copies | None
+    ) -> None:
+        """Keep where rows of the table lie, in a space that places them as if they were left out.
+
+        X are its rows without copies, which share the place of the first.
+        """
         self.embedding_ = self.n_neighbors_ = self._training_table = None
         knows = getattr(self.space_, "knows_labels", False) and isinstance(self.learner_, Metric)
-        table = fingerprint(X) if knows else None
-        if table is None:
+        known = fingerprint(table) if knows else None
+        if known is None:
             return
         with config_context(transform_output="default"):
-            self.embedding_ = in_dtype_of(Z, self.learner_.transform(Z))
-        self.n_neighbors_ = chosen_voters(self.embedding_, supervision.y, supervision.weights)
+            E = in_dtype_of(Z, self.learner_.transform(Z))
+        self.n_neighbors_ = chosen_voters(E, supervision.y, supervision.weights)
         if not is_auto(self.kernel):
-            judged = (self.embedding_, supervision.y, supervision.weights)
-            said = worse_than_kernel(self.kernel_, X, *judged)
+            said = worse_than_kernel(self.kernel_, X, E, supervision.y, supervision.weights)
             if said is not None:
                 warn(said, NotBetterWarning)
-        self._training_table = table
+        self.embedding_, self._training_table = E, known
+        if copies is not None:  # among all rows, a neighbour comes with its copies
+            self.embedding_ = rows_of(E, copies.groups)
+            self.n_neighbors_ = round((self.n_neighbors_ or 1) * len(self.embedding_) / len(E))
 
     def _streams(self) -> str | None:
         """When a fit goes through the rows of many machines: its space, and then its learner."""

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
+from kernelmetric.kernelized._copies import Copies
 from kernelmetric.kernelized._parts import is_auto, is_estimator, with_columns
 from kernelmetric.kernelized._supervision import Supervision
 from kernelmetric.kernels import Kernel, Sum
@@ -105,7 +106,13 @@ def choose(metric: Any, n_samples: int, supervision: Supervision) -> Recipe:
 
 
 def used(
-    recipe: Recipe, space: Any, learner: Any, n_samples: int, schema: Any, some: Any = None
+    recipe: Recipe,
+    space: Any,
+    learner: Any,
+    n_samples: int,
+    schema: Any,
+    some: Any = None,
+    copies: Copies | None = None,
 ) -> Recipe:
     """The recipe of a fit that has ended: kernel and rows as the fitted space has them."""
     bound = getattr(space, "written_kernel", None) or space.kernel_
@@ -132,6 +139,9 @@ def used(
         enough = getattr(learner, "_enough_rows", n_samples)
         if n_samples > enough:
             reasons["rows"] += f"; the learner takes {enough:,} of them all"
+    if copies is not None:
+        n_copies = len(copies.groups) - n_samples
+        reasons["rows"] += f"; {n_copies:,} copies of them count by weights"
     resolved: dict[str, Any] = getattr(learner, "_resolved", dict)()
     if resolved:
         before = "'auto' is" if reasons["learner"] == _GIVEN else f"{reasons['learner']}, and"

@@ -10,15 +10,20 @@ import inspect
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
 
 from kernelmetric.compute import like, take_rows, to_numpy
 from kernelmetric.graphs import Pairs, are_tuples, as_pairs, points_of_tuples
 from kernelmetric.inputs import WeightedLabels, Weights, rows_of
 from kernelmetric.kernelized._arguments import weighed_fit
+from kernelmetric.kernelized._copies import Copies, copies_among
 from kernelmetric.kernelized._folded import coordinates, fit_coordinates
+from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA
 
 _TUPLES = ("triplets", "quadruplets")
 _PAIRS = ("pairs", "similar", "dissimilar")
+_WEIGHT = "sample_weight"
 _OPTIONAL = ("similar", "dissimilar", "tuples")  # which fit itself names
 
 
@@ -51,6 +56,26 @@ class Supervision(NamedTuple):
         if tuples is None:
             X, y, weights, given = weighed_fit(learner, kernel, X, y, given)
         return X, cls(y, weights, tuples, None, given, compared)
+
+    def copies(self, metric: Any, X: Any, kernel: Any) -> Copies | None:
+        """Copies among rows of X, where rows that are left out judge what a metric chooses."""
+        learner = metric.learner
+        judged = isinstance(kernel, LeaveOneOutRidge) or isinstance(metric.space, RidgeKPCA | str)
+        told = self.y is not None and self.tuples is None and not set(self.given) - {_WEIGHT}
+        if not (judged and told and get_tags(learner).target_tags.required) or kernel.pairwise:
+            return None
+        takes, given = has_fit_parameter(learner, _WEIGHT), _WEIGHT in self.given
+        return copies_among(X, self.y, learner, takes=takes, given=given)
+
+    def without_copies(self, X: Any, copies: Copies | None) -> tuple[Any, Supervision]:
+        """The first of all copies, which has the weight of them all."""
+        if copies is None:
+            return X, self
+        w = self.weights or Weights(*(np.ones(len(copies.groups)),) * 2)
+        weights = Weights(*(copies.sums(part) for part in w))
+        given = {**self.given, _WEIGHT: weights.counts}
+        y = rows_of(self.y, copies.rows)
+        return take_rows(X, copies.rows), self._replace(y=y, weights=weights, given=given)
 
     def for_learner(self, learner: Any, n_samples: int) -> Supervision:
         """The same in the words that a learner understands."""

@@ -70,7 +70,7 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
     classes_ : ndarray of shape (n_classes,)
         The classes.
     embedding_ : ndarray of shape (n_samples, n_components)
-        The training points in learned coordinates.
+        The training points in learned coordinates, without those of weight zero and copies.
     n_neighbors_ : int
         How many neighbours vote.
     temperature_ : float
@@ -175,6 +175,7 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
             )
         codes = check_labels(labels, X)
         self.classes_ = np.unique(labels)
+        sample_weight = self._without_copies(X, codes, sample_weight)
         self._kept, weights = rows_and_weights(sample_weight, X)
         weights = with_class_weights(weights, self.class_weight, labels, self._kept)
         self._codes = codes = rows_of(codes, self._kept)

@@ -123,6 +123,14 @@ def leaves_out(metric: Any) -> bool:
     return bool(getattr(metric.space_, "knows_labels", False))
 
 
+def takes_weights(metric: Any) -> bool:
+    """Whether the fit of a metric takes weights of its points."""
+    try:
+        return bool(_name_of_weights(metric))
+    except ValueError:
+        return False
+
+
 def _name_of_weights(metric: Any) -> str:
     """What the fit of a metric calls the weights of its points, refused where it takes none."""
     if isinstance(metric, Pipeline):

@@ -55,7 +55,7 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
     metric_ : estimator
         The metric, fitted on all points.
     embedding_ : ndarray of shape (n_samples, n_components)
-        The training points in learned coordinates.
+        The training points in learned coordinates, without those of weight zero and copies.
     targets_ : ndarray of shape (n_samples,)
         Their targets.
     n_neighbors_ : int
@@ -156,6 +156,7 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
+        sample_weight = self._without_copies(X, y, sample_weight)
         self._kept, weights = rows_and_weights(sample_weight, X)
         y = np.array(rows_of(y, self._kept))
         if np.max(np.abs(y)) > _LARGEST:
