@@ -148,14 +148,14 @@ def _ridge_seconds(rate: Rates, space: RidgeKPCA, n: int, d: int) -> float:
         cube = 0.7 if n <= DOUBLE_ROWS else 0.33  # in half of the digits
         return rate.product * cube * n**3 + 8.0 * n**2 * rate.value + rate.block(n**2, d)
     m, some = min(space.most_landmarks(n), n), min(n, ENOUGH_ROWS)
-    solved = rate.product * (2.0 * some * m**2 + 4.0 * m**3) + 4.0 * rate.block(some * m, d)
+    solved = rate.product * (1.5 * some * m**2 + 8.0 * m**3) + 4.0 * rate.block(some * m, d)
     return solved + (1.5 * rate.block(n * m, d) if n > some else 0.0)
 
 
 def _projection_seconds(rate: Rates, n: int, d: int, m: int, rank: int) -> float:
     """Kernel values of rows with m anchors, and leading eigenvectors of them."""
     if m < n:  # landmarks
-        return 2.0 * rate.block(n * m, d) + rate.product * (2.0 * n * m**2 + 4.0 * m**3)
+        return 2.0 * rate.block(n * m, d) + rate.product * (1.5 * n * m**2 + 8.0 * m**3)
     passes = 2.0 if fits_budget(8 * n * n) else _KRYLOV_PRODUCTS  # over values, held or not
     width = min(rank + 10, n / 4)  # at full rank LAPACK takes 4 n³
     return passes * rate.block(n * n, d) + rate.product * _KRYLOV_PRODUCTS * n**2 * width
