@@ -15,7 +15,7 @@ from kernelmetric.compute._threads import repeatable, tiles_at_once
 from kernelmetric.compute.reductions import exp_of_negative, l1_distances, squared_distances
 from kernelmetric.compute.watch import time_left, warn_of_limit
 
-_RUNS = 4  # of each piece of work; the fastest counts, as others may use the machine too
+_RUNS = 16  # of each piece of work; the fastest counts, as others may use the machine too
 _SIZE = 256  # rows of the product that is measured
 _BLOCK = 100, 500  # rows and anchors of the kernel values that are measured
 _FEATURES = 8, 64  # of these
