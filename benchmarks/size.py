@@ -7,8 +7,9 @@ scikit-learn's boosting and an SVM learn from as many of them as they can in the
 ``MetricClassifier()``. Every fit runs in a process of its own, on as many threads as ``--threads``
 says, and tells seconds, those that ``estimate_time`` foretold, the peak of its memory and its
 accuracy on new rows, up to 20,000. The last row of the table is ``kernelmetric fit`` on a Parquet
-file of ten million rows, with everything that the command does. Every result is appended to the
-file at once, and what is there is not run again.
+file of ten million rows, with everything that the command does. ``--embeddings`` measures drawn
+embeddings instead: of 50 classes that overlap, of length one. Every result is appended to the file
+at once, and what is there is not run again.
 """
 
 from __future__ import annotations
@@ -33,7 +34,12 @@ REAL = {"letter": 16_000, "shuttle": 46_400, "covtype": 561_012}  # rows to lear
 PARQUET_ROWS = 10_000_000
 PIECE = 100_000  # rows that are drawn at once
 METHODS = ("metric", "classifier", "boosting", "svm")
+EMBEDDINGS = {10_000: 384, 50_000: 768}  # columns by rows
+EMBEDDED = ("lmnn", "nca", "metric", "classifier")  # methods for them
+N_OF_EMBEDDINGS, HIDDEN = 50, 40  # classes, and directions in which they differ
 TITLES = {
+    "lmnn": "`LMNN(64)`",
+    "nca": "`NCA(64)`",
     "metric": "`Kernelized(LMNN())`",
     "classifier": "`MetricClassifier()`",
     "boosting": "HistGradientBoosting",
@@ -68,8 +74,22 @@ def drawn(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
+def embeddings(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of length one: classes in few directions, and noise in all."""
+    rng, d = np.random.default_rng(0), EMBEDDINGS[n]
+    y = rng.integers(N_OF_EMBEDDINGS, size=n + N_NEW // 10)
+    centres = 0.9 * rng.normal(size=(N_OF_EMBEDDINGS, HIDDEN))
+    X = (centres[y] + rng.normal(size=(len(y), HIDDEN))) @ rng.normal(size=(HIDDEN, d))
+    X += 2.0 * rng.normal(size=X.shape)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X.astype(np.float32), y
+
+
 def data(table: str, n: int) -> tuple[np.ndarray, ...]:
     """Rows to learn from and new rows, with their classes."""
+    if table == "embeddings":
+        X, y = embeddings(n)
+        return X[:n], y[:n], X[n:], y[n:]
     if table == "drawn":
         return *drawn(n, 1), *drawn(N_NEW, 2)
     from sklearn.preprocessing import StandardScaler
@@ -89,9 +109,11 @@ def model_of(method: str) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.svm import SVC
 
-    from kernelmetric import LMNN, Kernelized, MetricClassifier
+    from kernelmetric import LMNN, NCA, Kernelized, MetricClassifier
 
     return {
+        "lmnn": lambda: LMNN(64),
+        "nca": lambda: NCA(64),
         "metric": lambda: Kernelized(LMNN()),
         "classifier": MetricClassifier,
         "boosting": HistGradientBoostingClassifier,
@@ -120,15 +142,17 @@ def within(method: str, X: np.ndarray, y: np.ndarray, limit: float) -> tuple[Any
     return model, seconds, n
 
 
-def accuracy(model: Any, y: np.ndarray, X_new: np.ndarray, y_new: np.ndarray) -> float:
-    """Accuracy on new rows; of a metric, by as many neighbours as it chose."""
+def accuracy(
+    model: Any, X: np.ndarray, y: np.ndarray, X_new: np.ndarray, y_new: np.ndarray
+) -> float:
+    """Accuracy on new rows; of a metric, by as many neighbours as it chose, or five."""
     if hasattr(model, "score"):
         return float(model.score(X_new, y_new))
     from kernelmetric.compute.reductions import nearest_neighbors
 
-    places = np.asarray(model.embedding_)
+    places = np.asarray(model.embedding_ if hasattr(model, "embedding_") else model.transform(X))
     queries = np.asarray(model.transform(X_new), dtype=places.dtype)
-    found = nearest_neighbors(places, model.n_neighbors_, queries=queries)[0]
+    found = nearest_neighbors(places, getattr(model, "n_neighbors_", 5), queries=queries)[0]
     classes = np.unique(y)
     votes = np.stack([np.sum(y[found] == c, axis=1) for c in classes], axis=1)
     return float(np.mean(classes[votes.argmax(axis=1)] == y_new))
@@ -144,12 +168,15 @@ def measure(table: str, n: int, method: str, limit: float) -> dict[str, Any]:
         model, seconds = fitted(method, X, y)
         recipe = model.recipe_ if method == "metric" else model.metric_.recipe_
         row["rows"] = recipe.reasons["rows"]
+    elif method in EMBEDDED:
+        model, seconds = fitted(method, X, y)
+        row["rows"] = f"all {n:,} rows, {X.shape[1]} columns"
     else:
         model, seconds, n_rows = within(method, X, y, limit)
         row["rows"] = f"{n_rows:,} rows"
     row["seconds"] = round(seconds, 2)
     row["peak_mb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-    row["accuracy"] = round(accuracy(model, y, X_new, y_new), 4)
+    row["accuracy"] = round(accuracy(model, X, y, X_new, y_new), 4)
     return row
 
 
@@ -229,6 +256,7 @@ def main() -> None:
     parser.add_argument("--real", nargs="*", choices=REAL, default=list(REAL))
     parser.add_argument("--parquet", type=int, default=PARQUET_ROWS, help="rows; 0 for none")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--embeddings", action="store_true", help="measure these alone")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--page", type=Path)
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
@@ -247,6 +275,8 @@ def main() -> None:
         ]
         wanted = [(table, n, method) for table, n in tables for method in given.methods]
         wanted += [("drawn", given.parquet, "command")] * (given.parquet > 0)
+        if given.embeddings:
+            wanted = [("embeddings", n, method) for n in EMBEDDINGS for method in EMBEDDED]
         run(given.out, wanted, given.threads)
 
 

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-from kernelmetric.compute.watch import GONE, watched
+from kernelmetric.compute.watch import GONE, leave_if_over, watched
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -31,6 +31,8 @@ Result = TypeVar("Result")
 _ALONE: ContextVar[bool] = ContextVar("kernelmetric_alone", default=False)
 _WORTH_BLAS = 2e10  # of one call among many others: half a second, many times what spinning costs
 _WORTH_THREADS = 2e8  # floating-point operations: some milliseconds, many times what threads cost
+LONG = 5e9  # multiplications and additions of one call: some tenths of a second
+_STEP = 0.1  # seconds between two looks whether such a call is to be left
 
 
 def small_steps(operations: float, *, largest: float = math.inf) -> AbstractContextManager[Any]:
@@ -104,6 +106,32 @@ def in_threads(
             for future in futures:
                 future.cancel()
             wait(futures)
+
+
+def unlocked(work: Callable[[], Result], operations: float) -> Result:
+    """What one call gives, of so many multiplications and additions; Ctrl-C does not wait for it.
+
+    A thread makes a long call while this one waits, if ``work`` does not hold Python's lock. That
+    of NumPy does not, that of SciPy does. A thread that is left ends by itself, and Python does not
+    exit before: a BLAS that is at work then crashes.
+    """
+    if operations < LONG:
+        return work()
+    counts, context = _counts("openmp"), copy_context()
+    found: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            for library, count in counts:  # a setting of the calling thread
+                library.set_num_threads(count)
+            found.set_result(context.run(work))
+        except BaseException as error:
+            found.set_exception(error)
+
+    threading.Thread(target=run).start()
+    while not wait([found], _STEP).done:
+        leave_if_over()
+    return found.result()
 
 
 @lru_cache(maxsize=1)

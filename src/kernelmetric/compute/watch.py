@@ -185,9 +185,15 @@ def _within(variable: ContextVar[T], value: T) -> Iterator[None]:
 def watched(blocks: Iterable[T]) -> Iterator[T]:
     """Blocks of a pass, between two of which it is left if it may be and should be."""
     for number, block in enumerate(blocks):
-        if number and ((_LEAVABLE.get() and time_left() <= 0) or GONE.get().is_set()):
-            raise OutOfTime
+        if number:
+            leave_if_over()
         yield block
+
+
+def leave_if_over() -> None:
+    """Leave work that may be left where its time is over, and any that nobody waits for."""
+    if (_LEAVABLE.get() and time_left() <= 0) or GONE.get().is_set():
+        raise OutOfTime
 
 
 def warn_of_choice(what: str, n_tried: int) -> None:

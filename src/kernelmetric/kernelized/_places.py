@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import in_memory, is_sparse, over_rows, take_rows, to_numpy
-from kernelmetric.compute.reductions import nearest_neighbors
+from kernelmetric.compute.reductions import k_smallest, nearest_neighbors
 from kernelmetric.compute.watch import time_left
 from kernelmetric.graphs import coded_targets
 from kernelmetric.inputs import Weights
@@ -70,7 +70,7 @@ def kernel_neighbors(kernel: Any, X: Any, rows: np.ndarray, k: int) -> np.ndarra
     def nearest(part: slice) -> np.ndarray:
         squares = diagonal - 2.0 * to_numpy(kernel(take_rows(X, rows[part]), anchors))
         np.put_along_axis(squares, rows[part, None], np.inf, axis=1)
-        return np.argsort(squares, axis=1, kind="stable")[:, :k]
+        return k_smallest(squares, k)[0]
 
     return np.concatenate(list(over_rows(nearest, len(rows), 4 * 8 * X.shape[0])))
 

@@ -18,7 +18,7 @@ from kernelmetric.kernelized._parts import check_parts
 from kernelmetric.kernelized._recipe import check_recipe, choose
 from kernelmetric.kernelized._supervision import Supervision
 from kernelmetric.learners._in_time import least_seconds
-from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA
+from kernelmetric.selection import KernelAlignment, LeaveOneOutRidge, RidgeKPCA
 from kernelmetric.selection._many_rows import MANY_ROWS, seconds_of_width
 from kernelmetric.selection._ridge_kpca import ALL_ROWS, DOUBLE_ROWS, ENOUGH_ROWS
 from kernelmetric.selection._ridge_solution import LEAST_OF_CLASS
@@ -31,6 +31,7 @@ _PASSES = {"MLKR": 50.0, "MCML": 200.0}  # over all pairs of rows, until a learn
 _GRADIENT_PASSES, _PAIR_PASSES, _SPECTRAL_PASSES = 8.0, 80.0, 1.0  # of other learners
 _KRYLOV_PRODUCTS = 16.0  # of a Gram matrix with a block of vectors, for its leading ones
 _ROWS_OF_PAIRS = 2_000  # pairs from labels of more rows are not more
+_ALIGNED_TERMS, _ALIGNED_VALUES = 3, 3.0  # of base kernels so many stay; values that each costs
 
 
 @cache
@@ -40,7 +41,7 @@ def choice_rate() -> float:
     X = rng.standard_normal((_CHOSEN_ROWS, 8))
     y = (X[:, 0] + rng.standard_normal(_CHOSEN_ROWS) > 0).astype(int)
     choose_kernel = partial(LeaveOneOutRidge().bind, X, y)
-    return Context().run(fastest, choose_kernel, 1) / _CHOSEN_ROWS  # a time limit would end it
+    return Context().run(fastest, choose_kernel, 3) / _CHOSEN_ROWS  # a time limit would end it
 
 
 def check_shape(n_samples: Any, n_features: Any) -> None:
@@ -108,7 +109,8 @@ def rows_in_time(recipe: Any, X: Any, supervision: Supervision) -> np.ndarray | 
         if some == n:
             return fit_seconds(recipe, n, d)
         rank = coordinates_rank(recipe.space, recipe.kernel, some, d)
-        placed = rates().block(n * some, d) + rates().product * n * some * rank
+        rate = _rates_of(recipe.kernel)
+        placed = rate.block(n * some, d) + rate.product * n * some * rank
         least = getattr(recipe.learner, "_least_rows", some)  # which it learns from in any case
         return fit_seconds(recipe, some, d) + placed + learner_seconds(recipe.learner, least, rank)
 
@@ -121,8 +123,11 @@ def rows_in_time(recipe: Any, X: Any, supervision: Supervision) -> np.ndarray | 
 
 def fit_seconds(recipe: Any, n: int, d: int) -> float:
     """Seconds that a fit of :class:`Kernelized` takes, with boundary rows less."""
-    rate, space, kernel = rates(), recipe.space, recipe.kernel
+    rate, space, kernel = _rates_of(recipe.kernel), recipe.space, recipe.kernel
     seconds = 0.0
+    if isinstance(kernel, KernelAlignment):
+        values = _ALIGNED_VALUES * min(n, kernel.max_samples or n) ** 2
+        seconds += rates().value * values * len(kernel._base_kernels())
     if isinstance(kernel, LeaveOneOutRidge):
         rows, again = min(n, kernel._most_rows()), kernel._rows_again(n)
         again = again if again > rows else 0
@@ -142,20 +147,28 @@ def fit_seconds(recipe: Any, n: int, d: int) -> float:
     return seconds + learner_seconds(recipe.learner, learned, rank)
 
 
+def _rates_of(kernel: Any) -> Rates:
+    """Rates with values of a kernel, which a sum has of every term."""
+    aligned = isinstance(kernel, KernelAlignment)
+    terms = _ALIGNED_TERMS if aligned else len(getattr(kernel, "kernels", (kernel,)))
+    rate = rates()
+    return rate._replace(value=terms * rate.value, feature=terms * rate.feature)
+
+
 def _ridge_seconds(rate: Rates, space: RidgeKPCA, n: int, d: int) -> float:
     """Ridge regression of all rows or, where they are too many, on landmarks."""
     if n <= ALL_ROWS or space._held(n):
         cube = 0.7 if n <= DOUBLE_ROWS else 0.33  # in half of the digits
         return rate.product * cube * n**3 + 8.0 * n**2 * rate.value + rate.block(n**2, d)
     m, some = min(space.most_landmarks(n), n), min(n, ENOUGH_ROWS)
-    solved = rate.product * (2.0 * some * m**2 + 4.0 * m**3) + 4.0 * rate.block(some * m, d)
+    solved = rate.product * (1.5 * some * m**2 + 14.0 * m**3) + 4.0 * rate.block(some * m, d)
     return solved + (1.5 * rate.block(n * m, d) if n > some else 0.0)
 
 
 def _projection_seconds(rate: Rates, n: int, d: int, m: int, rank: int) -> float:
     """Kernel values of rows with m anchors, and leading eigenvectors of them."""
     if m < n:  # landmarks
-        return 2.0 * rate.block(n * m, d) + rate.product * (2.0 * n * m**2 + 4.0 * m**3)
+        return 2.0 * rate.block(n * m, d) + rate.product * (1.5 * n * m**2 + 14.0 * m**3)
     passes = 2.0 if fits_budget(8 * n * n) else _KRYLOV_PRODUCTS  # over values, held or not
     width = min(rank + 10, n / 4)  # at full rank LAPACK takes 4 n³
     return passes * rate.block(n * n, d) + rate.product * _KRYLOV_PRODUCTS * n**2 * width

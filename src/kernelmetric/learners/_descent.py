@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import backend_of, like, namespace, precise, small_steps, to_numpy
+from kernelmetric.compute.lapack import eigh
 from kernelmetric.compute.watch import OutOfTime, leavable, time_left, warn_of_limit
 from kernelmetric.inputs import Weights
 from kernelmetric.learners._base import FromLabels, Learner, as_gram
@@ -231,7 +232,7 @@ def _discriminant_directions(
     between = (means * counts[:, None]).T @ means
     within = centered.T @ centered - between
     within[np.diag_indices_from(within)] += 1e-3 * np.trace(centered.T @ centered) / Z.shape[1]
-    _, V = linalg.eigh(between, within)
+    _, V = eigh(between, within)
     V = V[:, ::-1][:, : min(n_components, len(means) - 1)]
     return _complete(linalg.orth(V).T, n_components, Z.shape[1], centered)
 
@@ -248,6 +249,6 @@ def _complete(
         rest = centered @ (np.eye(n_features) - span)
         scatter = rest.T @ rest
         # The rows that are there come last, also after directions in which nothing varies.
-        _, V = linalg.eigh(scatter - (1.0 + np.trace(scatter)) * span)
+        _, V = eigh(scatter - (1.0 + np.trace(scatter)) * span)
         return np.vstack([rows, V[:, ::-1][:, :missing].T])
     return np.vstack([rows, linalg.null_space(rows).T[:missing]])

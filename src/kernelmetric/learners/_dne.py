@@ -10,6 +10,7 @@ from scipy import linalg
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import to_numpy
+from kernelmetric.compute.lapack import eigh
 from kernelmetric.graphs import discriminant_graph, laplacian
 from kernelmetric.inputs import Weights
 from kernelmetric.learners._checks import PRICE
@@ -63,12 +64,12 @@ def _seen_first(S: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     scales = Z.std(axis=0)
     scales[scales == 0] = 1.0
     C = (Z / scales).T @ (Z / scales)
-    found, V = linalg.eigh(C)
+    found, V = eigh(C)
     flat = found <= len(C) * np.finfo(np.float64).eps * max(found[-1], 1.0)
     if not flat.any():
-        return linalg.eigh(S)
+        return eigh(S)
     N = linalg.orth(V[:, flat] / scales[:, None])
-    values, V = linalg.eigh(S + (2.0 * linalg.norm(S) or 1.0) * (N @ N.T))
+    values, V = eigh(S + (2.0 * linalg.norm(S) or 1.0) * (N @ N.T))
     seen = len(values) - N.shape[1]
     return np.where(np.arange(len(values)) < seen, values, 0.0), V
 

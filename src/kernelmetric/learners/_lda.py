@@ -6,8 +6,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
+from kernelmetric.compute.lapack import eigh
 from kernelmetric.inputs import Weights
 from kernelmetric.learners._base import FromLabels
 from kernelmetric.learners._scatter import Scatter, scatter_of
@@ -102,7 +102,7 @@ def _shrunk_directions(scatter: Scatter) -> np.ndarray:
     S, share = scatter.within, max(scatter.shrinkage, _LEAST_SHRINKAGE)
     rest = max(1.0 - scatter.shrinkage, _LEAST_SHRINKAGE)
     ridge = share / rest * float(np.trace(S)) / len(S)
-    V = linalg.eigh(scatter.total - S, S + ridge * np.eye(len(S)))[1]
+    V = eigh(scatter.total - S, S + ridge * np.eye(len(S)))[1]
     return V[:, ::-1] / np.sqrt(rest)
 
 

@@ -6,7 +6,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from kernelmetric.compute import (
     backend_of,
@@ -17,6 +16,7 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
 )
+from kernelmetric.compute.lapack import eigh
 from kernelmetric.compute.reductions import class_neighbors, squared_distances
 from kernelmetric.inputs import Weights
 from kernelmetric.learners._base import BLOCK_BYTES
@@ -106,7 +106,7 @@ class LFDA(LocalLearner):
         within, between = local_scatters(*device, min(self.n_neighbors, len(Z)), weights)
         about = about_centres(Z, codes, shares)
         self.shrinkage_ = shrinkage_of(about, codes, self.shrinkage, shares)
-        values, V = linalg.eigh(between, shrunk(within, self.shrinkage_))
+        values, V = eigh(between, shrunk(within, self.shrinkage_))
         self.eigenvalues_, V = values[::-1], V[:, ::-1]
         positive = int(np.sum(self.eigenvalues_ > 1e-12 * self.eigenvalues_[0]))
         kept = min(rank, max(positive, 1))

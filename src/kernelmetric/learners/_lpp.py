@@ -6,9 +6,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from kernelmetric.compute import to_numpy
+from kernelmetric.compute.lapack import eigh
 from kernelmetric.graphs import heat_graph, laplacian
 from kernelmetric.inputs import Weights
 from kernelmetric.learners._spectral import LocalLearner, shrinkage_of, shrunk, signed
@@ -90,9 +90,7 @@ class LPP(LocalLearner):
         once = points / np.sqrt(counts)[:, None]
         self.shrinkage_ = shrinkage_of(once, one, self.shrinkage, counts)
         S = Z.T @ (laplacian(W) @ Z) / np.sum(degrees)
-        values, V = linalg.eigh(
-            0.5 * (S + S.T), shrunk(points.T @ points / len(Z), self.shrinkage_)
-        )
+        values, V = eigh(0.5 * (S + S.T), shrunk(points.T @ points / len(Z), self.shrinkage_))
         self.eigenvalues_ = values
         alike = max(int(np.sum(values < 1.0)), 1)
         kept = min(alike if self.n_components is None else rank, len(values))

@@ -6,9 +6,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from kernelmetric.compute.lapack import eigh
 from kernelmetric.graphs import as_pairs, warn_unlabelled
 from kernelmetric.inputs import check_labels
 from kernelmetric.learners._scatter import scatter_of
@@ -106,7 +106,7 @@ class RCA(SpectralLearner):
         rank = self._check_n_components(X.shape[1])
         scatter = scatter_of(X, self.chunks_, self.shrinkage, gram, sample_weight)
         self.shrinkage_ = scatter.shrinkage
-        values, V = linalg.eigh(scatter.total, shrunk(scatter.within, self.shrinkage_))
+        values, V = eigh(scatter.total, shrunk(scatter.within, self.shrinkage_))
         values = np.maximum(values, np.finfo(np.float64).eps)  # round-off may leave none
         self.eigenvalues_, V = values[::-1], V[:, ::-1]
         self._store(signed(scatter.leave(V[:, :rank].T)), X)

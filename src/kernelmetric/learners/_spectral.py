@@ -6,8 +6,8 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import linalg
 
+from kernelmetric.compute.lapack import eigh
 from kernelmetric.inputs import check_labels
 from kernelmetric.learners._base import BLOCK_BYTES, Learner, as_gram
 from kernelmetric.learners._checks import COUNT, Numbers, check_elsewhere
@@ -118,7 +118,7 @@ class LeftOut:
 
     def __init__(self, scatter: np.ndarray, inside: np.ndarray, share: float):
         freedom = float(np.sum(inside)) - np.count_nonzero(inside)
-        values, V = linalg.eigh(scatter) if share > 0 else (np.zeros(len(scatter)), scatter)
+        values, V = eigh(scatter) if share > 0 else (np.zeros(len(scatter)), scatter)
         varies = values > _NONE * values[-1]
         values, self._V = values[varies], V[:, varies]
         # In more dimensions than that, nothing speaks for less.

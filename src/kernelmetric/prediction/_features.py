@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import map_rows
+from kernelmetric.compute.rates import rates
 from kernelmetric.compute.watch import stage, until_limit
 from kernelmetric.prediction._cross_fit import Fold
 from kernelmetric.prediction._scores import left_out_scores, linear_scores
@@ -30,7 +31,7 @@ _LEAST_LEAF = 3  # rows
 _RIDGE = 0.1  # of a feature's variance
 _WIDEST = 1_000  # features: with more, a line takes long, and a kernel says the same
 _FARTHEST = 1e6  # of a feature, in its deviations: beyond, all is far
-_TREE_SECONDS = 6e-8  # for a row, a level and a feature that is tried
+_TREE_CELLS = 22.0  # passes over a number, for a row, a level and a feature that is tried
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,7 +131,7 @@ def fit_feature_scores(
 def feature_seconds(n: int, d: int) -> float:
     """About how long trees take to grow."""
     drawn = _drawn(n)
-    return _TREE_SECONDS * _N_TREES * drawn * math.log2(drawn + 2) * math.sqrt(d)
+    return _TREE_CELLS * rates().cell * _N_TREES * drawn * math.log2(drawn + 2) * math.sqrt(d)
 
 
 def _drawn(n: int) -> int:

@@ -6,11 +6,11 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import require_memory, to_numpy
+from kernelmetric.compute.lapack import eigh
 from kernelmetric.solvers._davidson import BLOCK, GUARD, TINY, Davidson, Deflated, column_norms
 from kernelmetric.solvers._symmetric import column_signs
 
@@ -98,7 +98,7 @@ def _dense(A: Any, multiply: Deflated, k: int) -> tuple[np.ndarray, np.ndarray, 
     A = multiply.project(multiply.project((A + A.T) / 2).T)
     scale = float(np.linalg.norm(A, 1))
     A = A + (2 * scale + 1) * (Q @ Q.T)  # what is projected out comes last
-    values, vectors = linalg.eigh(A, subset_by_index=(0, k - 1), overwrite_a=True)
+    values, vectors = eigh(A, subset=(0, k - 1), overwrite=True)
     return values, vectors, scale
 
 

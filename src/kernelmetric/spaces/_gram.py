@@ -12,6 +12,7 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import like, namespace, precise, rounding_of, to_numpy
+from kernelmetric.compute.lapack import eigh
 from kernelmetric.solvers import right_singular
 from kernelmetric.spaces._base import Space, embedded, own, refuse_indefinite, round_off
 
@@ -68,7 +69,7 @@ class Gram:
 
     @cached_property
     def _spectrum(self) -> tuple[np.ndarray, np.ndarray]:
-        return linalg.eigh(self.matrix)
+        return eigh(self.matrix)
 
     @property
     def _epsilon(self) -> float:
@@ -146,14 +147,14 @@ class Gram:
         S = np.asarray(to_numpy(S), dtype=np.float64)
         S = (S + S.T) / 2
         if self.singular == "ridge":
-            return linalg.eigh(S, self.matrix + self._epsilon * np.eye(len(S)))
+            return eigh(S, self.matrix + self._epsilon * np.eye(len(S)))
         if self.singular == "raw":
             try:
                 return self._raw_eigh(S)
             except linalg.LinAlgError:  # QZ failed altogether; the range always has an answer
                 return Gram(self.matrix).eigh(S)
         W = self._inverse_sqrt
-        eigenvalues, vectors = linalg.eigh(W.T @ S @ W)
+        eigenvalues, vectors = eigh(W.T @ S @ W)
         return eigenvalues, W @ vectors
 
     def penalty(self, L: np.ndarray) -> tuple[float, np.ndarray]:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from kernelmetric.compute import like, small_steps, to_numpy
+from kernelmetric.compute.lapack import eigh
 from kernelmetric.graphs import Pairs
 from kernelmetric.solvers import column_signs
 from kernelmetric.spaces._base import Space, check_whole
@@ -110,7 +111,7 @@ class PairKPCA(Space):
         Z = to_numpy(found).astype(np.float64)
         with small_steps(10.0 * Z.shape[1] ** 3):
             B = _directions(Z, y, int(self.n_components))
-            values, V = linalg.eigh((Z @ B).T @ (Z @ B))
+            values, V = eigh((Z @ B).T @ (Z @ B))
         B = B @ V[:, ::-1]
         B *= column_signs(Z @ B)
         self.eigenvalues_, self.rank_ = np.maximum(values[::-1], 0.0), B.shape[1]
@@ -131,7 +132,7 @@ def _directions(Z: np.ndarray, pairs: Pairs, most: int) -> np.ndarray:
     level = np.trace(alike) / r
     ridge = _RIDGE * level if level > 0 else max(np.trace(apart) / r, np.finfo(float).tiny)
     alike[np.diag_indices_from(alike)] += ridge
-    values, V = linalg.eigh(apart, alike, subset_by_index=(max(0, r - most), r - 1))
+    values, V = eigh(apart, alike, subset=(max(0, r - most), r - 1))
     kept = values > _RELATIVE_CUT * max(values[-1], 0.0)
     if not kept.any():
         kept[-1] = True  # dissimilar pairs of points that coincide: any direction will do

@@ -11,6 +11,7 @@ from scipy import linalg, sparse
 from sklearn.utils import check_random_state
 
 from kernelmetric._warnings import warn
+from kernelmetric.compute.lapack import eigh
 from kernelmetric.compute.rates import most_in_time, rates
 from kernelmetric.compute.watch import time_kept
 from kernelmetric.graphs import coded_targets
@@ -187,7 +188,7 @@ def _solve_in_range(
     inner[np.diag_indices_from(inner)] += lam
     T = linalg.solve_triangular(linalg.cholesky(inner, lower=True), np.diag(root), lower=True)
     r = len(S)
-    inverse, V = linalg.eigh(T.T @ T, subset_by_index=(r - n_components, r - 1))
+    inverse, V = eigh(T.T @ T, subset=(r - n_components, r - 1))
     inverse, V = inverse[::-1], V[:, ::-1]
     residuals = np.linalg.norm(T.T @ (T @ V) - V * inverse, axis=0)
     return Eigenpairs(1.0 / inverse - shift, V, residuals, True, 0)

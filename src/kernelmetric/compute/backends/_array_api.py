@@ -10,6 +10,7 @@ from array_api_compat import array_namespace, device
 from scipy import linalg
 
 from kernelmetric.compute.backends._refined import RefinedSolver, squares_of_columns
+from kernelmetric.compute.lapack import factor, inverse_factor
 
 
 class PositiveSolver:
@@ -17,15 +18,14 @@ class PositiveSolver:
 
     def __init__(self, A: np.ndarray):
         # Transposed, a matrix in C order needs no copy.
-        self._factor, _ = linalg.cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
+        self._factor = factor(np.asfortranarray(A.T, np.float64))
 
     def __call__(self, B: np.ndarray) -> np.ndarray:
         return linalg.cho_solve((self._factor, True), B, check_finite=False)
 
     def inverse_diagonal(self) -> np.ndarray:
         """Diagonal of the inverse of A. The factor is no more."""
-        inverse, _ = linalg.lapack.dtrtri(self._factor, lower=1, overwrite_c=1)
-        return squares_of_columns(inverse)
+        return squares_of_columns(inverse_factor(self._factor))
 
 
 class ArrayAPI:

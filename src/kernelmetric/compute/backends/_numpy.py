@@ -9,6 +9,7 @@ from scipy import linalg
 from scipy.spatial.distance import cdist
 
 from kernelmetric.compute.backends._array_api import ArrayAPI
+from kernelmetric.compute.lapack import eigh
 
 
 class NumPy(ArrayAPI):
@@ -63,7 +64,7 @@ class NumPy(ArrayAPI):
     def symmetric_eigenpairs(self, A: Any) -> tuple[np.ndarray, Any]:
         """By divide and conquer, the fastest; in Fortran order it needs no copy."""
         driver = "evd" if len(A) > 1 else None  # SciPy before 1.13 fails with it on 1 × 1
-        return linalg.eigh(A, overwrite_a=True, driver=driver)
+        return eigh(A, overwrite=True, driver=driver)
 
     def on_device(self, values: np.ndarray, X: Any) -> Any:
         """As they are."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
+from kernelmetric.compute.lapack import factor, inverse_factor
+
 _ATTEMPTS = 6  # shifts to try, each ten times the one before
 _SHIFT = 4.0  # of the rounding of a factor, as an eigenvalue
 _TILE = 1024  # rows or columns that are copied at a time
@@ -60,22 +62,19 @@ class RefinedSolver:
             more += term
             if np.max(np.abs(term)) <= _PROBED * np.max(np.abs(more)):
                 break
-        inverse, fault = linalg.lapack.strtri(K.T, lower=1, overwrite_c=1)
-        if fault:
-            raise linalg.LinAlgError(f"Got a factor with a zero at {fault}, but expected none.")
-        return shift * np.mean(V * more, axis=1) + squares_of_columns(inverse)
+        return shift * np.mean(V * more, axis=1) + squares_of_columns(inverse_factor(K.T))
 
     def _solved(self, B: np.ndarray, added: float) -> tuple[np.ndarray, np.ndarray]:
         """Solve ``(K + added I) X = B`` for columns of length one; what is left of each."""
         K, symm, potrs = self._K, linalg.blas.ssymm, linalg.lapack.spotrs
-        factor = _factor(K, self._diagonal, self._least)
+        L = _factor(K, self._diagonal, self._least)
         rest = (self._diagonal.astype(np.float64) + added - K.diagonal())[:, None]
 
         def multiply(V: np.ndarray) -> np.ndarray:
             return symm(1.0, K.T, V.astype(np.float32), lower=0).astype(np.float64) + rest * V
 
         def precondition(R: np.ndarray) -> np.ndarray:
-            return potrs(factor, R.astype(np.float32), lower=1)[0].astype(np.float64)
+            return potrs(L, R.astype(np.float32), lower=1)[0].astype(np.float64)
 
         X, R = np.zeros(B.shape), B.copy()
         D = precondition(R)
@@ -107,11 +106,11 @@ def _factor(K: np.ndarray, diagonal: np.ndarray, shift: float) -> np.ndarray:
     for _ in range(_ATTEMPTS):
         K.reshape(-1)[:: n + 1] = diagonal + np.float32(shift)
         # Transposed it lies as LAPACK wants it; what is its lower triangle is the upper one of K.
-        factor, fault = linalg.lapack.spotrf(K.T, lower=1, overwrite_a=1, clean=0)
-        if not fault:
-            return factor
-        shift *= 10.0
-        _mirror(K)
+        try:
+            return factor(K.T)
+        except linalg.LinAlgError:
+            shift *= 10.0
+            _mirror(K)
     raise linalg.LinAlgError(
         f"Got a matrix of {n} rows with an eigenvalue below {-0.1 * shift:.3g}, but expected a "
         "positive semi-definite one."

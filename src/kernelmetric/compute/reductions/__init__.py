@@ -34,6 +34,7 @@ from kernelmetric.compute.reductions._listed import lmnn_step_on
 from kernelmetric.compute.reductions._mining import lmnn_at_lengths, mine_impostors
 from kernelmetric.compute.reductions._neighbors import class_neighbors, nearest_neighbors
 from kernelmetric.compute.reductions._products import BlockProduct, map_points, product
+from kernelmetric.compute.reductions._selection import k_smallest
 from kernelmetric.compute.reductions._softmax import nca_loss, softmax_reduction
 from kernelmetric.compute.reductions._subspaces import subspace_distances
 from kernelmetric.compute.reductions._triplets import Triplets
@@ -46,6 +47,7 @@ __all__ = [
     "class_neighbors",
     "exp_of_negative",
     "gram_products",
+    "k_smallest",
     "l1_distances",
     "lmnn_at_lengths",
     "lmnn_hinge",
