@@ -182,12 +182,23 @@ def forked_workers():
 def untuned(monkeypatch):
     """The alternatives of the command line as they are: tuning takes longer than all else."""
     from kernelmetric.cli import _study
-
-    original = _study.baselines
+    from kernelmetric.evaluation import baselines
 
     def plain(y, **options):
-        made = original(y, **options)
+        made = baselines(y, **options)
         return {**made, "k-NN, tuned": made["Euclidean"], "RBF-SVM, tuned": SVC()}
+
+    monkeypatch.setattr(_study, "baselines", plain)
+
+
+@pytest.fixture
+def one_alternative(monkeypatch):
+    """A single alternative on the command line, where others say no more."""
+    from kernelmetric.cli import _study
+    from kernelmetric.evaluation import baselines
+
+    def plain(y, **options):
+        return {"Euclidean": baselines(y, **options)["Euclidean"]}
 
     monkeypatch.setattr(_study, "baselines", plain)
 
