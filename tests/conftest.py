@@ -245,13 +245,16 @@ def pytest_collection_modifyitems(items):
     with each other estimator; slow runs make all.
     """
     kinds = {id(variant): kind for kind, variants in VARIANTS.items() for variant in variants}
-    groups = defaultdict(list)
+    groups, seen = defaultdict(list), defaultdict(dict)
     for item in items:
-        every = item.get_closest_marker("every")
-        # Its cases are much alike, and take long. By sums of places all values are in some case.
-        if every is not None and sum(item.callspec.indices.values()) % every.args[0]:
-            item.add_marker(pytest.mark.slow)
         params = getattr(getattr(item, "callspec", None), "params", {})
+        every = item.get_closest_marker("every")
+        if every is not None:  # its cases are much alike, and take long
+            test = item.nodeid.partition("[")[0]
+            values = ((seen[test, name], _name(value)) for name, value in params.items())
+            # By the sum of their places, every value of a parameter is in some case.
+            if sum(known.setdefault(value, len(known)) for known, value in values) % every.args[0]:
+                item.add_marker(pytest.mark.slow)
         if "check" in params and item.get_closest_marker("xfail"):
             item.add_marker(pytest.mark.slow)
             continue

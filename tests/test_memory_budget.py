@@ -302,7 +302,7 @@ def test_arrays_in_full_are_refused_where_the_budget_does_not_hold_them(space):
     ],
     ids=repr,
 )
-@pytest.mark.every(3)
+@pytest.mark.every(2)
 def test_an_estimate_is_within_a_factor_of_two_of_the_peak(space, sizes):
     rng = np.random.RandomState(0)
     clone(space).fit(rng.randn(60, 12))  # what is imported at the first fit is not counted

@@ -53,7 +53,7 @@ def more_spaces():
         (np.float32, "C"),
     ],
 )
-@pytest.mark.every(3)
+@pytest.mark.every(2)
 def test_a_change_of_the_training_points_changes_no_output(registry, labelled, fresh, dtype, order):
     _, y = labelled
     new = fresh.astype(dtype)
