@@ -119,7 +119,7 @@ def table(uneven, tmp_path):
     return tmp_path / "table.csv"
 
 
-@pytest.mark.usefixtures("untuned")
+@pytest.mark.usefixtures("one_alternative")
 def test_fit_tells_of_uneven_classes(run, table, tmp_path):
     page = tmp_path / "page.html"
     options = ["--label", "kind", "--kernel", "none", "--learner", "lda"]

@@ -98,7 +98,7 @@ def test_numbers_that_may_be_classes_and_classes_that_may_be_numbers_are_pointed
     assert not targets_of(frame, "rooms")[2]
 
 
-@pytest.mark.usefixtures("untuned")
+@pytest.mark.usefixtures("one_alternative")
 def test_whoever_asks_for_classes_is_not_asked_again(run, houses):
     options = ("--label", "rooms", "--learner", "dne", "--kernel", "none", "--ignore", "price")
     said = run("fit", houses, *options).output

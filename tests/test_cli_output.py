@@ -24,7 +24,7 @@ from kernelmetric.cli._talk import json_text, spoken, visible
 from kernelmetric.report import Cell, rich_table
 from kernelmetric.tables import read_table, table_bytes
 
-pytestmark = pytest.mark.usefixtures("untuned")
+pytestmark = pytest.mark.usefixtures("one_alternative")
 FAST = ("--learner", "dne", "--kernel", "none", "--components", "2")
 posix = pytest.mark.skipif(os.name != "posix", reason="links as POSIX has them")
 # An escape sequence, a C1 control, a bell, a writing direction, a new line, markup, an emoji.

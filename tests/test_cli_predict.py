@@ -165,7 +165,7 @@ def test_a_model_of_pairs_predicts_nothing(run, folder, tmp_path):
     assert run("transform", model, folder / "old.csv").exit_code == 0
 
 
-@pytest.mark.usefixtures("untuned")
+@pytest.mark.usefixtures("one_alternative")
 def test_neighbours_of_a_weighted_model_have_their_own_labels(run, tmp_path):
     frame = people()
     frame["counts"] = np.arange(len(frame)) % 3  # every third row counts nothing

@@ -25,7 +25,7 @@ from kernelmetric.cli._talk import Talk
 from kernelmetric.evaluation import Trial, holdout, run_trials
 from kernelmetric.tables import features_of
 
-pytestmark = pytest.mark.usefixtures("untuned")
+pytestmark = pytest.mark.usefixtures("one_alternative")
 FAST = ("--learner", "dne", "--kernel", "none", "--components", "2")
 OPTIONS = {"pairs_file": None, "learner": "dne", "kernel": "none", "components": 2}
 OPTIONS |= {"use": (), "ignore": (), "seed": 0}
@@ -199,7 +199,7 @@ def test_folds_are_even_in_their_classes_and_hold_every_row_once(table):
         assert np.ptp(counts) <= 1
 
 
-def test_hundreds_of_classes_are_not_compared_with_an_svm(tmp_path):
+def test_hundreds_of_classes_are_not_compared_with_an_svm(tmp_path, untuned):
     for n_classes in (MOST_CLASSES_FOR_SVM, MOST_CLASSES_FOR_SVM + 1):
         frame = pd.DataFrame(np.random.RandomState(0).randn(2 * n_classes, 2), columns=["a", "b"])
         frame["who"] = [f"p{i // 2}" for i in range(2 * n_classes)]

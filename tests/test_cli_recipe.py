@@ -14,7 +14,7 @@ import pandas as pd
 from kernelmetric import load
 from kernelmetric.tables import TableEncoder
 
-pytestmark = pytest.mark.usefixtures("untuned")
+pytestmark = pytest.mark.usefixtures("one_alternative")
 FAST = ("--label", "kind", "--learner", "dne")
 
 

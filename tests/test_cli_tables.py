@@ -22,7 +22,7 @@ from kernelmetric.cli._transform import beside, coordinates
 from kernelmetric.inspection import feature_importance
 from kernelmetric.tables import features_of
 
-pytestmark = pytest.mark.usefixtures("untuned")
+pytestmark = pytest.mark.usefixtures("one_alternative")
 FAST = ("--learner", "dne", "--kernel", "none")
 
 
@@ -59,7 +59,7 @@ def model(table):
     return Pipeline([fitted.steps[0], ("metric", metric_of(fitted))])
 
 
-def test_fit_tells_every_decision_and_compares(run, table, tmp_path):
+def test_fit_tells_every_decision_and_compares(run, table, tmp_path, untuned):
     page = tmp_path / "page.html"
     result = run("fit", table, "--label", "kind", *FAST, "--report", page)
     assert result.exit_code == 0, result.stderr
@@ -86,7 +86,7 @@ def test_fit_tells_of_cells_that_it_reads_as_missing(run, table):
     assert said.count("Column 'c' holds 9999, 100 times as far from the median") == 1
 
 
-def test_fit_in_json_is_all_that_is_printed(run, table):
+def test_fit_in_json_is_all_that_is_printed(run, table, untuned):
     result = run("fit", table, "--label", "kind", *FAST, "--json")
     printed = json.loads(result.stdout)
     assert result.stderr == ""
@@ -136,7 +136,7 @@ def test_labels_beside_pairs_do_not_choose_the_kernel(table, pairs_file):
     assert repr(alone["metric"].kernel_) == repr(beside["metric"].kernel_)
 
 
-def test_evaluate_compares_by_folds_and_on_another_table(run, table, tmp_path):
+def test_evaluate_compares_by_folds_and_on_another_table(run, table, tmp_path, untuned):
     folds = run("evaluate", table, "--label", "kind", *FAST, "--folds", 3, "--json")
     printed = json.loads(folds.stdout)
     assert [len(values) for values in printed["scores"].values()] == [3, 3, 3, 3]

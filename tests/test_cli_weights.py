@@ -19,7 +19,7 @@ from kernelmetric.evaluation import baselines, holdout, run_trials
 from kernelmetric.evaluation._baselines import name_of_weights
 from kernelmetric.tables import TableError, weights_of
 
-pytestmark = pytest.mark.usefixtures("untuned")
+pytestmark = pytest.mark.usefixtures("one_alternative")
 FAST = ("--label", "kind", "--learner", "lda", "--kernel", "none")
 
 

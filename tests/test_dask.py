@@ -80,6 +80,8 @@ FITS = {
     "aligned": Kernelized(LDA(), "aligned", Nystroem(40, random_state=0)),
     "TransductiveDistance": TransductiveDistance(2, 1e3, 10, graph="neighbors"),
 }
+SHARED = ("NCA", "LMNN", "TransductiveDistance")  # whose tiles are worth sharing
+ORDINARY = (*SHARED, "RandomFeatures")  # the other fits are for slow runs
 
 
 def learned(estimator):
@@ -173,18 +175,18 @@ def sums_in_the_groups_of_many_points(monkeypatch):
 
 @pytest.fixture(scope="module")
 def fits(client):
-    """Every fit on one worker and on three; and whether its tiles were shared."""
-    return fits_on(client, (1, 3))
+    """Fits on one worker and on three; and whether their tiles were shared."""
+    return fits_on(client, (1, 3), ORDINARY)
 
 
-def fits_on(client, numbers):
+def fits_on(client, numbers, names):
     found, shared = {}, {}
     for n_workers in numbers:
         scale(client, n_workers)
-        for name, estimator in FITS.items():
+        for name in names:
             before = tiles_done(client)
             labels = chunked(labels_for(name), (150, None))
-            found[name, n_workers] = quietly(clone(estimator).fit, DX, labels)
+            found[name, n_workers] = quietly(clone(FITS[name]).fit, DX, labels)
             shared[name, n_workers] = tiles_done(client) - before
     return found, shared
 
@@ -194,8 +196,7 @@ def workers(client, fits):
     return client
 
 
-@pytest.mark.parametrize("name", FITS)
-@pytest.mark.every(3)
+@pytest.mark.parametrize("name", ORDINARY)
 def test_a_fit_on_one_or_three_workers_has_the_numbers_of_a_fit_here(fits, name):
     here = quietly(clone(FITS[name]).fit, X, labels_for(name))
     for n_workers in (1, 3):
@@ -204,8 +205,8 @@ def test_a_fit_on_one_or_three_workers_has_the_numbers_of_a_fit_here(fits, name)
 
 def test_tiles_are_shared_where_there_is_somebody_to_share_with(fits):
     shared = fits[1]
-    assert all(shared[name, 1] == 0 for name in FITS)
-    for name in ("NCA", "LMNN", "TransductiveDistance"):
+    assert all(shared[name, 1] == 0 for name in ORDINARY)
+    for name in SHARED:
         assert shared[name, 3] > 0
 
 
@@ -777,12 +778,13 @@ def test_a_large_array_goes_to_workers_for_little_work_only_if_it_is_kept(keep, 
 
 
 @pytest.mark.slow
-def test_a_fit_on_two_workers_has_the_numbers_of_a_fit_here(client):
-    found, shared = fits_on(client, (2,))
+@pytest.mark.parametrize("n_workers", [1, 3, 2])
+def test_every_fit_on_some_workers_has_the_numbers_of_a_fit_here(client, n_workers):
+    found, shared = fits_on(client, (n_workers,), FITS)
     for name, estimator in FITS.items():
-        same(quietly(clone(estimator).fit, X, labels_for(name)), found[name, 2])
-    for name in ("NCA", "LMNN", "TransductiveDistance"):
-        assert shared[name, 2] > 0
+        same(quietly(clone(estimator).fit, X, labels_for(name)), found[name, n_workers])
+    for name in SHARED:
+        assert (shared[name, n_workers] > 0) == (n_workers > 1)
 
 
 # --- the parts, in this process -----------------------------------------------------------------

@@ -181,7 +181,7 @@ def test_pairs_of_further_points_begin_at_the_metric_of_the_first(wine):
 
 @pytest.mark.parametrize("factor", [1e-4, pytest.param(1.0, marks=pytest.mark.slow), 1e4])
 @pytest.mark.parametrize("solver", ["interior", "first-order"])
-@pytest.mark.every(2)
+@pytest.mark.every(3)
 def test_a_start_far_off_ends_at_the_same_optimum(solver, factor, wine):
     X, y = wine
     pairs = Pairs.from_labels(y, per_point=2, random_state=0)

@@ -217,8 +217,6 @@ def test_a_pair_verifier_gives_the_same_probabilities(labelled, tmp_path):
 
 
 @pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.every(2)
-@pytest.mark.every(2)
 def test_a_fresh_process_is_the_same(registry, labelled, fresh, tmp_path, step):
     """One process for all learners, and for the grid of spaces and kernels, or a part of it.
 
