@@ -134,6 +134,7 @@ class Study:
         given = {"random_state": seed, "use_features": as_it_comes}
         predictor: Any = MetricRegressor(metric, **given)
         if not self.wanted.regression:
+            given |= {"decision": self.wanted.decision or "accuracy"}
             weight = self.wanted.class_weight
             predictor = MetricClassifier(metric, **given, class_weight=weight)
         return Pipeline([("table", self.encoder()), ("predictor", predictor)])
@@ -285,6 +286,8 @@ def _require_sense(wanted: Wanted) -> None:
             f"Got --weights or --class-weight with --{known}, but expected --label: {known} on the "
             "command line count alike."
         )
+    if wanted.decision is not None and (wanted.regression or known is not None):
+        raise ValueError("Got --decision or --cost, but expected --label with classes beside it.")
     if wanted.recipe_file is not None and (wanted.use or wanted.ignore or wanted.kinds):
         raise ValueError(
             "Got --use, --as or --ignore with --recipe, but expected neither: columns are those of "
