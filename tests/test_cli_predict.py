@@ -180,8 +180,13 @@ def test_costs_that_make_no_sense_are_refused(run, folder, model, options, says)
 @pytest.mark.usefixtures("untuned")
 def test_a_model_keeps_the_costs_of_its_fit(run, folder, tmp_path):
     given = ("--label", "leaves", "--ignore", "spent", *FAST, "--cost", "yes", "no", 30)
-    result = run("fit", folder / "old.csv", *given, "--out", tmp_path / "m.km")
+    files = ("--out", tmp_path / "m.km", "--report", tmp_path / "page.html")
+    result = run("fit", folder / "old.csv", *given, *files)
     assert result.exit_code == 0, result.stderr
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert 'id="curves"' in page
+    assert "the class of least expected cost" in page
+    assert "Beware: accuracy" not in page + result.stdout  # it is not what was asked for
     assert load(tmp_path / "m.km")["predictor"].decision == {"yes": {"no": 30.0}}
     answers = run("predict", tmp_path / "m.km", folder / "new.csv", "--json").stdout
     found, _ = predicted(run, folder, "classes", "--cost", "yes", "no", 30)

@@ -131,12 +131,12 @@ class Study:
         if self.pairs is not None:
             return Pipeline([("table", self.encoder()), ("metric", metric)])
         as_it_comes = self.wanted.learner is None and self.wanted.kernel == "auto"
-        given = {"random_state": seed, "use_features": as_it_comes}
+        given: Any = {"random_state": seed, "use_features": as_it_comes}
         predictor: Any = MetricRegressor(metric, **given)
         if not self.wanted.regression:
-            given |= {"decision": self.wanted.decision or "accuracy"}
-            weight = self.wanted.class_weight
-            predictor = MetricClassifier(metric, **given, class_weight=weight)
+            weight, decision = self.wanted.class_weight, self.wanted.decision or "accuracy"
+            given |= {"class_weight": weight, "decision": decision}
+            predictor = MetricClassifier(metric, **given)
         return Pipeline([("table", self.encoder()), ("predictor", predictor)])
 
     def judged(self, train: np.ndarray, test: np.ndarray) -> Trial:
