@@ -218,6 +218,9 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         weights = self._vote_weights(found, k, width, rows)
         return np.log(class_shares(found, weights, self._codes[rows], self._priors()))
 
+    def _gain(self, said: np.ndarray, sums: np.ndarray, truth: np.ndarray) -> np.ndarray:
+        return np.log((said + self._priors()[truth]) / (sums + 1.0))
+
 
 @dataclass
 class _HeldOut(HeldOut):
@@ -232,10 +235,6 @@ class _HeldOut(HeldOut):
 
     def stacked(self, votes: np.ndarray, lines: np.ndarray, features: Any) -> np.ndarray:
         return _stacked(votes, lines, features, self.shares)
-
-    @staticmethod
-    def gain(votes: np.ndarray, truth: np.ndarray) -> np.ndarray:
-        return votes[np.arange(len(truth)), truth]
 
     def loss(self, parts: list[tuple[np.ndarray, np.ndarray]]) -> float:
         """Log-loss on the points, each as the other parts chose."""
