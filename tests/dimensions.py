@@ -103,6 +103,7 @@ DIMENSIONS: dict[str, list[str]] = {
     "neighbors": ["feature", "input"],
     "folds": ["two", "auto"],
     "features": ["auto", "too"],
+    "decision": ["accuracy", "balanced", "costs"],
     "limit": ["none", "ample"],
     "route": ["alone", "Kernelized", "search", "classifier", "regressor", "pipeline"],
 }
@@ -611,7 +612,10 @@ def estimator(case: Case) -> Any:
         return KernelizedCV(learner, [kernel(case)], 3, space=space(case), random_state=0)
     if route == "classifier":
         balanced = "balanced" if case["weights"] == "classes" else None
-        return MetricClassifier(metric, cv=cv, use_features=features, class_weight=balanced)
+        costs = 1.0 + np.arange(9).reshape(3, 3) % 4 - np.diag([1, 1, 1])
+        decision = costs if case["decision"] == "costs" else case["decision"]
+        given = {"class_weight": balanced, "decision": decision}
+        return MetricClassifier(metric, cv=cv, use_features=features, **given)
     if route == "regressor":
         return MetricRegressor(metric, cv=cv, use_features=features)
     return make_pipeline(FunctionTransformer(), metric) if route == "pipeline" else metric

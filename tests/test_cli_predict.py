@@ -146,6 +146,58 @@ def test_pieces_are_predicted_like_the_whole(run, folder, monkeypatch, tmp_path)
     assert joined["predicted_leaves"].tolist() == whole["predicted_leaves"].tolist()
 
 
+def test_costs_change_classes_and_no_probability(run, folder):
+    plain, _ = predicted(run, folder, "classes")
+    model, new = load(folder / "classes.km"), pd.read_csv(folder / "new.csv")
+    for options, decision in {
+        ("--decision", "balanced"): "balanced",
+        ("--cost", "yes", "no", 30): {"yes": {"no": 30.0}},
+        ("--cost", "no", "yes", 2, "--cost", "yes", "no", 1e-9): {"no": 2, "yes": 1e-9},
+    }.items():
+        found, _ = predicted(run, folder, "classes", *options)
+        model["predictor"].set_params(decision=decision)
+        assert found["predicted_leaves"].tolist() == model.predict(new).tolist()
+        other = [c for c in plain.columns if c != "predicted_leaves"]
+        pd.testing.assert_frame_equal(found[other], plain[other])
+    assert (found["predicted_leaves"] == "no").all()
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "says"),
+    [
+        ("classes", ("--cost", "yes", "maybe", 3), "Got a cost of 'maybe', but the classes are"),
+        ("classes", ("--cost", "yes", "no", -1), "no wrong answer cheaper than the right one"),
+        ("classes", ("--cost", "yes", "no", 2, "--decision", "balanced"), "expected one of them"),
+        ("numbers", ("--decision", "balanced"), "the model predicts numbers, not classes"),
+    ],
+)
+def test_costs_that_make_no_sense_are_refused(run, folder, model, options, says):
+    result = run("predict", folder / f"{model}.km", folder / "new.csv", *options)
+    assert result.exit_code == 1
+    assert says in " ".join(result.stderr.split())
+
+
+@pytest.mark.usefixtures("untuned")
+def test_a_model_keeps_the_costs_of_its_fit(run, folder, tmp_path):
+    given = ("--label", "leaves", "--ignore", "spent", *FAST, "--cost", "yes", "no", 30)
+    files = ("--out", tmp_path / "m.km", "--report", tmp_path / "page.html")
+    result = run("fit", folder / "old.csv", *given, *files)
+    assert result.exit_code == 0, result.stderr
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert 'id="curves"' in page
+    assert "the class of least expected cost" in page
+    assert "Beware: accuracy" not in page + result.stdout  # it is not what was asked for
+    assert load(tmp_path / "m.km")["predictor"].decision == {"yes": {"no": 30.0}}
+    answers = run("predict", tmp_path / "m.km", folder / "new.csv", "--json").stdout
+    found, _ = predicted(run, folder, "classes", "--cost", "yes", "no", 30)
+    said = [row["predicted_leaves"] for row in json.loads(answers)["rows"]]
+    assert said == found["predicted_leaves"].tolist()
+    numbers = ("--label", "spent", "--task", "regression", "--decision", "balanced")
+    refused = run("fit", folder / "old.csv", *numbers)
+    assert refused.exit_code == 1
+    assert "expected --label with classes" in " ".join(refused.stderr.split())
+
+
 def test_a_column_of_the_same_name_stays(run, folder):
     pd.read_csv(folder / "new.csv").assign(novelty="mine").to_csv(folder / "mine.csv", index=False)
     found, _ = predicted(run, folder, "classes", data="mine.csv")

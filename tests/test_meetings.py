@@ -77,7 +77,8 @@ def places(case: Case, model, A):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if case["route"] == "classifier":
-            return np.asarray(model.predict_proba(A))
+            said = model.predict_proba(A), model.classes_.searchsorted(model.predict(A))
+            return np.column_stack([np.asarray(part) for part in said])
         if case["route"] == "regressor":
             said = model.predict(A), model.predict_interval(A, 0.8)
             return np.column_stack([np.asarray(part) for part in said])
@@ -120,6 +121,7 @@ def test_any_two_options_meet(number, monkeypatch, tmp_path):
     first = fitted(case)
     assert np.isfinite(first.where).all()
     names_rows_that_count(case, first)
+    predicts_what_costs_least(case, first)
     keeps_its_own(case, first)
     if number % 2:  # the others in slow runs
         is_restored(case, first, tmp_path)
@@ -156,6 +158,20 @@ def names_rows_that_count(case, first):
         new = np.asarray(first.A_new) if case["input"] == "dask" else first.A_new
         rows = first.model.kneighbors(new, 3, return_distance=False)
         assert (first.given["sample_weight"][rows] > 0).all()
+
+
+def predicts_what_costs_least(case, first):
+    """No other class has a lower expected cost than the one that is predicted."""
+    if case["route"] == "classifier":
+        P, codes = first.where[:, :-1], first.where[:, -1].astype(int)
+        shares = np.bincount(first.model._codes, first.model._mass) / len(first.model._codes)
+        costs = {
+            "accuracy": 1.0 - np.eye(3),
+            "balanced": (1.0 - np.eye(3)) / shares[:, None],
+        }.get(case["decision"], first.model.decision)
+        expected = P @ costs
+        chosen = expected[np.arange(len(P)), codes]
+        np.testing.assert_allclose(chosen, expected.min(axis=1), rtol=1e-9, atol=1e-12)
 
 
 def keeps_its_own(case, first):

@@ -15,8 +15,17 @@ import pytest
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
-from kernelmetric import DNE, MLKR, NCA, KernelAlignment, Kernelized, Pairs
-from kernelmetric.evaluation import holdout
+from kernelmetric import (
+    DNE,
+    LDA,
+    MLKR,
+    NCA,
+    KernelAlignment,
+    Kernelized,
+    MetricClassifier,
+    Pairs,
+)
+from kernelmetric.evaluation import ClassScores, holdout
 from kernelmetric.report import report_page
 
 pytestmark = pytest.mark.browser
@@ -147,9 +156,15 @@ def page(tmp_path_factory):
     y = np.array(["aglianico", LABEL, "corvina"])[y]
     train, test = holdout(y)
     metric = Kernelized(NCA(2), kernel=KernelAlignment()).fit(X[train], y[train])
+    known = 0.4, LABEL, tuple(sorted(set(y))), ((14, 0, 1), (1, 16, 1), (0, 0, 12))
     text = report_page(
         metric, X[train], y[train], X_test=X[test], y_test=y[test],
         scores={"Euclidean": [0.9], "Kernelized NCA": [0.95], "RBF-SVM, tuned": [0.96]},
+        class_scores={
+            "Kernelized NCA": ClassScores(0.95, 0.94, 0.99, 0.12, *known),
+            "RBF-SVM, tuned": ClassScores(0.96, 0.95, 0.99, np.nan, *known),
+        },
+        probabilities=MetricClassifier(LDA()).fit(X[train], y[train]).predict_proba(X[test]),
         learned="Kernelized NCA", title="Wine", label="grape", rows=np.r_[train, test],
         shown={"alcohol": X[np.r_[train, test], 0]}, command="kernelmetric fit wine.csv",
     )  # fmt: skip
@@ -320,6 +335,13 @@ def test_the_page_follows_the_system_into_the_dark_and_the_button_out_of_it(brow
 def test_nothing_runs_out_of_the_window(browser, page, width):
     browser.open(page, width=width)
     assert browser.run("document.documentElement.scrollWidth") <= width
+
+
+def test_the_table_of_scores_fits_a_telephone(browser, page):
+    browser.open(page, width=390)
+    sizes = "(() => { const t = document.querySelector('#content section .scroll');"
+    inner, outer = browser.run(sizes + "return [t.scrollWidth, t.clientWidth]; })()")
+    assert inner <= outer
 
 
 def test_a_class_name_with_markup_stays_text(browser, page):

@@ -819,6 +819,26 @@ def test_features_of_what_is_no_table_are_refused(model):
     )
 
 
+class Lengths(LDA):
+    """A metric that takes texts, and must not be fitted before they are refused."""
+
+    def fit(self, X, y=None, **given):
+        raise AssertionError("the metric was fitted first")
+
+
+@pytest.mark.parametrize("gap", [False, True])
+def test_features_that_are_no_numbers_are_refused_before_the_metric_is_fitted(gap):
+    X, y = steps(60)
+    rows = pd.DataFrame(X)
+    rows[1] = rows[1].where(X[:, 1] > 0) if gap else np.where(X[:, 1] > 0, "high", "low")
+    for points in (rows, rows.to_numpy(dtype=object)):
+        with pytest.raises(ValueError, match="no rows of finite numbers.*try use_features=False"):
+            MetricClassifier(Lengths(), use_features=True).fit(points, y)
+    texts = np.array(["aab", "bba", "aba", "bab"] * 15, dtype=object)
+    with pytest.raises(ValueError, match="no rows of finite numbers.*objects and no table"):
+        MetricClassifier(Kernelized(Lengths()), use_features=True).fit(texts, y)
+
+
 def test_features_of_any_size_count_alike():
     X, y = steps(200)
     scales = np.array([1e-200, 1e-9, 1.0, 1e5, 1e150, 1.0, 1.0, 1.0])

@@ -248,7 +248,9 @@ def _outcome(study: Study, found: Found) -> Judged:
     name = study.pair_score if study.pairs is not None else "accuracy"
     name = "R²" if study.wanted.regression else name
     firsts = {method: found[0] for method, found in of_classes.items()}
-    judged = Judged(scores, study.name, name, n_train, n_test, firsts).leading()
+    chosen = study.wanted.decision is not None
+    given = scores, study.name, name, n_train, n_test, firsts
+    judged = Judged(*given, by_costs=chosen).leading()
     if study.pairs is not None or found.judged is None:
         return judged
     rows = found.train[:: 1 + len(found.train) // _MOST_ASKED]
@@ -267,9 +269,14 @@ def _page(study: Study, found: Found) -> str:
         order = np.concatenate([found.train, found.test])
         X_test = encoder.transform(X.iloc[found.test])
         parts: dict[str, Any] = {"y": y[found.train], "X_test": X_test, "y_test": y[found.test]}
-        parts["predicted"] = found.judged[-1].predict(X_test)
+        predictor = found.judged[-1]
+        parts["predicted"] = predictor.predict(X_test)
         if study.wanted.regression:
             parts |= {"regression": True, "score_name": "R²"}
+        else:
+            parts["probabilities"] = predictor.predict_proba(X_test)
+            parts["costs"] = None if study.wanted.decision is None else predictor._costs()
+            parts["test_weight"] = None if study.weights is None else study.weights[found.test]
         X = encoder.transform(X.iloc[found.train])
     else:
         encoder, metric = found.model["table"], found.model["metric"]

@@ -68,6 +68,7 @@ class Wanted:
     class_weight: str | None = None
     recipe_file: Path | None = None
     rows: int = MOST_ROWS
+    decision: Any = None
 
     @property
     def regression(self) -> bool:
@@ -216,6 +217,36 @@ def minutes_option(function: Callable) -> Callable:
     )(in_time)
 
 
+def decision_options(function: Callable) -> Callable:
+    """What wrong answers cost: the command gets a ``decision``, None where nothing is said."""
+
+    @wraps(function)
+    def decided(*args: Any, decision: str | None, costs: tuple, **options: Any) -> Any:
+        if decision is not None and costs:
+            raise ValueError("Got --decision and --cost, but expected one of them.")
+        named: dict[str, dict[str, float]] = {}
+        for true, predicted, cost in costs:
+            named.setdefault(true, {})[predicted] = cost
+        return function(*args, decision=named or decision, **options)
+
+    return together(
+        click.option(
+            "--decision",
+            type=click.Choice(["accuracy", "balanced"]),
+            help="Predict what is most probable, or as if all classes were of one size. "
+            "Probabilities stay as they are.",
+        ),
+        click.option(
+            "--cost",
+            "costs",
+            multiple=True,
+            type=(str, str, float),
+            metavar="TRUE PREDICTED COST",
+            help="What it costs to take a class for another; other wrong answers cost 1.",
+        ),
+    )(decided)
+
+
 def _known_option(name: str, line: str) -> Decorator:
     said = f"Learn from {name} of row numbers instead of labels. {line}"
     return click.option(f"--{name}", f"{name}_file", type=FILE, help=said)
@@ -254,6 +285,7 @@ metric_options = together(
     click.option(
         "--class-weight", type=click.Choice(["balanced"]), help="Let all classes count alike."
     ),
+    decision_options,
     click.option(
         "--rows",
         type=click.IntRange(100),

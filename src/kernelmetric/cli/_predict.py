@@ -11,6 +11,7 @@ import numpy as np
 
 from kernelmetric.cli._files import load_predictor
 from kernelmetric.cli._options import (
+    decision_options,
     device_option,
     model_argument,
     output_options,
@@ -40,6 +41,7 @@ _NEW = 2.0  # times the usual distance to the training rows
     default=0.9,
     help="Share of true numbers that intervals hold.",
 )
+@decision_options
 @device_option
 @output_options
 def predict(
@@ -48,6 +50,7 @@ def predict(
     data: tuple[Path, ...],
     out: Path | None,
     folder: Path | None,
+    decision: Any,
     **options: Any,
 ) -> None:
     """Predict the label of new rows.
@@ -64,9 +67,13 @@ def predict(
       kernelmetric predict model.km new.csv
       kernelmetric predict model.km new.csv --out predictions.csv
       kernelmetric predict model.km data/*.parquet --output predictions
+      kernelmetric predict model.km new.csv --decision balanced
+      kernelmetric predict model.km new.csv --cost ill well 5
     """
     require_places(model, data, out, folder)
     fitted = load_predictor(model)
+    if decision is not None:
+        _decide(fitted["predictor"], decision)
     made = partial(predictions, fitted, **options)
     if folder is not None:
         write_pieces(talk, fitted, data, folder, made)
@@ -86,6 +93,13 @@ def predict(
         talk.answer({"model": str(model), "rows": result.to_dict("records")})
 
 
+def _decide(predictor: Any, decision: Any) -> None:
+    """Let a model predict by other costs, refused before any row is read."""
+    if not hasattr(predictor, "classes_"):
+        raise ValueError("Got --decision or --cost, but the model predicts numbers, not classes.")
+    predictor.set_params(decision=decision)._costs()
+
+
 def predictions(model: Any, table: Any, *, k: int = 3, coverage: float = 0.9) -> Any:
     """What a model says of the rows of a table, as a frame."""
     import pandas as pd
@@ -96,7 +110,7 @@ def predictions(model: Any, table: Any, *, k: int = 3, coverage: float = 0.9) ->
     found: dict[str, Any] = {}
     if hasattr(predictor, "classes_"):
         P = predictor.predict_proba(X)
-        found[f"predicted_{label}"] = predictor.classes_[P.argmax(axis=1)]
+        found[f"predicted_{label}"] = predictor._decided(P)
         found |= {f"probability_{c}": p for c, p in zip(predictor.classes_, P.T, strict=True)}
     else:
         found[f"predicted_{label}"] = predictor.predict(X)

@@ -131,11 +131,12 @@ class Study:
         if self.pairs is not None:
             return Pipeline([("table", self.encoder()), ("metric", metric)])
         as_it_comes = self.wanted.learner is None and self.wanted.kernel == "auto"
-        given = {"random_state": seed, "use_features": as_it_comes}
+        given: Any = {"random_state": seed, "use_features": as_it_comes}
         predictor: Any = MetricRegressor(metric, **given)
         if not self.wanted.regression:
-            weight = self.wanted.class_weight
-            predictor = MetricClassifier(metric, **given, class_weight=weight)
+            weight, decision = self.wanted.class_weight, self.wanted.decision or "accuracy"
+            given |= {"class_weight": weight, "decision": decision}
+            predictor = MetricClassifier(metric, **given)
         return Pipeline([("table", self.encoder()), ("predictor", predictor)])
 
     def judged(self, train: np.ndarray, test: np.ndarray) -> Trial:
@@ -285,6 +286,8 @@ def _require_sense(wanted: Wanted) -> None:
             f"Got --weights or --class-weight with --{known}, but expected --label: {known} on the "
             "command line count alike."
         )
+    if wanted.decision is not None and (wanted.regression or known is not None):
+        raise ValueError("Got --decision or --cost, but expected --label with classes beside it.")
     if wanted.recipe_file is not None and (wanted.use or wanted.ignore or wanted.kinds):
         raise ValueError(
             "Got --use, --as or --ignore with --recipe, but expected neither: columns are those of "

@@ -13,10 +13,10 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_array, get_tags, indexable
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernelmetric.compute import is_sparse, map_rows, to_numpy
+from kernelmetric.compute import map_rows
 from kernelmetric.compute.watch import stage, time_kept, time_left
 from kernelmetric.inputs import (
     Weights,
@@ -45,7 +45,12 @@ from kernelmetric.prediction._cross_fit import (
     takes_weights,
     unsettled,
 )
-from kernelmetric.prediction._features import feature_seconds, score_features
+from kernelmetric.prediction._features import (
+    asks_features,
+    feature_rows,
+    feature_seconds,
+    score_features,
+)
 from kernelmetric.prediction._held_out import Choice, HeldOut, Vote, held_out_scores
 from kernelmetric.prediction._neighbors import (
     MOST,
@@ -76,8 +81,10 @@ _TIME = 0.3  # of a time limit is kept for the folds, and at most so much for th
 class MetricPredictor(CollectionsMixin, BaseEstimator):
     """A metric, its training points in learned coordinates, and what neighbours there say.
 
-    Classes that mix it in define ``_default_metric()``, ``_fit(X, y, sample_weight)`` and
-    ``_votes(found, k, width, rows)``: what the first k neighbours, of some training points, say.
+    Classes that mix it in define ``_default_metric()``, ``_fit(X, y, sample_weight)``,
+    ``_votes(found, k, width, rows)``: what the first k neighbours, of some training points, say;
+    and ``_gain(said, sums, truth)``: how good votes are, by sums over neighbours that are right, or
+    of their numbers, and of all weights.
     """
 
     metric: Any = None
@@ -89,6 +96,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     _default_metric: ClassVar[Any]
     _fit: ClassVar[Any]
     _votes: ClassVar[Any]
+    _gain: ClassVar[Any]
     _target: ClassVar[str]  # what y has for every row
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -272,7 +280,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         (X,) = indexable(rows_of(X, self._kept))
         if get_tags(self).input_tags.pairwise and not is_array_api_obj(X):
             X = np.asarray(X)  # of a Gram matrix, folds take columns too
-        metric, wanted = clone(self._given_metric()), self._asks_features(X)
+        metric, wanted = clone(self._given_metric()), asks_features(self, X)
         one_fit = self._needs_one_fit(metric, len(y))
         judged = self._seconds_after(X, wanted)
         with time_kept(judged + (0.0 if one_fit else _TIME * time_left())):
@@ -292,7 +300,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
                 folds = list(cross_fitted(fresh, X, y, splits, sample_weight, classes=classes))
         self.metric_, self.embedding_ = metric, E.copy()  # a metric may hand on the caller's X
         self.usual_distance_ = self._usual_distance(folds)
-        self._rows = self._feature_rows(X) if wanted else None
+        self._rows = feature_rows(self.metric_, X) if wanted else None
         return folds
 
     @staticmethod
@@ -304,25 +312,6 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         needed = 1.5 * neighbors_seconds(min(n, MOST_JUDGES), n)
         needed += feature_seconds(n, X.shape[1]) if features and hasattr(X, "shape") else 0.0
         return min(needed, _TIME * time_left())
-
-    def _asks_features(self, X: Any) -> bool:
-        """Whether features have scores of their own: where asked for, or nothing speaks against."""
-        plain = not (is_sparse(X) or get_tags(self).input_tags.pairwise)
-        if is_auto(self.use_features):
-            return self.metric is None and plain
-        if self.use_features and not plain:
-            raise ValueError(
-                "Got use_features=True with sparse points or kernel values, but expected a table "
-                "of features: try use_features=False."
-            )
-        return bool(self.use_features)
-
-    def _feature_rows(self, X: Any) -> np.ndarray:
-        """The features of points, as numbers."""
-        metric = self.metric_
-        own = isinstance(metric, Kernelized)
-        Z = metric._checked(X) if own else check_array(X, dtype=np.float64)
-        return to_numpy(Z).astype(np.float64, copy=False)
 
     def _held_out(
         self, kind: type[HeldOut], folds: list[Fold], y: np.ndarray, Y: np.ndarray, **more: Any
@@ -348,8 +337,10 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
 
         truth = np.concatenate([y[:0], *(y[fold.test] for fold in folds)])
         most = min([len(y), *(len(fold.E) for fold in folds)])
-        choices = itertools.product(sorted({min(k, most) for k in NUMBERS}), TEMPERATURES)
-        gains = {vote: kind.gain(votes(vote), truth) for vote in choices}
+        numbers = sorted({min(k, most) for k in NUMBERS})
+        none = np.empty((len(numbers) * len(TEMPERATURES), 0))
+        said = np.concatenate([none, *(self._gains(fold, numbers, y) for fold in folds)], axis=1)
+        gains = dict(zip(itertools.product(numbers, TEMPERATURES), said, strict=True))
         known = bool(folds) and all(fold.own is not None for fold in folds)
         lines = {
             ridge: joined([held_out_scores(fold, Y, ridge, mass) for fold in folds])
@@ -358,6 +349,21 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         if mass is not None:
             mass = np.concatenate([[], *(mass[fold.test] for fold in folds)])
         return kind(truth, cache(votes), gains, lines, mass, features, **more)
+
+    def _gains(self, fold: Fold, numbers: list[int], y: np.ndarray) -> np.ndarray:
+        """How good votes of so many neighbours are, for each number and width, point by point."""
+        found, truth = fold.found, y[fold.test]
+        labels = y[fold.train][found.rows]
+        values = labels == truth[:, None] if self._target == "class" else labels
+        ends = np.minimum(numbers, found.rows.shape[1]) - 1
+        gains = []
+        for temperature in TEMPERATURES:
+            width = temperature * spread(fold.E)
+            weights = self._vote_weights(found, int(ends[-1]) + 1, width, fold.train)
+            sums = np.cumsum(weights, axis=1)[:, ends]
+            said = np.cumsum(weights * values[:, : ends[-1] + 1], axis=1)[:, ends]
+            gains.append(self._gain(said, sums, truth[:, None]).T)
+        return np.stack(gains, axis=1).reshape(-1, len(truth))
 
     def _store(self, choice: Choice, y: np.ndarray, Y: np.ndarray, n_classes: int) -> None:
         """Keep what was chosen, and the linear scores of all points that go with it."""
@@ -376,7 +382,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         E = embedded(self.metric_, X)
         linear = LinearScores(self.coef_, self.intercept_)
         features = vars(self).get("_features")
-        said = None if features is None else features(self._feature_rows(X))
+        said = None if features is None else features(feature_rows(self.metric_, X))
 
         def work(rows: slice) -> np.ndarray:
             found = nearest(self.embedding_, E[rows], self.n_neighbors_)

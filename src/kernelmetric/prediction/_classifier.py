@@ -17,6 +17,7 @@ from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import NCA
 from kernelmetric.prediction._base import MetricPredictor
 from kernelmetric.prediction._cross_fit import parts_of
+from kernelmetric.prediction._decision import costs_of
 from kernelmetric.prediction._held_out import HeldOut
 from kernelmetric.prediction._neighbors import Neighbors, class_shares
 from kernelmetric.prediction._scores import log_odds
@@ -62,6 +63,13 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
     class_weight : dict, 'balanced' or None, default=None
         What the points of each class count, in votes, scores, log-loss and the default metric;
         'balanced' predicts as if all classes were of one size. Only ratios matter.
+    decision : {'accuracy', 'balanced'}, dict or array, default='accuracy'
+        What ``predict`` makes of the probabilities, which stay as they are: the class whose
+        expected cost is least. With 'accuracy' all wrong answers cost the same; with 'balanced'
+        those about a class cost the more, the fewer rows it has. ``{'ill': 5}`` says what it costs
+        to miss a row of a class, ``{'ill': {'well': 5}}`` what it costs to take it for another;
+        other wrong answers cost 1. An array of shape (n_classes, n_classes) has a row for each
+        true class, and a column for each predicted one. ``set_params`` changes it after the fit.
 
     Attributes
     ----------
@@ -108,6 +116,7 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
 
     _: KW_ONLY
     class_weight: Any = None
+    decision: Any = "accuracy"
 
     _target = "class"
 
@@ -149,7 +158,7 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         return np.log(self.predict_proba(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable classes.
+        """The classes whose expected cost is least: by default, the most probable ones.
 
         Parameters
         ----------
@@ -161,8 +170,16 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         ndarray of shape (n_samples,)
             One of ``classes_`` for each point.
         """
-        P = self.predict_proba(X)
-        return self.classes_[P.argmax(axis=1)]
+        return self._decided(self.predict_proba(X))
+
+    def _decided(self, P: np.ndarray) -> np.ndarray:
+        """The classes that go with probabilities."""
+        costs = self._costs()
+        # A number for each true class changes nothing; so -P remains where all costs are alike.
+        return self.classes_[np.argmin(P @ (costs - costs.max(axis=1, keepdims=True)), axis=1)]
+
+    def _costs(self) -> np.ndarray:
+        return costs_of(self.decision, self.classes_, self._priors())
 
     def _default_metric(self) -> Any:
         return Kernelized(NCA(class_weight=self.class_weight))
@@ -179,6 +196,7 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         self._kept, weights = rows_and_weights(sample_weight, X)
         weights = with_class_weights(weights, self.class_weight, labels, self._kept)
         self._codes = codes = rows_of(codes, self._kept)
+        costs_of(self.decision, self.classes_, np.ones(len(self.classes_)))  # refused at once
         folds = self._learn(X, codes, sample_weight, weights, classes=True)
         n_classes = len(self.classes_)
         signs = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
@@ -201,6 +219,9 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         weights = self._vote_weights(found, k, width, rows)
         return np.log(class_shares(found, weights, self._codes[rows], self._priors()))
 
+    def _gain(self, said: np.ndarray, sums: np.ndarray, truth: np.ndarray) -> np.ndarray:
+        return np.log((said + self._priors()[truth]) / (sums + 1.0))
+
 
 @dataclass
 class _HeldOut(HeldOut):
@@ -215,10 +236,6 @@ class _HeldOut(HeldOut):
 
     def stacked(self, votes: np.ndarray, lines: np.ndarray, features: Any) -> np.ndarray:
         return _stacked(votes, lines, features, self.shares)
-
-    @staticmethod
-    def gain(votes: np.ndarray, truth: np.ndarray) -> np.ndarray:
-        return votes[np.arange(len(truth)), truth]
 
     def loss(self, parts: list[tuple[np.ndarray, np.ndarray]]) -> float:
         """Log-loss on the points, each as the other parts chose."""

@@ -14,13 +14,16 @@ from typing import Any
 import numpy as np
 from sklearn import config_context
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state, get_tags
 
-from kernelmetric.compute import map_rows
+from kernelmetric.compute import is_sparse, map_rows, to_numpy
 from kernelmetric.compute.rates import rates
 from kernelmetric.compute.watch import stage, until_limit
+from kernelmetric.kernelized import Kernelized
+from kernelmetric.kernelized._parts import is_auto
 from kernelmetric.prediction._cross_fit import Fold
 from kernelmetric.prediction._scores import left_out_scores, linear_scores
+from kernelmetric.tables._frames import holds_objects, is_table
 
 N_SCORES = 2
 _N_TREES = 60
@@ -71,6 +74,38 @@ class FeatureScores:
             lower = Z[moving // len(self.roots), feature] <= self.cuts[here]
             flat[moving] = np.where(lower, left, right)
         return at
+
+
+def asks_features(predictor: Any, X: Any) -> bool:
+    """Whether features have scores of their own: where asked for, or nothing speaks against."""
+    plain = not (is_sparse(X) or get_tags(predictor).input_tags.pairwise)
+    if is_auto(predictor.use_features):
+        return predictor.metric is None and plain
+    if not predictor.use_features:
+        return False
+    if not plain:
+        raise ValueError(
+            "Got use_features=True with sparse points or kernel values, but expected a table of "
+            "features: try use_features=False."
+        )
+    try:  # before the metric is fitted, which may take what has no numbers
+        if not isinstance(predictor.metric, Kernelized | None):
+            check_array(X, dtype=np.float64)
+        elif holds_objects(X) and not is_table(X):
+            raise ValueError("They are objects and no table.")
+    except ValueError as error:
+        raise ValueError(
+            "Got use_features=True with points that are no rows of finite numbers, but expected "
+            f"some, or a table for Kernelized, which reads it: try use_features=False. {error}"
+        ) from error
+    return True
+
+
+def feature_rows(metric: Any, X: Any) -> np.ndarray:
+    """The features of points, as numbers."""
+    own = isinstance(metric, Kernelized)
+    Z = metric._checked(X) if own else check_array(X, dtype=np.float64)
+    return to_numpy(Z).astype(np.float64, copy=False)
 
 
 def score_features(
@@ -170,7 +205,7 @@ def _grown(
             rows = rng.randint(n, size=drawn)
             tree = kind(**options, random_state=rng.randint(2**31))
             own = None if mass is None else mass[rows]
-            tree.fit(A[rows], y[rows], sample_weight=own)
+            tree.fit(A[rows], y[rows], sample_weight=own, check_input=False)
             votes = _votes_of(tree, p, classes)
             nodes = tree.tree_
             left, right = (

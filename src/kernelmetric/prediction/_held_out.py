@@ -33,13 +33,12 @@ class HeldOut:
 
     combine: ClassVar[Callable[..., Combination]]
     stacked: ClassVar[Callable[..., np.ndarray]]
-    gain: ClassVar[Callable[..., np.ndarray]]  # how good votes are, point by point
     gives_classes: ClassVar[bool]
     known: ClassVar[tuple[float, ...]]  # weights of votes and lines before any point spoke
     ridges: ClassVar[tuple[float, ...]]  # beside the predictions of the space, where it has some
     truth: np.ndarray
     votes: Callable[[Vote], np.ndarray]
-    gains: dict[Vote, np.ndarray]
+    gains: dict[Vote, np.ndarray]  # how good votes are, point by point
     lines: dict[float, np.ndarray]
     mass: np.ndarray | None
     features: np.ndarray | None  # scores of the features, where they count

@@ -188,6 +188,9 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         weights = self._vote_weights(found, k, width, rows)
         return np.stack(weighted_moments(found, weights, self.targets_[rows]), axis=1)
 
+    def _gain(self, said: np.ndarray, sums: np.ndarray, truth: np.ndarray) -> np.ndarray:
+        return -((said / sums - truth) ** 2)
+
     def _quantile(self, coverage: float) -> float:
         n = len(self.residuals_)
         if not isinstance(coverage, Real) or not 0.0 < coverage < 1.0:
@@ -216,10 +219,6 @@ class _HeldOut(HeldOut):
     ridges = RIDGES
 
     stacked = staticmethod(lambda votes, lines, features: _stacked(votes, lines, features))
-
-    @staticmethod
-    def gain(votes: np.ndarray, truth: np.ndarray) -> np.ndarray:
-        return -((votes[:, 0] - truth) ** 2)
 
     def floor(self, choice: Choice, rows: Any = slice(None)) -> tuple[float, float]:
         """The floor for local spreads that makes intervals short, and the mean spread then."""

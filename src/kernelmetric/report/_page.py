@@ -16,6 +16,7 @@ import numpy as np
 from kernelmetric.evaluation import ClassScores
 from kernelmetric.inspection import FeatureImportance
 from kernelmetric.inspection._columns import Reading
+from kernelmetric.report import _page_curves as _curves
 from kernelmetric.report import _page_data as _points
 from kernelmetric.report import _page_reasons as _reasons
 from kernelmetric.report import _page_scores as _scores
@@ -38,6 +39,9 @@ def report_page(
     class_scores: Mapping[str, ClassScores] | None = None,
     trained: float | None = None,
     predicted: Any = None,
+    probabilities: Any = None,
+    costs: Any = None,
+    test_weight: Any = None,
     importance: FeatureImportance | None = None,
     pairs: Any = None,
     regression: bool = False,
@@ -54,9 +58,9 @@ def report_page(
 
     The page shows the points before and after, with the nearest training points of any that is
     clicked, and the shares of the features in the distance of any two of 40 points. It also has the
-    Gram matrices, scores against the alternatives, what was chosen and why, what the kernel and
-    the features count, the loss curve, and the points or pairs that are hardest. Of more than
-    2,000 points an even sample is shown: O(n²) distances, in blocks.
+    Gram matrices, scores against the alternatives, curves of probabilities, what was chosen and
+    why, what the kernel and the features count, the loss curve, and the points or pairs that are
+    hardest. Of more than 2,000 points an even sample is shown: O(n²) distances, in blocks.
 
     Parameters
     ----------
@@ -79,6 +83,13 @@ def report_page(
         The score on rows learned from, by which the page warns of overfitting.
     predicted : array of shape (m,), default=None
         What a model predicts for X_test; None asks the nearest training points.
+    probabilities : array of shape (m, n_classes), default=None
+        What a model says of X_test, in the order of the classes of y: for ROC, precision and
+        recall, and whether probabilities come true.
+    costs : array of shape (n_classes, n_classes), default=None
+        What it costs to take a class (row) for another (column).
+    test_weight : array of shape (m,), default=None
+        What the rows of X_test count there.
     importance : FeatureImportance, default=None
         What each column counts; None asks ``metric``.
     pairs : Pairs, default=None
@@ -123,8 +134,10 @@ def report_page(
     data, shares = _data(points, numbers, label, shown or {}, reading)
     scores = {name: [float(value) for value in values] for name, values in (scores or {}).items()}
     given = scores, learned, score_name, len(X), n_test, class_scores or {}, trained
-    judged = _scores.Judged(*given).leading()
+    judged = _scores.Judged(*given, by_costs=costs is not None).leading()
+    told = _curves.told_of(probabilities, y, y_test, test_weight, costs)
     parts = [
+        _curves.curves_section(told, label),
         _sections.chosen_section(metric),
         _sections.learned_section(metric, importance or _reasons.relevance(reading, X)),
         _sections.error_section(points, data, label),
@@ -138,7 +151,7 @@ def report_page(
         "version": html_text(versions()["kernelmetric"]),
         "lead": " ".join(_scores.in_html(_scores.verdict(judged))),
         "tiles": _scores.tiles(judged),
-        "confusion": _scores.confusion_section(judged, label),
+        "confusion": _scores.confusion_section(judged, label) + _curves.costs_section(told, label),
         **_sections.captions(points, shares, len(X) + n_test, label),
         "sections": "\n".join(filter(None, parts)),
         "css": _read("page.css"),

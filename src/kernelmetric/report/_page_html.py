@@ -10,6 +10,9 @@ import numpy as np
 from kernelmetric.report._text import html_text
 
 _LONGEST = 30  # characters of the name of a bar
+_LONGEST_CLASS = 300  # of the name of a class
+_LEFT, _RIGHT, _TOP, _FLOOR = 100, 446, 28, 270  # where a chart has its axes
+DIAGONAL = f'<path d="M{_LEFT} {_FLOOR}L{_RIGHT} {_TOP}" class="grid"/>'
 
 
 def section(title: str, note: str, body: str, name: str = "") -> str:
@@ -29,6 +32,7 @@ def table(texts: Sequence[str], numbers: Sequence[str], lines: str, kind: str = 
     heads = "".join(f"<th>{name}</th>" for name in texts)
     heads += "".join(f'<th class="n">{name}</th>' for name in numbers)
     named = f' class="{kind}"' if kind else ""
+    lines = lines.replace(" %</td>", "&nbsp;%</td>")  # cells may wrap on narrow screens
     return (
         f'<div class="scroll"><table{named}><thead><tr>{heads}</tr></thead>'
         f"<tbody>{lines}</tbody></table></div>"
@@ -42,6 +46,27 @@ def line(texts: Sequence[Any], numbers: Sequence[str], point: int | None = None)
     return f"<tr>{cells}</tr>" if point is None else f'<tr data-point="{point}">{cells}</tr>'
 
 
+def grid(names: Sequence[str], rows: Sequence[Sequence[Any]], corner: str, digits: str) -> str:
+    """A matrix by class, wrong answers in a warning colour, the more the stronger."""
+    heads = [html_text(name, most=_LONGEST_CLASS) for name in names]
+    lines = ""
+    for i, (name, row) in enumerate(zip(heads, rows, strict=True)):
+        whole = sum(map(abs, row)) or 1
+        cells = "".join(
+            f'<td class="n{" wrong" if i != j and value else ""}" style="background: '
+            f"color-mix(in srgb, var(--{'warn' if i != j else 'c0'}) "
+            f'{45 * abs(value) / whole:.0f}%, transparent)">{value:{digits}}</td>'
+            for j, value in enumerate(row)
+        )
+        lines += f"<tr><td>{name}</td>{cells}</tr>"
+    return table([html_text(corner, most=_LONGEST_CLASS)], heads, lines)
+
+
+def swatch(colour: str) -> str:
+    """A patch of a colour of the page."""
+    return f'<span class="swatch" style="background: var(--{colour})"></span>'
+
+
 def bars(values: Sequence[tuple[str, float]], texts: Sequence[str]) -> str:
     """Horizontal bars with their names and numbers, the longest as wide as there is place."""
     longest = max((value for _, value in values), default=1.0) or 1.0
@@ -53,38 +78,42 @@ def bars(values: Sequence[tuple[str, float]], texts: Sequence[str]) -> str:
     return f"<table>{lines}</table>"
 
 
-def chart(
-    x: np.ndarray, y: np.ndarray, ends: Sequence[str], names: Sequence[str], *, joined: bool = False
-) -> str:
-    """Points of the unit square: joined to a curve, or beside the diagonal.
+def curve(x: np.ndarray, y: np.ndarray, colour: str = "accent") -> str:
+    """Points of the unit square as a line, for :func:`chart`."""
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in _places(x, y))
+    return f'<polyline points="{points}" class="curve" style="stroke: var(--{colour})"/>'
+
+
+def dots(x: np.ndarray, y: np.ndarray) -> str:
+    """Points of the unit square beside the diagonal, for :func:`chart`."""
+    marks = (f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5" class="dot"/>' for a, b in _places(x, y))
+    return DIAGONAL + "".join(marks)
+
+
+def _places(x: np.ndarray, y: np.ndarray) -> list[tuple[float, float]]:
+    xs, ys = _LEFT + (_RIGHT - _LEFT) * x, _FLOOR - (_FLOOR - _TOP) * y
+    return list(zip(xs.tolist(), ys.tolist(), strict=True))
+
+
+def chart(content: str, ends: Sequence[str], names: Sequence[str]) -> str:
+    """Curves and dots between two axes.
 
     ``ends`` are the texts of least and largest x, then y; ``names`` are those of the two axes.
 
     >>> import numpy as np
-    >>> from kernelmetric.report._page_html import chart
+    >>> from kernelmetric.report._page_html import chart, dots
     >>> unit = np.linspace(0, 1, 3)
-    >>> chart(unit, unit, ("0", "2", "0", "2"), ("is", "said")).count("<circle")
+    >>> chart(dots(unit, unit), ("0", "2", "0", "2"), ("is", "said")).count("<circle")
     3
     """
-    left, right, top, floor = 100, 446, 28, 270
-    xs, ys = left + (right - left) * x, floor - (floor - top) * y
-    places = list(zip(xs.tolist(), ys.tolist(), strict=True))
-    content = f'<path d="M{left} {top}V{floor}H{right}" class="grid axis"/>'
-    if joined:
-        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in places)
-        content += f'<polyline points="{points}" class="curve"/>'
-    else:
-        content += f'<path d="M{left} {floor}L{right} {top}" class="grid"/>'
-        content += "".join(
-            f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5" class="dot"/>' for a, b in places
-        )
+    content = f'<path d="M{_LEFT} {_TOP}V{_FLOOR}H{_RIGHT}" class="grid axis"/>{content}'
     texts = (
-        (left - 8, floor, "end", ends[2]),
-        (left - 8, top + 5, "end", ends[3]),
-        (left, floor + 18, "start", ends[0]),
-        (right, floor + 18, "end", ends[1]),
-        ((left + right) / 2, floor + 34, "middle", html_text(names[0])),
-        (left, top - 12, "start", html_text(names[1])),
+        (_LEFT - 8, _FLOOR, "end", ends[2]),
+        (_LEFT - 8, _TOP + 5, "end", ends[3]),
+        (_LEFT, _FLOOR + 18, "start", ends[0]),
+        (_RIGHT, _FLOOR + 18, "end", ends[1]),
+        ((_LEFT + _RIGHT) / 2, _FLOOR + 34, "middle", html_text(names[0])),
+        (_LEFT, _TOP - 12, "start", html_text(names[1])),
     )
     for a, b, anchor, text in texts:
         content += f'<text x="{a:.0f}" y="{b}" class="tick" text-anchor="{anchor}">{text}</text>'

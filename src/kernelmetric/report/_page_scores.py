@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelmetric.evaluation import ClassScores
-from kernelmetric.report._page_html import line, section, table
+from kernelmetric.report._page_html import grid, line, section, table
 from kernelmetric.report._text import html_text, percent
 
 _MOST_CLASSES = 20  # of a confusion matrix
-_LONGEST = 300  # characters of the name of a class
 _OVERFITTED = 0.15  # better on rows learned from than on rows held out
 MEASURES = {
     "accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "roc_auc": "ROC-AUC",
@@ -29,6 +28,7 @@ class Judged(NamedTuple):
     n_test: int
     class_scores: Mapping[str, ClassScores]
     trained: float | None = None  # the score of the learned metric on rows that it learned from
+    by_costs: bool = False  # what was asked for is no high accuracy
 
     @property
     def measure(self) -> str | None:
@@ -107,7 +107,7 @@ def _no_better(own: ClassScores, judged: Judged) -> list[str]:
     share = 1 / np.count_nonzero(np.sum(own.confusion, axis=1))
     if judged.measure == "roc_auc" and own.roc_auc - 2 * own.error("roc_auc") <= 0.5:
         return ["That is no better than guessing: these columns may not tell the classes apart."]
-    if not own.warning:
+    if judged.by_costs or not own.warning:
         return []
     said = f"Beware: {own.warning}"
     if own.balanced_accuracy - 2 * own.error("balanced_accuracy") > share:
@@ -148,7 +148,8 @@ def confusion_section(judged: Judged, label: str) -> str:
     body = table(["method"], ("accuracy", "balanced accuracy", "ROC-AUC", "log-loss"), lines)
     own = judged.class_scores.get(judged.learned)
     if own is not None and len(own.classes) <= _MOST_CLASSES:
-        body = f'<div class="two">{body}<div id="confusion">{_confusion(own, label)}</div></div>'
+        matrix = grid(own.classes, own.confusion, f"true {label} / predicted", ".6g")
+        body = f'<div class="two">{body}<div id="confusion">{matrix}</div></div>'
     return section(
         "Class by class",
         "Balanced accuracy is the mean over the classes, ROC-AUC says how well rows of a class are "
@@ -164,19 +165,3 @@ def graded(found: ClassScores) -> list[str]:
     area = percent(found.roc_auc) or "no ranking"
     loss = f"{found.log_loss:.3f}" if np.isfinite(found.log_loss) else "no probabilities"
     return [area, loss]
-
-
-def _confusion(found: ClassScores, label: str) -> str:
-    """How many of each class were taken for which, the more the stronger in colour."""
-    names = [html_text(name, most=_LONGEST) for name in found.classes]
-    lines = ""
-    for i, (name, row) in enumerate(zip(names, found.confusion, strict=True)):
-        cells = "".join(
-            f'<td class="n{" wrong" if i != j and value else ""}" style="background: '
-            f"color-mix(in srgb, var(--{'warn' if i != j else 'c0'}) "
-            f'{45 * value / max(sum(row), 1):.0f}%, transparent)">{value:.6g}</td>'
-            for j, value in enumerate(row)
-        )
-        lines += f"<tr><td>{name}</td>{cells}</tr>"
-    corner = f"true {html_text(label, most=_LONGEST)} / predicted"
-    return table([corner], names, lines)

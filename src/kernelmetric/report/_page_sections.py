@@ -12,7 +12,17 @@ from kernelmetric.inspection import FeatureImportance
 from kernelmetric.kernelized._recipe import described
 from kernelmetric.report._kernel_plots import _names
 from kernelmetric.report._page_data import MOST_POINTS, Points, hardness, on_a_line, predictions
-from kernelmetric.report._page_html import bars, chart, figure, line, scaled, section, table
+from kernelmetric.report._page_html import (
+    bars,
+    chart,
+    curve,
+    dots,
+    figure,
+    line,
+    scaled,
+    section,
+    table,
+)
 from kernelmetric.report._text import html_text, percent
 from kernelmetric.selection import AlignedSum
 
@@ -89,7 +99,7 @@ def loss_chart(values: Sequence[float]) -> str:
     steps, name = scaled(np.arange(len(loss)), 0, len(loss) - 1), "loss"
     if low > 0 and high > 10 * low:
         loss, low, high, name = np.log10(loss), np.log10(low), np.log10(high), "loss, log scale"
-    return chart(steps, scaled(loss, low, high), ends, ("iteration", name), joined=True)
+    return chart(curve(steps, scaled(loss, low, high)), ends, ("iteration", name))
 
 
 def _kernel_boxes(kernel: Any) -> str:
@@ -163,7 +173,8 @@ def number_section(points: Points, data: Mapping[str, Any], label: str) -> str:
     listed += '<p class="note">Click a row to see it in the planes.</p>'
     low, high = (float(end(np.concatenate([true, after]))) for end in (np.min, np.max))
     x, y = (scaled(numbers, low, high) for numbers in (true, after))
-    picture = chart(x, y, 2 * (f"{low:.4g}", f"{high:.4g}"), (f"true {label}", "predicted"))
+    ends = 2 * (f"{low:.4g}", f"{high:.4g}")
+    picture = chart(dots(x, y), ends, (f"true {label}", "predicted"))
     body = f'<div class="two"><figure>{picture}</figure>{figure("Farthest off", listed)}</div>'
     return section("Predicted numbers", note, body, name="numbers")
 

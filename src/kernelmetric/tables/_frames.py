@@ -244,7 +244,7 @@ def _all_numbers(X: np.ndarray) -> bool:
 
 def _texts(values: list[Any]) -> np.ndarray:
     texts = np.empty(len(values), dtype=object)
-    texts[:] = [None if is_gap(value) else str(value) for value in values]
+    texts[:] = [v if type(v) is str else None if is_gap(v) else str(v) for v in values]
     return texts
 
 
