@@ -26,7 +26,6 @@ from kernelmetric.inputs import (
 )
 from kernelmetric.inputs._methods import CollectionsMixin
 from kernelmetric.kernelized import Kernelized
-from kernelmetric.kernelized._copies import copies_among, numbers_of
 from kernelmetric.kernelized._delegation import attribute_of
 from kernelmetric.kernelized._parts import check_estimator, is_auto, tags_of
 from kernelmetric.kernelized._time import check_shape, learner_seconds, neighbors_seconds
@@ -42,7 +41,6 @@ from kernelmetric.prediction._cross_fit import (
     left_out_fold,
     settled,
     splits_of,
-    takes_weights,
     unsettled,
 )
 from kernelmetric.prediction._features import (
@@ -252,22 +250,6 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
             raise ValueError(
                 f"Got cv={self.cv!r}, but expected 'auto', a number of folds, or a splitter."
             )
-
-    def _without_copies(self, X: Any, y: np.ndarray, sample_weight: Any) -> Any:
-        """Weights with which the first of all copies counts for them, and the others not at all."""
-        Z = None if get_tags(self).input_tags.pairwise else numbers_of(X)
-        if Z is None:
-            return sample_weight
-        given, metric = sample_weight is not None, self._given_metric()
-        w = check_weights(sample_weight if given else 1.0, len(y))
-        kept = np.flatnonzero(w)
-        how = {"takes": takes_weights(metric), "given": given}
-        copies = copies_among(rows_of(Z, kept), y[kept], metric, **how)
-        if copies is None:
-            return sample_weight
-        counted = np.zeros(len(y))
-        counted[kept[copies.rows]] = copies.sums(w[kept])
-        return counted
 
     def _learn(
         self, X: Any, y: np.ndarray, sample_weight: Any, weights: Weights | None, *, classes: bool

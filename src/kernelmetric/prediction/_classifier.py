@@ -16,7 +16,7 @@ from kernelmetric.inputs import check_labels, rows_and_weights, rows_of, with_cl
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import NCA
 from kernelmetric.prediction._base import MetricPredictor
-from kernelmetric.prediction._cross_fit import parts_of
+from kernelmetric.prediction._cross_fit import parts_of, without_copies
 from kernelmetric.prediction._decision import costs_of
 from kernelmetric.prediction._held_out import HeldOut
 from kernelmetric.prediction._neighbors import Neighbors, class_shares
@@ -192,7 +192,7 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
             )
         codes = check_labels(labels, X)
         self.classes_ = np.unique(labels)
-        sample_weight = self._without_copies(X, codes, sample_weight)
+        sample_weight = without_copies(self, X, codes, sample_weight)
         self._kept, weights = rows_and_weights(sample_weight, X)
         weights = with_class_weights(weights, self.class_weight, labels, self._kept)
         self._codes = codes = rows_of(codes, self._kept)

@@ -23,8 +23,10 @@ from sklearn.utils.validation import has_fit_parameter
 from kernelmetric.compute import take_rows, to_numpy
 from kernelmetric.compute.rates import most_in_time
 from kernelmetric.compute.watch import told_once, until_limit
+from kernelmetric.inputs import check_weights, rows_of
 from kernelmetric.kernelized import Kernelized, KernelizedCV, Recipe
 from kernelmetric.kernelized._candidates import checked_folds
+from kernelmetric.kernelized._copies import copies_among, numbers_of
 from kernelmetric.kernelized._time import neighbors_seconds
 from kernelmetric.metric import Metric
 from kernelmetric.prediction._neighbors import MOST, Neighbors, nearest, nearest_others
@@ -123,7 +125,24 @@ def leaves_out(metric: Any) -> bool:
     return bool(getattr(metric.space_, "knows_labels", False))
 
 
-def takes_weights(metric: Any) -> bool:
+def without_copies(predictor: Any, X: Any, y: np.ndarray, sample_weight: Any) -> Any:
+    """Weights with which the first of all copies counts for them, and the others not at all."""
+    Z = None if get_tags(predictor).input_tags.pairwise else numbers_of(X)
+    if Z is None:
+        return sample_weight
+    given, metric = sample_weight is not None, predictor._given_metric()
+    w = check_weights(sample_weight if given else 1.0, len(y))
+    kept = np.flatnonzero(w)
+    how = {"takes": _takes_weights(metric), "given": given}
+    copies = copies_among(rows_of(Z, kept), y[kept], metric, **how)
+    if copies is None:
+        return sample_weight
+    counted = np.zeros(len(y))
+    counted[kept[copies.rows]] = copies.sums(w[kept])
+    return counted
+
+
+def _takes_weights(metric: Any) -> bool:
     """Whether the fit of a metric takes weights of its points."""
     try:
         return bool(_name_of_weights(metric))

@@ -18,7 +18,7 @@ from kernelmetric.inputs import refuse_ambiguous, refuse_text, rows_and_weights,
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import MLKR
 from kernelmetric.prediction._base import MetricPredictor
-from kernelmetric.prediction._cross_fit import parts_of
+from kernelmetric.prediction._cross_fit import parts_of, without_copies
 from kernelmetric.prediction._held_out import Choice, HeldOut
 from kernelmetric.prediction._neighbors import Neighbors, weighted_moments
 from kernelmetric.prediction._scores import RIDGES, sum_of_numbers
@@ -156,7 +156,7 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
-        sample_weight = self._without_copies(X, y, sample_weight)
+        sample_weight = without_copies(self, X, y, sample_weight)
         self._kept, weights = rows_and_weights(sample_weight, X)
         y = np.array(rows_of(y, self._kept))
         if np.max(np.abs(y)) > _LARGEST:
