@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from kernelmetric import (
+    KPCA,
     LDA,
     LMNN,
     MCML,
@@ -25,6 +26,7 @@ from kernelmetric import (
 )
 from kernelmetric.compute import _threads, watch
 from kernelmetric.compute._execute import sum_tiles
+from kernelmetric.compute._threads import unlocked
 from kernelmetric.compute.rates import most_in_time
 from kernelmetric.kernelized import _time
 from kernelmetric.learners import LEARNERS, Learner, _in_time, _rfm
@@ -98,6 +100,25 @@ def test_ctrl_c_ends_a_long_fit(learner):
 def test_ctrl_c_ends_every_fit(metric):
     X, y = drawn(30_000)
     assert seconds_after_ctrl_c(lambda: metric.fit(X, y), 2.0) < 20
+
+
+@needs_signals
+def test_ctrl_c_does_not_wait_for_a_long_call():
+    ended = threading.Event()
+    try:
+        waited = seconds_after_ctrl_c(lambda: unlocked(lambda: ended.wait(60), 1e12), 0.2)
+    finally:
+        ended.set()
+    assert waited < 10
+
+
+@pytest.mark.slow
+@needs_signals
+@pytest.mark.parametrize("wait", [2.0, 5.0, 12.0])
+def test_ctrl_c_ends_a_fit_of_full_rank(wait):
+    X, y = drawn(4_000)
+    metric = Kernelized(LDA(), "rbf", KPCA())
+    assert seconds_after_ctrl_c(lambda: metric.fit(X, y), wait) < 5
 
 
 def test_threads_at_work_leave_when_nobody_waits(monkeypatch):
