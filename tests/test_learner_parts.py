@@ -312,7 +312,7 @@ def test_masses_count_as_many_neighbours():
     assert _nca._perplexity(D2, masses) == pytest.approx(np.exp(-np.sum(P * np.log(P))))
 
 
-# --- chunks ----------------------------------------------------------------------------------------
+# --- chunks ---------------------------------------------------------------------------------------
 
 
 def test_rca_whitens_what_varies_inside_chunks():
