@@ -181,9 +181,8 @@ def _slopes(
 ) -> np.ndarray:
     """Mean gradients over the line of the terms of some anchors."""
     offsets = rescaled(B[part], scales) - start  # where the anchors lie, from the start
-    moving = np.where(delta == 0, 1.0, delta)
-    kinks = np.where(delta == 0, 0.0, offsets / moving)
-    kinks = np.sort(np.clip(kinks, 0.0, 1.0), axis=1)
+    moving = delta != 0  # of coded names, few: along the others there is no kink
+    kinks = np.sort(np.clip(offsets[:, moving] / delta[moving], 0.0, 1.0), axis=1)
     times = np.pad(kinks, ((0, 0), (1, 1)), constant_values=(0.0, 1.0))
     places = times[:, :, None] * delta - offsets[:, None, :]
     exponents = -gamma * np.abs(places).sum(axis=2)

@@ -99,10 +99,10 @@ def explain_pair(metric: Any, a: Any, b: Any) -> PairExplanation:
     return explain_features(reading, [reading.features(as_row(x))[0] for x in (a, b)])
 
 
-def explain_features(reading: Reading, pair: Any) -> PairExplanation:
-    """The shares of two rows, given as their features."""
+def explain_features(reading: Reading, pair: Any, E: Any = None) -> PairExplanation:
+    """The shares of two rows, given as their features; and their coordinates, where known."""
     rows = np.asarray(pair, dtype=np.float64)
-    E = embed(reading.metric, rows)
+    E = embed(reading.metric, rows) if E is None else E
     difference = E[1] - E[0]
     signs = getattr(reading.metric, "signature_", None)  # of an indefinite metric
     w = difference if signs is None else to_numpy(signs) * difference

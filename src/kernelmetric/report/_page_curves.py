@@ -7,17 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn import metrics
 
-from kernelmetric.report._page_html import (
-    DIAGONAL,
-    chart,
-    curve,
-    dots,
-    figure,
-    grid,
-    section,
-    swatch,
-    table,
-)
+from kernelmetric.report._page_charts import DIAGONAL, chart, curve, dots
+from kernelmetric.report._page_html import figure, grid, line, section, table
 from kernelmetric.report._text import html_text, percent
 
 _MOST_CLASSES = 20  # with a curve each, and of a table of costs
@@ -63,22 +54,20 @@ def curves_section(told: Told | None, label: str) -> str:
         precision, recall, _ = metrics.precision_recall_curve(*given, **w)
         ranked += curve(*_thinned(false, found), colour)
         precise += curve(*_thinned(recall, precision), colour)
-        area = metrics.roc_auc_score(*given, **w)
-        mean = metrics.average_precision_score(*given, **w)
-        cells = "".join(f'<td class="n">{percent(v)}</td>' for v in (shares[c], area, mean))
-        lines += f"<tr><td>{swatch(colour)} {html_text(told.classes[c])}</td>{cells}</tr>"
+        areas = metrics.auc(false, found), metrics.average_precision_score(*given, **w)
+        cells = "".join(f'<td class="n">{percent(v)}</td>' for v in (shares[c], *areas))
+        patch = f'<span class="swatch" style="background: var(--{colour})"></span>'
+        lines += f"<tr><td>{patch} {html_text(told.classes[c])}</td>{cells}</tr>"
     numbers = table([html_text(label)], ("share of rows", "ROC-AUC", "average precision"), lines)
-    said, came = _came_true(told, shown)
-    boxes = (
-        ("ROC", chart(ranked, _ENDS, ("others taken for the class", "found of the class"))),
-        (
-            "Precision and recall",
-            chart(precise, _ENDS, ("found of the class", "right where it is answered")),
-        ),
-        ("Calibration", chart(dots(said, came), _ENDS, ("probability", "how often it came true"))),
-        ("Areas", numbers),
-    )
-    body = "".join(figure(title, content) for title, content in boxes)
+    share, right = "found of the class", "right where it is answered"
+    said = "probability", "how often it came true"
+    boxes = {
+        "ROC": chart(ranked, _ENDS, ("others taken for the class", share)),
+        "Precision and recall": chart(precise, _ENDS, (share, right)),
+        "Calibration": chart(dots(*_came_true(told, shown)), _ENDS, said),
+        "Areas": numbers,
+    }
+    body = "".join(figure(title, content) for title, content in boxes.items())
     note = (
         "Of the rows held out. The two curves go through all thresholds of a probability: the "
         "higher they run, the better rows are ranked. Each dot is a tenth of the probabilities: "
@@ -97,10 +86,9 @@ def costs_section(told: Told | None, label: str) -> str:
         "the most probable class": told.P.argmax(axis=1),
         "the same class for all": np.full(len(costs), (told.weights @ costs).argmin()),
     }
-    means = {
-        name: told.weights @ costs[np.arange(len(costs)), said] for name, said in answers.items()
-    }
-    lines = "".join(f'<tr><td>{n}</td><td class="n">{v:.4g}</td></tr>' for n, v in means.items())
+    lines = ""
+    for name, said in answers.items():
+        lines += line([name], [f"{told.weights @ costs[np.arange(len(costs)), said]:.4g}"])
     body = table(["what is answered"], ["mean cost of a row"], lines)
     if len(told.classes) <= _MOST_CLASSES:
         said = np.eye(len(told.classes))[next(iter(answers.values()))]
@@ -116,11 +104,10 @@ def _thinned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x[kept], y[kept]
 
 
-def _came_true(told: Told, shown: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _came_true(told: Told, shown: np.ndarray) -> tuple[np.ndarray, ...]:
     """Mean probability, and how often it came true, of parts of all probabilities of classes."""
     P, true = told.P[:, shown].ravel(), told.true[:, shown].ravel()
     weights = np.repeat(told.weights, len(shown))
     parts = np.array_split(np.argsort(P, kind="stable"), min(_PARTS, len(P)))
     means = [np.average([P[part], true[part]], axis=1, weights=weights[part]) for part in parts]
-    said, came = np.transpose(means)
-    return said, came
+    return tuple(np.transpose(means))

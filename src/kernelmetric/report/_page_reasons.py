@@ -14,7 +14,7 @@ import numpy as np
 from kernelmetric.inspection import FeatureImportance
 from kernelmetric.inspection._columns import Reading, read
 from kernelmetric.inspection._features import importance_by
-from kernelmetric.inspection._maps import map_of
+from kernelmetric.inspection._maps import embed, map_of
 from kernelmetric.inspection._pairs import explain_features
 from kernelmetric.report._page_data import LISTED, Points, hardness
 
@@ -22,7 +22,7 @@ _FEWEST_PAIRS = 50  # of rows, for shares that are worth showing
 EXPLAINED = 40  # points whose distances to their neighbours are split over the columns
 _OPERATIONS = 10**9  # for reasons, some seconds: of large kernels less is explained
 _NODES = 40  # gradients that a pair takes
-_SECONDS = 10.0  # of the processor, where pairs take more gradients than that
+_SECONDS = 10.0  # of the clock, where pairs take more than that: busy machines explain fewer
 _NAMED = 3  # columns that are named as the reason
 COMPARED = 40  # points of which any two can be compared; a pair takes about 60 bytes of the page
 _LISTED_COLUMNS = 6  # columns that part two of them
@@ -56,12 +56,12 @@ def relevance(reading: Reading | None, X: Any) -> FeatureImportance | None:
 def reasons(reading: Reading | None, points: Points, neighbors: np.ndarray) -> dict[int, Any]:
     """Which columns part some points, the hardest held-out ones first, from their neighbours."""
     most = min(EXPLAINED, _affordable(reading) // LISTED)
-    end = time.process_time() + _SECONDS
+    E, end = _embedded(reading, points), time.monotonic() + _SECONDS
     found: dict[int, Any] = {}
     for i in _hardest(points)[:most].tolist():
-        if found and time.process_time() > end:
+        if found and time.monotonic() > end:
             break
-        found[i] = [_largest(reading, points, i, j) for j in neighbors[i].tolist() if j >= 0]
+        found[i] = [_largest(reading, points, E, i, j) for j in neighbors[i].tolist() if j >= 0]
     return found
 
 
@@ -75,16 +75,21 @@ def compared(reading: Reading | None, points: Points) -> dict[str, Any]:
     spread = rest[np.linspace(0, len(rest) - 1, most - len(hard)).round().astype(int)]
     chosen = np.unique(np.concatenate([hard, spread])).tolist()
     places = list(combinations(chosen, 2))
-    E = points.after
-    end, shares = time.process_time() + _SECONDS, []
+    E, after = _embedded(reading, points), points.after
+    end, shares = time.monotonic() + _SECONDS, []
     for i, j in places:
-        late = time.process_time() > end
-        shares.append([] if late else _largest(reading, points, i, j, _LISTED_COLUMNS))
+        late = time.monotonic() > end
+        shares.append([] if late else _largest(reading, points, E, i, j, _LISTED_COLUMNS))
     return {
         "points": chosen,
         "shares": shares,
-        "distances": [float(f"{np.linalg.norm(E[i] - E[j]):.4g}") for i, j in places],
+        "distances": [float(f"{np.linalg.norm(after[i] - after[j]):.4g}") for i, j in places],
     }
+
+
+def _embedded(reading: Reading | None, points: Points) -> Any:
+    """All points as the map places them, at once."""
+    return None if reading is None else embed(reading.metric, points.before)
 
 
 def _affordable(reading: Reading | None) -> int:
@@ -102,12 +107,12 @@ def _hardest(points: Points) -> np.ndarray:
 
 
 def _largest(
-    reading: Any, points: Points, i: int, j: int, most: int = _NAMED
+    reading: Any, points: Points, E: Any, i: int, j: int, most: int = _NAMED
 ) -> list[tuple[int, int]]:
     """Columns with the largest shares of a squared distance, in percent of the sum of sizes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The shares miss", UserWarning)
-        why = explain_features(reading, points.before[[i, j]])
+        why = explain_features(reading, points.before[[i, j]], E[[i, j]])
     size = np.abs(why.shares).sum()  # of near points, shares may cancel but for a millionth
     if not size > 0:
         return []
