@@ -33,7 +33,8 @@ X_new, kind_new = draw_products(1_000)
 # %%
 # **Measure first.** What do the vectors find as they are? These products are new: no metric has
 # learned from them. ``recall_at_k`` asks whether one of k answers is of the right kind,
-# ``map_at_r`` whether all of them come first. Length one makes cosine and Euclidean distance the same ranking.
+# ``map_at_r`` whether all of them come first. Length one makes cosine and Euclidean distance the
+# same ranking.
 metrics = {
     "vectors as they are": None,
     "LDA": LDA().fit(X, kind),

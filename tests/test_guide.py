@@ -57,6 +57,29 @@ def test_links_lead_to_files(page):
         assert path.exists(), f"{page} links to {target}"
 
 
+def headings_of(page):
+    """The anchors of a page, as MyST makes them of its headings."""
+    words = re.findall(r"^#{1,3} (.*)$", text_of(page), re.M)
+    return [re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in words]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_to_headings_lead_to_them(page):
+    for target, anchor in re.findall(r"\]\(([^)#\s:]*\.md)?#([^)]*)\)", text_of(page)):
+        path = (page.parent / target).resolve() if target else page
+        assert anchor in headings_of(path), f"{page} links to {target}#{anchor}"
+
+
+def test_every_box_of_the_chooser_leads_to_a_heading():
+    boxes = (DOCS / "_static" / "choose.html").read_text(encoding="utf-8")
+    links = re.findall(r'href="(\w+)\.html#?([^"]*)"', boxes)
+    assert len(links) == boxes.count("<a ") > 20
+    for name, anchor in links:
+        path = DOCS / "guide" / f"{name}.md"
+        assert path.exists()
+        assert not anchor or anchor in headings_of(path), f"{name}#{anchor}"
+
+
 def test_the_contents_are_a_tree_of_nine_that_holds_every_page_once():
     tops = contents_of(DOCS / "index.md")
     assert len(tops) == 9

@@ -110,7 +110,7 @@ def test_one_bad_request_spoils_no_other_of_its_batch(model, tmp_path, frame):
     batch = [([rows[0]], service.Future()), ([bad], service.Future()), (rows[1:], service.Future())]
     together._answer(batch)
     assert [len(batch[0][1].result()), len(batch[2][1].result())] == [1, 2]
-    with pytest.raises(service.BadRequestError, match="kg"):
+    with pytest.raises(service.RefusedError, match="kg"):
         batch[1][1].result()
     alone = model.predict(frame.head(3)).tolist()
     assert [p["class"] for p in batch[0][1].result() + batch[2][1].result()] == alone

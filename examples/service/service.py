@@ -30,7 +30,7 @@ MOST_BYTES = 1_000_000
 MOST_ROWS = 1_000  # of a request, and of the requests that are predicted together
 
 
-class BadRequestError(ValueError):
+class RefusedError(ValueError):
     """A request that cannot be answered, with the reason in a sentence."""
 
 
@@ -52,16 +52,14 @@ class Model:
         for number, row in enumerate(rows):
             missing = [name for name in self.columns if name not in row]
             if missing:
-                raise BadRequestError(
-                    f"Row {number} lacks the column {missing[0]!r}: null is a gap."
-                )
+                raise RefusedError(f"Row {number} lacks the column {missing[0]!r}: null is a gap.")
         frame = pd.DataFrame([{name: row[name] for name in self.columns} for row in rows])
         if self.encoder is not None:
             frame = frame.map(lambda cell: "" if cell is None else str(cell))
         return frame
 
     def predict(self, rows):
-        """The answers to some rows; raises ``BadRequestError`` with a sentence."""
+        """The answers to some rows; raises ``RefusedError`` with a sentence."""
         frame = self.frame_of(rows)
         try:
             with warnings.catch_warnings(), threadpool_limits(limits=1):
@@ -70,7 +68,7 @@ class Model:
                 chances = self.predictor.predict_proba(X)
                 novelty = -self.predictor.score_samples(X)
         except (ValueError, TypeError) as error:
-            raise BadRequestError(str(error)) from error
+            raise RefusedError(str(error)) from error
         names = [str(name) for name in self.predictor.classes_]
         return [
             {
@@ -125,16 +123,12 @@ def rows_of(body):
     try:
         request = json.loads(body)
     except ValueError as error:
-        raise BadRequestError(f"The body is not JSON: {error}.") from error
+        raise RefusedError(f"The body is not JSON: {error}.") from error
     rows = request.get("rows") if isinstance(request, dict) else None
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
-        raise BadRequestError(
-            'Expected {"rows": [{"column": value, ...}, ...]} with a row or more.'
-        )
+        raise RefusedError('Expected {"rows": [{"column": value, ...}, ...]} with a row or more.')
     if len(rows) > MOST_ROWS:
-        raise BadRequestError(
-            f"Got {len(rows):,} rows, but at most {MOST_ROWS:,} go into a request."
-        )
+        raise RefusedError(f"Got {len(rows):,} rows, but at most {MOST_ROWS:,} go into a request.")
     return rows
 
 
@@ -168,7 +162,7 @@ def make_server(path, port=8000, host="127.0.0.1"):
                 return
             try:
                 self.answer(200, {"predictions": together.predict(rows_of(body))})
-            except BadRequestError as error:
+            except RefusedError as error:
                 self.answer(400, {"error": str(error)})
             except Exception:
                 self.answer(500, {"error": "The model failed; the log says more."})
