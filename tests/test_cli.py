@@ -151,7 +151,7 @@ def test_a_missing_extra_is_named_in_one_sentence(hide, capsys, package):
     assert end.value.code == 2
     assert capsys.readouterr().err == (
         f"The kernelmetric command needs {package}, which is not installed: "
-        'try pip install "kernelmetric[cli]".\n'
+        'try pip install "kernelmetric[cli]", or pip install ".[cli]" in a checkout.\n'
     )
 
 

@@ -149,10 +149,15 @@ def test_the_citation_names_the_version():
     assert f"\nversion: {release}\n" in citation
 
 
-def test_the_extra_all_installs_every_extra():
+def test_the_extra_all_installs_every_extra_but_torch():
     (everything,) = EXTRAS["all"]
     named = re.fullmatch(r"kernelmetric\[([\w,-]+)\]", everything).group(1).split(",")
-    assert set(named) == set(EXTRAS) - {"all"}
+    assert set(named) == set(EXTRAS) - {"all", "torch"}
+
+
+def test_the_page_of_the_installation_names_every_extra():
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    assert [name for name in EXTRAS if f"| `{name}` |" not in page] == []
 
 
 def test_the_oldest_versions_tested_are_the_lower_bounds_promised():

@@ -33,7 +33,7 @@ def main() -> None:
             raise
         sys.stderr.write(
             f"The kernelmetric command needs {error.name}, which is not installed: "
-            'try pip install "kernelmetric[cli]".\n'
+            'try pip install "kernelmetric[cli]", or pip install ".[cli]" in a checkout.\n'
         )
         sys.exit(2)
     application(prog_name="kernelmetric")

@@ -91,7 +91,7 @@ def _found(name: Any) -> Any:
     except ImportError as error:
         raise ImportError(
             f"Got device {name!r}, but torch is not installed: try pip install "
-            "'kernelmetric[torch]', or leave the device out."
+            "'kernelmetric[torch]', or '.[torch]' in a checkout, or leave the device out."
         ) from error
     try:
         device = torch.device(name)

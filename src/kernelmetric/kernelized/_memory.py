@@ -15,7 +15,7 @@ _LIMITS = ("n_components", "n_landmarks", "n_features")  # parameters that bound
 
 
 def coordinates_rank(space: Any, kernel: Kernel, n_samples: int, n_features: int) -> int:
-    """The most coordinates that a space, not fitted, may give for points of this shape."""
+    """Maximum number of coordinates of a space, before its fit, for points of this shape."""
     if hasattr(space, "most_rank"):  # leading components, and as many more as the labels need
         return min(n_samples, space.most_rank(n_samples))
     if isinstance(space, KernelTrick):  # the basis is that of the points

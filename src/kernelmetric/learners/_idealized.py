@@ -72,7 +72,7 @@ class IdealizedKernel(SpaceLearner):
     tol : float, default=1e-3
         Relative duality gap to reach. Small problems are solved to about 1e-9 anyway.
     max_iter : int, default=2000
-        The most steps of the solver.
+        Maximum number of steps of the solver.
     warm_start : bool, default=False
         Whether a fit begins at the metric of the last one, for the linear kernel alone.
     random_state : int, RandomState or None, default=0

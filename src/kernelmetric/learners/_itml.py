@@ -49,11 +49,11 @@ class ITML(LogDetLearner, PairLearner):
     percentiles : tuple of two floats, default=(5, 95)
         Without ``bounds``, u and l are these percentiles of all squared distances in the prior.
     max_pairs : int, default=2000
-        From labels, the most pairs; all n (n - 1) / 2 if these are fewer, else random ones.
+        From labels, the maximum number of pairs: all n (n - 1) / 2, or random ones.
     tol : float, default=1e-3
         Relative duality gap to reach.
     max_iter : int, default=1000
-        The most iterations of L-BFGS on a square factor of M.
+        Maximum number of L-BFGS iterations on a square factor of M.
     warm_start : bool, default=False
         Whether a fit begins at the metric of the last one.
     random_state : int, RandomState or None, default=0

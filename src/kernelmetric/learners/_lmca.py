@@ -23,7 +23,7 @@ class LMCA(LargeMargin):
     reg : float, default=0.0
         Weight of the squared Frobenius norm of L.
     max_iter : int, default=500
-        The most L-BFGS iterations.
+        Maximum number of L-BFGS iterations.
     tol : float, default=1e-3
         Tolerance on the objective, relative to it or to the number of target pairs.
     warm_start : bool, default=False

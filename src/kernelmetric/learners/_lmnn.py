@@ -216,7 +216,7 @@ class LMNN(LargeMargin):
     reg : float, default=0.0
         Weight of the squared Frobenius norm of L, i.e. of the trace of M.
     max_iter : int, default=500
-        The most iterations.
+        Maximum number of iterations.
     tol : float, default=1e-3
         Tolerance on the objective, relative to it or to the number of target pairs.
     warm_start : bool, default=False

@@ -38,11 +38,11 @@ class LSML(LogDetLearner, ComparisonLearner):
     prior : array of shape (n_features, n_features), default=None
         Matrix M₀ of the prior metric, positive definite; None is the identity.
     max_tuples : int, default=1000
-        From labels, the most triplets; all of them if these are fewer, else random ones.
+        From labels, the maximum number of triplets: all of them, or random ones.
     tol : float, default=1e-3
         Relative duality gap to reach.
     max_iter : int, default=1000
-        The most iterations.
+        Maximum number of iterations.
     warm_start : bool, default=False
         Whether a fit begins at the metric of the last one.
     random_state : int, RandomState or None, default=0

@@ -38,7 +38,7 @@ class MCML(GradientLearner):
     reg : float, default=0.0
         Weight ρ of the trace of M; in many dimensions only ρ > 0 makes the optimum finite.
     max_iter : int, default=500
-        The most L-BFGS iterations.
+        Maximum number of L-BFGS iterations.
     tol : float, default=1e-5
         Relative decrease of the objective in one iteration at which the fit has converged.
     class_weight : dict, 'balanced' or None, default=None

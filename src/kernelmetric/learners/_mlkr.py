@@ -50,7 +50,7 @@ class MLKR(GradientLearner):
         times the variance of the points for each point. 'auto' is 0, and 'shrink' within
         ``Kernelized`` on the coordinates of :class:`~kernelmetric.selection.RidgeKPCA`.
     max_iter : int, default=200
-        The most L-BFGS iterations.
+        Maximum number of L-BFGS iterations.
     tol : float, default=1e-5
         Relative decrease of the objective in one iteration at which the fit has converged.
     warm_start : bool, default=False

@@ -43,11 +43,11 @@ class MMC(PairLearner):
     reg : float, default=1e-6
         Added to the covariance of similar pairs, as a fraction of its mean eigenvalue.
     max_pairs : int, default=200000
-        From labels, the most pairs; all n (n - 1) / 2 if these are fewer, else random ones.
+        From labels, the maximum number of pairs: all n (n - 1) / 2, or random ones.
     tol : float, default=1e-3
         Bound on the objective's relative distance from its maximum.
     max_iter : int, default=2000
-        The most iterations of L-BFGS.
+        Maximum number of L-BFGS iterations.
     warm_start : bool, default=False
         Whether a fit begins at the metric of the last one.
     random_state : int, RandomState or None, default=0

@@ -73,7 +73,7 @@ class NCA(GradientLearner):
         neighbourhoods wide. 'auto' is 0, and 'shrink' within ``Kernelized`` on the coordinates of
         :class:`~kernelmetric.selection.RidgeKPCA`.
     max_iter : int, default=200
-        The most L-BFGS iterations; for the solver 'minibatch', passes over the points.
+        Maximum number of L-BFGS iterations; for the solver 'minibatch', passes over the points.
     tol : float or 'auto', default='auto'
         Relative decrease of the objective in one iteration at which the fit has converged. 'auto'
         is 5e-6, and 1e-4 with ``reg='shrink'``.

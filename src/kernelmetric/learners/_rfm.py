@@ -53,9 +53,9 @@ class RFM(Learner):
     diagonal : bool, default=False
         Whether M is diagonal: one weight for each feature.
     max_iter : int, default=5
-        The most rounds.
+        Maximum number of rounds.
     max_samples : int, default=1000
-        The most rows to learn from; a sample of more.
+        Maximum number of rows to learn from; of more rows, a sample.
     random_state : int, RandomState or None, default=0
         For the sample.
     class_weight : dict, 'balanced' or None, default=None

@@ -59,11 +59,11 @@ class SCML(ComparisonLearner):
     basis : array of shape (n_basis, n_features), default=None
         Directions to choose from; None finds those that part far from near pairs around points.
     max_tuples : int, default=10000
-        From labels, the most triplets; random ones of the near triplets, if these are more.
+        From labels, the maximum number of triplets; random near ones, if there are more.
     tol : float, default=1e-2
         Duality gap to reach; the objective of the zero metric is one.
     max_iter : int, default=2000
-        The most iterations of L-BFGS.
+        Maximum number of L-BFGS iterations.
     warm_start : bool, default=False
         Whether a fit begins near the metric of the last one.
     random_state : int, RandomState or None, default=0

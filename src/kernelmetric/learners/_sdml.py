@@ -37,11 +37,11 @@ class SDML(LogDetLearner, PairLearner):
     prior : array of shape (n_features, n_features), default=None
         Matrix M₀ of the prior metric, positive definite; None is the identity.
     max_pairs : int, default=20000
-        From labels, the most pairs; all n (n - 1) / 2 if these are fewer, else random ones.
+        From labels, the maximum number of pairs: all n (n - 1) / 2, or random ones.
     tol : float, default=1e-4
         Duality gap to reach, for each feature.
     max_iter : int, default=1000
-        The most iterations.
+        Maximum number of iterations.
     warm_start : bool, default=False
         Whether a fit begins at the metric of the last one.
     random_state : int, RandomState or None, default=0

@@ -193,7 +193,7 @@ def _fuzzy() -> Any:
     except ImportError as error:
         raise ImportError(
             "Comparing texts needs rapidfuzz, which is not installed: try pip install "
-            '"kernelmetric[linkage]".',
+            '"kernelmetric[linkage]", or ".[linkage]" in a checkout.',
             name="rapidfuzz",
         ) from error
     return rapidfuzz

@@ -68,7 +68,7 @@ class EqualKeys(Rule):
         Columns, or functions from a table to one value for each record. All must be equal. A
         record without one of them is in no pair.
     most : int, default=100_000
-        The most pairs of one key; a key with more is left out, with a warning.
+        Maximum number of pairs of one key; a key with more is left out, with a warning.
 
     Examples
     --------

@@ -16,7 +16,8 @@ def require(module: str, extra: str, purpose: str) -> Any:
         __import__(module)  # as an import statement would, whoever hides a package from it
     except ImportError as error:
         raise MissingExtraError(
-            f'{purpose}, which is not installed: try pip install "kernelmetric[{extra}]".'
+            f'{purpose}, which is not installed: try pip install "kernelmetric[{extra}]", '
+            f'or pip install ".[{extra}]" in a checkout.'
         ) from error
     return sys.modules[module]
 

@@ -37,7 +37,7 @@ class PairKPCA(Space):
     Parameters
     ----------
     n_components : int, default=24
-        The most directions.
+        Maximum number of directions.
     kernel : Kernel, str or callable, default=None
         Anything ``as_kernel`` understands; None is the RBF of median width. It sees no labels.
 

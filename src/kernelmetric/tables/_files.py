@@ -163,7 +163,7 @@ def readable(path: str | Path) -> Iterator[None]:
             raise
         raise TableError(
             "Parquet files need pyarrow, which is not installed: try pip install "
-            '"kernelmetric[parquet]", or save the table as CSV.'
+            '"kernelmetric[parquet]", or ".[parquet]" in a checkout, or save the table as CSV.'
         ) from error
     except TableError:
         raise
@@ -254,7 +254,8 @@ def _pandas() -> Any:
         import pandas
     except ImportError as error:
         raise TableError(
-            'Tables need pandas, which is not installed: try pip install "kernelmetric[cli]".'
+            'Tables need pandas, which is not installed: try pip install "kernelmetric[cli]", '
+            'or pip install ".[cli]" in a checkout.'
         ) from error
     return pandas
 
