@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
 
 from kernelmetric import DNE, RBF, Kernelized, KernelizedCV
 from kernelmetric.selection import LeaveOneOutRidge
@@ -60,7 +61,7 @@ def test_an_absurd_parameter_ends_in_a_fit_or_in_a_sentence(estimator, name, hal
         ({"cv": [([0, 1], [])]}, r"expected at least one pair .*neither of them empty"),
         ({"cv": "loo"}, r"Got cv='loo', but expected at least one pair"),
         ({"scoring": ["accuracy"]}, r"Got scoring=\['accuracy'\], but expected one score"),
-        ({"estimator": DNE()}, r"Got estimator=DNE\(\), which has no score"),
+        ({"estimator": StandardScaler()}, r"Got estimator=StandardScaler\(\), which has no score"),
         ({"estimator": "knn"}, r"Got estimator='knn', but KernelizedCV expected a scikit-learn"),
         ({"error_score": np.zeros(2)}, r"Got error_score=array.*expected 'raise' or a number"),
         ({"n_components": b"x"}, r"Got n_components=b'x', but expected None"),

@@ -62,7 +62,9 @@ class Supervision(NamedTuple):
         learner = metric.learner
         judged = isinstance(kernel, LeaveOneOutRidge) or isinstance(metric.space, RidgeKPCA | str)
         told = self.y is not None and self.tuples is None and not set(self.given) - {_WEIGHT}
-        if not (judged and told and get_tags(learner).target_tags.required) or kernel.pairwise:
+        needs = get_tags(learner).target_tags.required
+        needs = needs or getattr(learner, "learns_from", "points") != "points"  # or tuples of rows
+        if not (judged and told and needs) or kernel.pairwise:
             return None
         takes, given = has_fit_parameter(learner, _WEIGHT), _WEIGHT in self.given
         return copies_among(X, self.y, learner, takes=takes, given=given)
