@@ -117,18 +117,9 @@ def unlocked(work: Callable[[], Result], operations: float) -> Result:
     """
     if operations < LONG:
         return work()
-    counts, context = _counts("openmp"), copy_context()
-    found: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            for library, count in counts:  # a setting of the calling thread
-                library.set_num_threads(count)
-            found.set_result(context.run(work))
-        except BaseException as error:
-            found.set_exception(error)
-
-    threading.Thread(target=run).start()
+    pool = ThreadPoolExecutor(1, "kernelmetric", _calm_thread if _ALONE.get() else None)
+    found = pool.submit(copy_context().run, work)
+    pool.shutdown(wait=False)
     while not wait([found], _STEP).done:
         leave_if_over()
     return found.result()

@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import map_rows
+from kernelmetric.compute._threads import in_threads, tiles_at_once
 from kernelmetric.compute.rates import rates
 from kernelmetric.compute.watch import stage, until_limit
 from kernelmetric.prediction._cross_fit import Fold
@@ -131,7 +132,8 @@ def fit_feature_scores(
 def feature_seconds(n: int, d: int) -> float:
     """About how long trees take to grow."""
     drawn = _drawn(n)
-    return _TREE_CELLS * rates().cell * _N_TREES * drawn * math.log2(drawn + 2) * math.sqrt(d)
+    cells = _TREE_CELLS * _N_TREES * drawn * math.log2(drawn + 2) * math.sqrt(d)
+    return cells * rates().cell / tiles_at_once()
 
 
 def _drawn(n: int) -> int:
@@ -162,28 +164,36 @@ def _grown(
         "max_features": "sqrt" if classes else 1 / 3,
         "min_samples_leaf": max(_LEAST_LEAF, drawn // _LEAVES),
     }
+    draws = [(rng.randint(n, size=drawn), rng.randint(2**31)) for _ in range(_N_TREES)]
     parts, begins = [], [0]
     total, count = np.zeros((len(judged), p)), np.zeros(len(judged))
-    plain = config_context(assume_finite=True, skip_parameter_validation=True)
-    with plain, stage("forest", _N_TREES) as growing:
-        for _ in until_limit(range(_N_TREES), None):
-            rows = rng.randint(n, size=drawn)
-            tree = kind(**options, random_state=rng.randint(2**31))
-            own = None if mass is None else mass[rows]
-            tree.fit(A[rows], y[rows], sample_weight=own)
-            votes = _votes_of(tree, p, classes)
-            nodes = tree.tree_
-            left, right = (
-                np.where(side > 0, side + begins[-1], 0)
-                for side in (nodes.children_left, nodes.children_right)
-            )
-            links = np.column_stack([left, right, np.maximum(nodes.feature, 0)])
-            parts.append((links.astype(np.int32), nodes.threshold, votes.astype(np.float32)))
-            begins.append(begins[-1] + nodes.node_count)
-            unseen = np.bincount(rows, minlength=n)[judged] == 0
-            total[unseen] += votes[tree.apply(A[judged[unseen]])] if unseen.any() else 0.0
-            count += unseen
-            growing.step()
+
+    def grow(draw: tuple[np.ndarray, int]) -> tuple[np.ndarray, Any]:
+        rows, seed = draw
+        own = None if mass is None else mass[rows]
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            tree = kind(**options, random_state=seed)
+            return rows, tree.fit(A[rows], y[rows], sample_weight=own)
+
+    def take(found: tuple[np.ndarray, Any]) -> None:
+        rows, tree = found
+        votes, nodes = _votes_of(tree, p, classes), tree.tree_
+        left, right = (
+            np.where(side > 0, side + begins[-1], 0)
+            for side in (nodes.children_left, nodes.children_right)
+        )
+        links = np.column_stack([left, right, np.maximum(nodes.feature, 0)])
+        parts.append((links.astype(np.int32), nodes.threshold, votes.astype(np.float32)))
+        begins.append(begins[-1] + nodes.node_count)
+        unseen = np.bincount(rows, minlength=n)[judged] == 0
+        total[unseen] += votes[nodes.apply(A[judged[unseen]])] if unseen.any() else 0.0
+        count[unseen] += 1.0
+        growing.step()
+
+    with stage("forest", _N_TREES) as growing:
+        at_once = tiles_at_once()
+        for first in until_limit(range(0, _N_TREES, at_once), None):
+            in_threads(grow, draws[first : first + at_once], math.inf, take)
     nodes, cuts, votes = (np.concatenate(part) for part in zip(*parts, strict=True))
     never = count == 0
     total[never], count[never] = np.mean(votes[np.array(begins[:-1])], axis=0), 1.0
