@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-from kernelmetric.compute.watch import GONE, leave_if_over, watched
+from kernelmetric.compute.watch import GONE, leave_if_over, until_limit, watched
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -106,6 +106,15 @@ def in_threads(
             for future in futures:
                 future.cancel()
             wait(futures)
+
+
+def until_limit_in_threads(
+    work: Callable[[Item], Result], items: Sequence[Item], take: Callable[[Result], Any]
+) -> None:
+    """Work on large items, some at once and the first in any case; a time limit ends that."""
+    at_once = tiles_at_once()
+    for first in until_limit(range(0, len(items), at_once), None):
+        in_threads(work, items[first : first + at_once], math.inf, take)
 
 
 def unlocked(work: Callable[[], Result], operations: float) -> Result:

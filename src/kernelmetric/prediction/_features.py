@@ -17,9 +17,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import map_rows
-from kernelmetric.compute._threads import in_threads, tiles_at_once
+from kernelmetric.compute._threads import until_limit_in_threads
 from kernelmetric.compute.rates import rates
-from kernelmetric.compute.watch import stage, until_limit
+from kernelmetric.compute.watch import stage
 from kernelmetric.prediction._cross_fit import Fold
 from kernelmetric.prediction._scores import left_out_scores, linear_scores
 
@@ -32,7 +32,7 @@ _LEAST_LEAF = 3  # rows
 _RIDGE = 0.1  # of a feature's variance
 _WIDEST = 1_000  # features: with more, a line takes long, and a kernel says the same
 _FARTHEST = 1e6  # of a feature, in its deviations: beyond, all is far
-_TREE_CELLS = 22.0  # passes over a number, for a row, a level and a feature that is tried
+_TREE_VALUES = 14.0  # kernel values take as long as a row, a level and a feature that is tried
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,8 +132,7 @@ def fit_feature_scores(
 def feature_seconds(n: int, d: int) -> float:
     """About how long trees take to grow."""
     drawn = _drawn(n)
-    cells = _TREE_CELLS * _N_TREES * drawn * math.log2(drawn + 2) * math.sqrt(d)
-    return cells * rates().cell / tiles_at_once()
+    return _TREE_VALUES * rates().value * _N_TREES * drawn * math.log2(drawn + 2) * math.sqrt(d)
 
 
 def _drawn(n: int) -> int:
@@ -191,9 +190,7 @@ def _grown(
         growing.step()
 
     with stage("forest", _N_TREES) as growing:
-        at_once = tiles_at_once()
-        for first in until_limit(range(0, _N_TREES, at_once), None):
-            in_threads(grow, draws[first : first + at_once], math.inf, take)
+        until_limit_in_threads(grow, draws, take)
     nodes, cuts, votes = (np.concatenate(part) for part in zip(*parts, strict=True))
     never = count == 0
     total[never], count[never] = np.mean(votes[np.array(begins[:-1])], axis=0), 1.0
