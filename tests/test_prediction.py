@@ -36,6 +36,7 @@ from kernelmetric import (
     load,
     save,
 )
+from kernelmetric.compute import _threads
 from kernelmetric.prediction._classifier import _stacked
 from kernelmetric.prediction._cross_fit import Fold, parts_of, settled, splits_of
 from kernelmetric.prediction._features import fit_feature_scores
@@ -874,3 +875,20 @@ def test_trees_that_lead_nowhere_are_refused():
     model.weights_ = model.weights_[:2]
     with pytest.raises(ValueError, match=r"MetricClassifier\.weights_"):
         check_fitted(model)
+
+
+def test_trees_are_the_same_on_any_number_of_threads(monkeypatch):
+    rng = np.random.RandomState(0)
+    Z, y = rng.standard_normal((300, 4)), rng.randint(3, size=300)
+
+    def fitted():
+        judged = np.arange(0, 300, 7)
+        return fit_feature_scores(Z, y, np.eye(3)[y], None, 0, classes=True, judged=judged)
+
+    alone, said = fitted()
+    monkeypatch.setattr(_threads._BLAS, "take", lambda holder: 3)
+    monkeypatch.setattr(_threads._BLAS, "available", lambda: 3)
+    shared, said_by_three = fitted()
+    for name in ("roots", "nodes", "cuts", "votes"):
+        np.testing.assert_array_equal(getattr(alone, name), getattr(shared, name))
+    np.testing.assert_array_equal(said, said_by_three)

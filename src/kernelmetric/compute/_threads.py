@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-from kernelmetric.compute.watch import GONE, leave_if_over, watched
+from kernelmetric.compute.watch import GONE, leave_if_over, until_limit, watched
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -108,6 +108,15 @@ def in_threads(
             wait(futures)
 
 
+def until_limit_in_threads(
+    work: Callable[[Item], Result], items: Sequence[Item], take: Callable[[Result], Any]
+) -> None:
+    """Work on large items, some at once and the first in any case; a time limit ends that."""
+    at_once = tiles_at_once()
+    for first in until_limit(range(0, len(items), at_once), None):
+        in_threads(work, items[first : first + at_once], math.inf, take)
+
+
 def unlocked(work: Callable[[], Result], operations: float) -> Result:
     """What one call gives, of so many multiplications and additions; Ctrl-C does not wait for it.
 
@@ -117,18 +126,9 @@ def unlocked(work: Callable[[], Result], operations: float) -> Result:
     """
     if operations < LONG:
         return work()
-    counts, context = _counts("openmp"), copy_context()
-    found: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            for library, count in counts:  # a setting of the calling thread
-                library.set_num_threads(count)
-            found.set_result(context.run(work))
-        except BaseException as error:
-            found.set_exception(error)
-
-    threading.Thread(target=run).start()
+    pool = ThreadPoolExecutor(1, "kernelmetric", _calm_thread if _ALONE.get() else None)
+    found = pool.submit(copy_context().run, work)
+    pool.shutdown(wait=False)
     while not wait([found], _STEP).done:
         leave_if_over()
     return found.result()

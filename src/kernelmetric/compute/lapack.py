@@ -50,14 +50,6 @@ def eigh(
     return values[some], V[:, some]
 
 
-def svd(A: np.ndarray) -> Any:
-    """U, singular values, largest first, and Vᵀ, no more of either than A has rows or columns."""
-    operations = 8.0 * max(A.shape) * min(A.shape) ** 2
-    if operations < LONG:
-        return linalg.svd(A, full_matrices=False, check_finite=False)
-    return unlocked(lambda: np.linalg.svd(A, full_matrices=False), operations)
-
-
 def factor(A: np.ndarray) -> np.ndarray:
     """The lower Cholesky factor of A, in Fortran order, in its place; what lies above stays."""
     _call("potrf", len(A) ** 3 / 6, "L", len(A), A, len(A))

@@ -83,8 +83,8 @@ class Costs:
         Returns
         -------
         float
-            An estimate within a factor of two or three, rougher for learners from pairs. It is an
-            upper one for classes that are easily told apart, and their boundary rows.
+            An estimate within a factor of two, rougher for learners from pairs. It is an upper one
+            for classes that are easily told apart, and their boundary rows.
 
         Examples
         --------

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute.lapack import eigh
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.learners._tuple_learner import Spanned, TupleLearner
@@ -86,7 +85,7 @@ class LogDetLearner(TupleLearner):
         if root is not None:
             half = linalg.solve_triangular(root, M, lower=True)
             M = linalg.solve_triangular(root, half.T, lower=True)
-        values, V = eigh(0.5 * (M + M.T))
+        values, V = linalg.eigh(0.5 * (M + M.T))
         # Where the last points did not vary, the metric is the prior again.
         values = np.where(values > 1e-10 * values[-1], values, 1.0)
         return np.sqrt(values)[:, None] * V.T

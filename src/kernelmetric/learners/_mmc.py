@@ -9,7 +9,6 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import sum_rows
-from kernelmetric.compute.lapack import eigh
 from kernelmetric.compute.watch import until_limit
 from kernelmetric.learners._checks import PRICE
 from kernelmetric.learners._factors import factor
@@ -140,7 +139,7 @@ class MMC(PairLearner):
         floor = self.reg * max(float(np.trace(S)) / len(S), 1e-12 * float(np.mean(Z * Z)))
         if self.diagonal:
             return np.diag(np.maximum(np.diag(S) + floor, 1e-300) ** -0.5)
-        values, V = eigh(S)
+        values, V = linalg.eigh(S)
         values = np.maximum(values, 0.0) + floor
         kept = values > 1e-13 * values[-1]
         return (V[:, kept] / np.sqrt(values[kept])) @ V[:, kept].T
@@ -181,7 +180,7 @@ class FarApart:
         if last is None:
             return np.ones(r) / np.sqrt(r) if self.diagonal else np.eye(r) / np.sqrt(r)
         back = linalg.pinvh(W)
-        values, V = eigh(back @ last @ back)
+        values, V = linalg.eigh(back @ last @ back)
         # From a factor of low rank no descent finds another rank.
         values = np.sqrt(np.maximum(values, 1e-6 * values[-1]))
         L = (V * values) @ V.T

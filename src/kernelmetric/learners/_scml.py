@@ -14,7 +14,6 @@ from sklearn.utils import check_random_state
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import require_memory
-from kernelmetric.compute.lapack import eigh
 from kernelmetric.compute.watch import (
     time_left,
 )
@@ -218,7 +217,7 @@ def _parting(delta: np.ndarray, epsilon: np.ndarray, ridge: float) -> np.ndarray
     S, D = delta.T @ delta, epsilon.T @ epsilon
     level = float(np.trace(S) + 1e-3 * np.trace(D)) / r
     S[np.diag_indices_from(S)] += ridge * level if level > 0 else 1.0
-    V = eigh(D, S)[1][:, ::-1].T
+    V = linalg.eigh(D, S)[1][:, ::-1].T
     return V / linalg.norm(V, axis=1, keepdims=True)
 
 

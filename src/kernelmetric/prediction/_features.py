@@ -17,8 +17,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import check_array, check_random_state, get_tags
 
 from kernelmetric.compute import is_sparse, map_rows, to_numpy
+from kernelmetric.compute._threads import until_limit_in_threads
 from kernelmetric.compute.rates import rates
-from kernelmetric.compute.watch import stage, until_limit
+from kernelmetric.compute.watch import stage
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernelized._parts import is_auto
 from kernelmetric.prediction._cross_fit import Fold
@@ -34,7 +35,7 @@ _LEAST_LEAF = 3  # rows
 _RIDGE = 0.1  # of a feature's variance
 _WIDEST = 1_000  # features: with more, a line takes long, and a kernel says the same
 _FARTHEST = 1e6  # of a feature, in its deviations: beyond, all is far
-_TREE_CELLS = 22.0  # passes over a number, for a row, a level and a feature that is tried
+_TREE_VALUES = 14.0  # kernel values take as long as a row, a level and a feature that is tried
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -166,7 +167,7 @@ def fit_feature_scores(
 def feature_seconds(n: int, d: int) -> float:
     """About how long trees take to grow."""
     drawn = _drawn(n)
-    return _TREE_CELLS * rates().cell * _N_TREES * drawn * math.log2(drawn + 2) * math.sqrt(d)
+    return _TREE_VALUES * rates().value * _N_TREES * drawn * math.log2(drawn + 2) * math.sqrt(d)
 
 
 def _drawn(n: int) -> int:
@@ -197,28 +198,34 @@ def _grown(
         "max_features": "sqrt" if classes else 1 / 3,
         "min_samples_leaf": max(_LEAST_LEAF, drawn // _LEAVES),
     }
+    draws = [(rng.randint(n, size=drawn), rng.randint(2**31)) for _ in range(_N_TREES)]
     parts, begins = [], [0]
     total, count = np.zeros((len(judged), p)), np.zeros(len(judged))
-    plain = config_context(assume_finite=True, skip_parameter_validation=True)
-    with plain, stage("forest", _N_TREES) as growing:
-        for _ in until_limit(range(_N_TREES), None):
-            rows = rng.randint(n, size=drawn)
-            tree = kind(**options, random_state=rng.randint(2**31))
-            own = None if mass is None else mass[rows]
-            tree.fit(A[rows], y[rows], sample_weight=own, check_input=False)
-            votes = _votes_of(tree, p, classes)
-            nodes = tree.tree_
-            left, right = (
-                np.where(side > 0, side + begins[-1], 0)
-                for side in (nodes.children_left, nodes.children_right)
-            )
-            links = np.column_stack([left, right, np.maximum(nodes.feature, 0)])
-            parts.append((links.astype(np.int32), nodes.threshold, votes.astype(np.float32)))
-            begins.append(begins[-1] + nodes.node_count)
-            unseen = np.bincount(rows, minlength=n)[judged] == 0
-            total[unseen] += votes[tree.apply(A[judged[unseen]])] if unseen.any() else 0.0
-            count += unseen
-            growing.step()
+
+    def grow(draw: tuple[np.ndarray, int]) -> tuple[np.ndarray, Any]:
+        rows, seed = draw
+        own = None if mass is None else mass[rows]
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            tree = kind(**options, random_state=seed)
+            return rows, tree.fit(A[rows], y[rows], sample_weight=own, check_input=False)
+
+    def take(found: tuple[np.ndarray, Any]) -> None:
+        rows, tree = found
+        votes, nodes = _votes_of(tree, p, classes), tree.tree_
+        left, right = (
+            np.where(side > 0, side + begins[-1], 0)
+            for side in (nodes.children_left, nodes.children_right)
+        )
+        links = np.column_stack([left, right, np.maximum(nodes.feature, 0)])
+        parts.append((links.astype(np.int32), nodes.threshold, votes.astype(np.float32)))
+        begins.append(begins[-1] + nodes.node_count)
+        unseen = np.bincount(rows, minlength=n)[judged] == 0
+        total[unseen] += votes[nodes.apply(A[judged[unseen]])] if unseen.any() else 0.0
+        count[unseen] += 1.0
+        growing.step()
+
+    with stage("forest", _N_TREES) as growing:
+        until_limit_in_threads(grow, draws, take)
     nodes, cuts, votes = (np.concatenate(part) for part in zip(*parts, strict=True))
     never = count == 0
     total[never], count[never] = np.mean(votes[np.array(begins[:-1])], axis=0), 1.0

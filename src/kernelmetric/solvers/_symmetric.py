@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import namespace
-from kernelmetric.compute.lapack import svd
+from kernelmetric.compute._threads import unlocked
 
 _LARGE = 2**26  # bytes of a matrix of which copies count
 _BLOCKS = 4  # times as many rows as columns
@@ -41,6 +41,6 @@ def right_singular(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             R = linalg.qr(rows, mode="r", overwrite_a=True, check_finite=False)[0][:d]
         A = R
     try:
-        return svd(A)[1:]
+        return unlocked(lambda: np.linalg.svd(A, full_matrices=False), 8.0 * n * d * min(n, d))[1:]
     except linalg.LinAlgError:  # divide and conquer fails now and then; the older method is slower
         return linalg.svd(A, full_matrices=False, check_finite=False, lapack_driver="gesvd")[1:]
