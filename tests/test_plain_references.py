@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import linalg, sparse
 from scipy.spatial.distance import cdist
 
-from kernelmetric import TimeLimitWarning, time_limit
+from kernelmetric import LDA, TimeLimitWarning, time_limit
 from kernelmetric.compute import watch
 from kernelmetric.compute.backends._array_api import ArrayAPI
 from kernelmetric.compute.reductions import lmnn_step_on, subspace_distances
@@ -27,6 +27,8 @@ from kernelmetric.evaluation._thresholds import _sample
 from kernelmetric.inputs import _methods
 from kernelmetric.learners._log_det import _downhill
 from kernelmetric.learners._margin import _lifted, _union
+from kernelmetric.shipping import _fitted
+from kernelmetric.shipping._attributes import Attributes
 from kernelmetric.solvers import _ridge_grid
 from kernelmetric.spaces import Gram, RandomFeatures
 from kernelmetric.spaces._gram import _spanning_rows
@@ -377,3 +379,20 @@ def test_features_of_few_and_of_many_points_have_the_axes_of_their_covariance(we
         scatter = Z.T @ (w[:, None] * Z)
         assert_allclose(scatter, np.diag(space.eigenvalues_), atol=1e-8)
         assert np.all(np.diff(space.eigenvalues_) <= 0)
+
+
+@pytest.mark.parametrize("name", ["steps", "transformer_list", "transformers", "transformers_"])
+def test_steps_of_a_restored_pipeline_are_names_with_estimators(name):
+    rest = ("columns",) if name.startswith("transformers") else ()
+    held = type("Composed", (), {})()
+
+    def check(*steps):
+        setattr(held, name, list(steps))
+        _fitted._check_steps(Attributes(held))
+
+    check(("a", LDA(), *rest), ["b", "passthrough", *rest], ("c", None, *rest))
+    for bad in (("a", LDA(), *rest, 1), ("a", LDA(), *rest)[:-1], (1, LDA(), *rest), "ab"):
+        with pytest.raises(ValueError, match=f"Composed.{name}=.*expected names with estimators"):
+            check(("a", LDA(), *rest), bad)
+    with pytest.raises(ValueError, match="expected names with estimators"):
+        check(("a", 3, *rest))
