@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -1013,3 +1014,58 @@ def test_batches_drawn_from_rows_elsewhere_leave_a_metric_with_their_names(here)
     assert found.n_features_in_ == 4
     assert found.components_.shape == (2, 4)
     assert np.all(np.isfinite(A @ found.components_.T))
+
+
+# --- chunks ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lengths", [(2,), (2, 3), (0, 2), (2, 0, 3), (1, 2, 3), (0, 0)])
+@pytest.mark.parametrize("kind", ["array", "sparse", "frame"])
+def test_pieces_together_are_all_of_their_rows(lengths, kind):
+    from kernelmetric.compute.backends.dask._chunks import together
+
+    A = np.arange(2.0 * sum(lengths)).reshape(-1, 2)
+    make = {"array": np.array, "sparse": sparse.csr_array, "frame": pd.DataFrame}[kind]
+    found = together([make(part) for part in np.split(A, np.cumsum(lengths)[:-1])])
+    np.testing.assert_array_equal(found.toarray() if kind == "sparse" else np.asarray(found), A)
+    if kind == "frame":
+        assert list(found.index) == list(range(len(A)))
+
+
+def test_chunks_are_checked_by_shape_dtype_and_numbers():
+    from kernelmetric.compute.backends.dask._chunks import _checked_chunk
+
+    good = [[1.0, 2.0], [3.0, 4.0]]
+    np.testing.assert_array_equal(_checked_chunk(good, 0, "X", 0.0, (2,), float), good)
+    where = r"chunk 3 of X \(from row 7 on\)"
+    for part, said in (
+        ([[1.0, np.nan]], "Got NaN or infinity in " + where),
+        (sparse.csr_array([[np.inf, 0.0]]), "Got NaN or infinity in " + where),
+        ([[1.0]], where + r" of shape \(1, 1\), but expected \(rows, 2\)"),
+        ([["a", "b"]], where + " of dtype <U1, but expected float64"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            _checked_chunk(part, 3, "X", 7.0, (2,), float)
+    with pytest.raises(ValueError, match="infinity in chunk 3 of X: Input X"):  # of unknown place
+        _checked_chunk([[np.inf, 0.0]], 3, "X", np.nan, (2,), float)
+    large = np.full((2, 2), 1e308)  # whose sum is infinite, and none of them
+    assert _checked_chunk(large, 0, "X", 0.0, (2,), float) is large
+    words = np.array([["a", "b"]], dtype=object)
+    assert _checked_chunk(words, 0, "X", 0.0, (2,), object) is words
+
+
+def test_partitions_have_the_columns_of_the_whole():
+    from kernelmetric.compute.backends.dask._chunks import _checked_partition
+
+    frame = pd.DataFrame({"a": [1.0], "b": [2.0]}, index=[5])
+    assert _checked_partition(frame, 2, "X", ["a", "b"]) is frame
+    with pytest.raises(ValueError, match=r"partition 2 of X with the columns .*'a', 'b'.*'b', 'a'"):
+        _checked_partition(frame, 2, "X", ["b", "a"])
+    assert list(_checked_partition(frame["a"], 2, "y", None).index) == [0]
+
+
+@pytest.mark.parametrize("n_chunks", [1, 2, 15, 16, 17, 40])
+def test_sums_of_any_number_of_chunks_are_those_of_all(here, n_chunks):
+    A, rows = rows_of(here, chunks=(1,) * n_chunks)
+    found = here.sum_rows(lambda block: rows[block, :].sum(axis=0), 8.0, None)
+    np.testing.assert_allclose(found[0], A.sum(axis=0))

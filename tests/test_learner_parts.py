@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from kernelmetric import LDA, LMCA, LMNN, MMC, NCA, RCA, RFM, SCML
 from kernelmetric.compute.rates import Rates
 from kernelmetric.inputs import Weights
-from kernelmetric.learners import _in_time, _nca
+from kernelmetric.learners import _in_time, _lfda, _lmnn, _nca, _nca_solvers
+from kernelmetric.learners._checks import check_number
 from kernelmetric.learners._descent import Training, _complete
 from kernelmetric.learners._spectral import LeftOut, about_centres, shrinkage_of
 from kernelmetric.spaces import Gram
@@ -320,3 +322,121 @@ def test_rca_whitens_what_varies_inside_chunks():
     L = RCA(shrinkage=0.0).fit(X, chunks=codes).components_
     about = about_centres(X, codes)
     assert_allclose(L @ (about.T @ about / 60) @ L.T, np.eye(3), atol=1e-8)
+
+
+# --- local scatter --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighs", [False, True])
+def test_local_scatter_is_the_sum_over_pairs(weighs):
+    X, codes = cloud(12, 3)
+    X, n = X - X.mean(axis=0), 12
+    w = 1.0 + np.arange(n) % 2 if weighs else np.ones(n)
+    D2 = np.sum((X[:, None] - X) ** 2, axis=2)
+    same = codes[:, None] == codes
+    kth = [np.sort(np.delete(D2[i], i)[np.delete(same[i], i)])[1] for i in range(n)]
+    scales = np.sqrt(kth)
+    A = np.where(same, np.exp(-D2 / np.outer(scales, scales)), 0.0)
+    sizes = np.array([np.sum(w[codes == code]) for code in codes])
+    total = np.sum(w)
+    inside = A / sizes[:, None]
+    between = np.where(same, A * (1 / total - 1 / sizes[:, None]), 1 / total)
+
+    def scatter(W):
+        W, delta = W * np.outer(w, w), X[:, None] - X
+        return 0.5 * np.einsum("ij,ijk,ijl->kl", W, delta, delta) / total
+
+    if weighs:
+        X = X - np.average(X, axis=0, weights=w)
+    found = _lfda.local_scatters(X, codes, X, 2, Weights(w, w) if weighs else None)
+    assert_allclose(found[0], scatter(inside), rtol=1e-9, atol=1e-12)
+    assert_allclose(found[1], scatter(between), rtol=1e-9, atol=1e-12)
+
+
+# --- large margins --------------------------------------------------------------------------------
+
+
+def test_a_map_of_low_rank_is_filled_with_short_directions():
+    L = np.random.RandomState(0).standard_normal((2, 5))
+    square = _lmnn.filled(L)
+    np.testing.assert_array_equal(square[:2], L)
+    assert square.shape == (5, 5)
+    assert_allclose(square[2:] @ L.T, 0.0, atol=1e-12)
+    short = 0.01 * np.linalg.norm(L, 2)
+    assert_allclose(square[2:] @ square[2:].T, short**2 * np.eye(3), atol=1e-15)
+    for whole in (np.eye(3), np.ones((4, 3))):
+        assert _lmnn.filled(whole) is whole
+
+
+@pytest.mark.parametrize(
+    ("targets", "said"),
+    [
+        ([[1], [0], [4], [-2]], "from -2 to 4, but expected row numbers from 0 to 3, or -1"),
+        ([[1], [0], [4], [2]], "from 0 to 4, but expected row numbers from 0 to 3"),
+        ([[1], [0], [0], [2]], "of another class for row 2"),
+    ],
+)
+def test_targets_of_other_rows_or_classes_are_refused(targets, said):
+    with pytest.raises(ValueError, match=said):
+        _lmnn._check_targets(np.array(targets), np.array([0, 0, 1, 1]))
+    good = _lmnn._check_targets(np.array([[1], [-1], [3], [2]]), np.array([0, 0, 1, 1]))
+    assert good.tolist() == [[1], [-1], [3], [2]]
+
+
+# --- parameters -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["yes", None, 0.5, [], np.zeros(2)])
+def test_a_switch_is_on_or_off(value):
+    X, codes = cloud()
+    for name in ("warm_start", "verbose"):
+        with pytest.raises(ValueError, match=f"Got {name}=.*expected True or False"):
+            NCA(**{name: value}).fit(X, codes)
+
+
+def test_the_least_number_is_allowed_unless_it_must_be_above():
+    held = SimpleNamespace(number=0.0)
+    check_number(held, "number", float, low=0.0)
+    with pytest.raises(ValueError, match="Got number="):
+        check_number(held, "number", float, low=0.0, above=True)
+    held.number = 2.0
+    check_number(held, "number", float, low=0.0, high=2.0)
+    for bad in (np.inf, np.nan, -1.0, "x", True):
+        held.number = bad
+        with pytest.raises(ValueError, match="Got number="):
+            check_number(held, "number", float, low=0.0)
+
+
+# --- points held out by NCA -----------------------------------------------------------------------
+
+
+def test_points_held_out_remember_the_last_of_the_best_maps():
+    points = np.array([[0.0, 0.0], [0.1, 9.0], [1.0, 0.0], [1.1, 9.0]])
+    problem = SimpleNamespace(points=points, codes=np.array([0, 0, 1, 1]), weights=None)
+    moved = np.array([[0.0, 0.5], [0.0, 0.5], [0.0, -0.4], [0.0, -0.4]])
+    others = SimpleNamespace(points=points + moved, codes=problem.codes)
+    held = _nca_solvers.HeldOut(problem, np.arange(4), others)
+    good, bad = np.array([[1.0, 0.0]]), np.array([[0.0, 1e-3]])
+    assert not held(bad) and held.scores[0] < 1.0
+    assert not held(good) and held.scores[1] == 1.0
+    longer = [2.0 * good, bad, bad]
+    for L in longer:
+        held(L)
+    np.testing.assert_array_equal(held.best, 2.0 * good)  # as good, and later
+    ended = [held(bad) for _ in range(_nca_solvers._PATIENCE)]
+    assert ended[-1] and len(held.scores) - 2 >= _nca_solvers._PATIENCE
+    assert ended.index(True) == _nca_solvers._PATIENCE - 4
+
+
+def test_a_start_of_softmax_has_the_perplexity_that_was_meant():
+    X = np.random.RandomState(0).standard_normal((400, 2))
+    wanted = _nca.softmax_start(np.eye(2), X)
+    E = X @ wanted.T
+    D2 = np.sum((E[:, None] - E) ** 2, axis=2)
+    np.fill_diagonal(D2, np.inf)
+    found = _nca._perplexity(D2, np.ones(400))
+    assert 0.85 * _nca._START_PERPLEXITY < found < 1.02 * _nca._START_PERPLEXITY
+    for scale in (1e-4, 1e4):
+        assert_allclose(_nca.softmax_start(scale * np.eye(2), X), wanted, rtol=1e-6)
+    still = np.zeros((2, 2))
+    np.testing.assert_array_equal(_nca.softmax_start(still, X), still)

@@ -8,12 +8,17 @@ from numpy.testing import assert_allclose
 from scipy import linalg, sparse
 from scipy.spatial.distance import cdist
 
-from kernelmetric import TimeLimitWarning, time_limit
+from kernelmetric import LDA, TimeLimitWarning, time_limit
 from kernelmetric.compute import watch
 from kernelmetric.compute.backends._array_api import ArrayAPI
 from kernelmetric.compute.reductions import lmnn_step_on, subspace_distances
 from kernelmetric.compute.reductions._centres import _means, _seeds
-from kernelmetric.compute.reductions._distances import pair_squares, squared_lengths
+from kernelmetric.compute.reductions._distances import (
+    pair_squares,
+    require_squares,
+    squared_lengths,
+    weighted_quantiles,
+)
 from kernelmetric.compute.reductions._products import _short_indices
 from kernelmetric.compute.reductions._table import Table
 from kernelmetric.evaluation import pairs_to_label
@@ -22,7 +27,10 @@ from kernelmetric.evaluation._thresholds import _sample
 from kernelmetric.inputs import _methods
 from kernelmetric.learners._log_det import _downhill
 from kernelmetric.learners._margin import _lifted, _union
+from kernelmetric.shipping import _fitted
+from kernelmetric.shipping._attributes import Attributes
 from kernelmetric.solvers import _ridge_grid
+from kernelmetric.spaces import Gram, RandomFeatures
 from kernelmetric.spaces._gram import _spanning_rows
 
 # --- compute --------------------------------------------------------------------------------------
@@ -325,3 +333,66 @@ def test_arrays_inside_of_what_is_ours_come_back_and_others_stay(monkeypatch):
     np.testing.assert_array_equal(ours.all_["pair"][0], [3.0])
     assert ours.all_["pair"][1] == 4 and inner.above is ours
     assert _methods._on_host(plain, set()) is plain
+
+
+# --- edges ----------------------------------------------------------------------------------------
+
+
+def test_a_ridge_lifts_eigenvalues_that_rounding_made_negative():
+    V = np.linalg.qr(np.random.RandomState(0).standard_normal((3, 3)))[0]
+    gram = Gram((V * [-0.5, 1.0, 4.0]) @ V.T, "ridge", 0.1)
+    epsilon = 0.1 * 4.5 / 3
+    W = gram.inv_sqrt()
+    assert_allclose(W, (V / np.sqrt([epsilon, 1.0 + epsilon, 4.0 + epsilon])) @ V.T, atol=1e-10)
+
+
+def test_squares_of_no_points_overflow_nothing_and_those_after_them_count():
+    none, few = np.empty(0), np.array([1.0, 2.0])
+    require_squares(none, few)
+    with pytest.raises(ValueError, match="squared distances overflow float64"):
+        require_squares(none, few, np.array([1e308]))
+    require_squares(np.array([np.finfo(np.float64).max / 8.1]))
+    with pytest.raises(ValueError, match="overflow"):
+        require_squares(np.array([np.finfo(np.float64).max / 7.9]))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.77, 1.0])
+def test_quantiles_of_whole_counts_are_those_of_repeated_values(share):
+    rng = np.random.RandomState(0)
+    values, counts = rng.standard_normal(9), rng.randint(1, 4, 9)
+    found = weighted_quantiles(values, counts.astype(float), [share])
+    assert found[0] == pytest.approx(np.quantile(np.repeat(values, counts), share))
+    # one that counts for nearly all is every quantile
+    nearly_all = np.where(np.arange(9) == 4, 1e30, 1.0)
+    assert weighted_quantiles(values, nearly_all, [share])[0] == pytest.approx(values[4])
+
+
+@pytest.mark.parametrize("weighs", [False, True])
+def test_features_of_few_and_of_many_points_have_the_axes_of_their_covariance(weighs):
+    rng = np.random.RandomState(0)
+    for n in (9, 30):  # fewer and more than features
+        X = rng.standard_normal((n, 2))
+        w = 1.0 + np.arange(n) % 3 if weighs else np.ones(n)
+        space = RandomFeatures(20, kernel="rbf", n_components=4, random_state=0)
+        Z = space.fit_transform(X, sample_weight=w if weighs else None)
+        assert_allclose(np.average(Z, axis=0, weights=w), 0.0, atol=1e-10)
+        scatter = Z.T @ (w[:, None] * Z)
+        assert_allclose(scatter, np.diag(space.eigenvalues_), atol=1e-8)
+        assert np.all(np.diff(space.eigenvalues_) <= 0)
+
+
+@pytest.mark.parametrize("name", ["steps", "transformer_list", "transformers", "transformers_"])
+def test_steps_of_a_restored_pipeline_are_names_with_estimators(name):
+    rest = ("columns",) if name.startswith("transformers") else ()
+    held = type("Composed", (), {})()
+
+    def check(*steps):
+        setattr(held, name, list(steps))
+        _fitted._check_steps(Attributes(held))
+
+    check(("a", LDA(), *rest), ["b", "passthrough", *rest], ("c", None, *rest))
+    for bad in (("a", LDA(), *rest, 1), ("a", LDA(), *rest)[:-1], (1, LDA(), *rest), "ab"):
+        with pytest.raises(ValueError, match=f"Composed.{name}=.*expected names with estimators"):
+            check(("a", LDA(), *rest), bad)
+    with pytest.raises(ValueError, match="expected names with estimators"):
+        check(("a", 3, *rest))
