@@ -71,11 +71,12 @@ def test_measures_know_the_rare_class(modules):
             return self.classes_[(X > 0.5).astype(int)]
 
     y = np.array(["no", "no", "no", "yes"])
-    found = modules["tables"].scores(Model(), np.array([0.1, 0.2, 0.6, 0.5]), y, 100)
+    found = modules["tables"].scores(Model(), np.array([0.1, 0.2, 0.6, 0.5]), y, np.repeat(y, 25))
     assert found["accuracy"] == 0.5
     assert found["balanced"] == pytest.approx(1 / 3, abs=1e-5)
     assert found["auc"] == pytest.approx(2 / 3, abs=1e-5)
     assert found["precision"] == 0.5
+    assert found["decided"] == pytest.approx(5 / 6, abs=1e-5)  # from a quarter on it is "yes"
 
 
 def test_wins_and_losses_count_only_tables_of_both(modules):
