@@ -832,10 +832,10 @@ def test_features_that_are_no_numbers_are_refused_before_the_metric_is_fitted(ga
     rows = pd.DataFrame(X)
     rows[1] = rows[1].where(X[:, 1] > 0) if gap else np.where(X[:, 1] > 0, "high", "low")
     for points in (rows, rows.to_numpy(dtype=object)):
-        with pytest.raises(ValueError, match="no rows of finite numbers.*try use_features=False"):
+        with pytest.raises(ValueError, match=r"no rows of finite numbers.*try use_features=False"):
             MetricClassifier(Lengths(), use_features=True).fit(points, y)
     texts = np.array(["aab", "bba", "aba", "bab"] * 15, dtype=object)
-    with pytest.raises(ValueError, match="no rows of finite numbers.*objects and no table"):
+    with pytest.raises(ValueError, match=r"no rows of finite numbers.*objects and no table"):
         MetricClassifier(Kernelized(Lengths()), use_features=True).fit(texts, y)
 
 
