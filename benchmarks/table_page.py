@@ -145,8 +145,9 @@ left out. Its name alone puts a table into one of two parts: settings may be cho
 "judge" is only looked at. Training rows are at most 1,500 or 6,000, or 70 % of a smaller table, and
 up to 3,000 others are predicted. Only tables of 4,000 rows or more are in the second group. Average
 precision is that of the rarer class, and its mean over the classes where there are several. No
-probability counts as less than 1 / (2 n). Mean ranks are in brackets. Seconds are those of one core
-for the fit.
+probability counts as less than 1 / (2 n). The class most above its share of the training rows is
+what `decision="balanced"` predicts; the peers get the same rule. Mean ranks are in brackets.
+Seconds are those of one core for the fit.
 """
 
 
@@ -167,6 +168,7 @@ def page(cells: list[dict]) -> str:
                 lines += [f"## {rows}", "", f"{len(tables)} tables, splits: {len(seeds)}.", ""]
                 lines += [*write(found, methods, tables), ""]
                 lines += [*rivals(found, methods, kind), ""]
+                lines += decisions(found) if kind == "classes" else []
                 for other in others:
                     both = [t for t in tables if (t, other) in found]
                     if len(both) >= 5:
@@ -201,6 +203,24 @@ def rivals(found: Means, methods: list[str], kind: str) -> list[str]:
         texts = " | ".join(f"{won} : {lost} (p = {p:.2g})" for won, _, lost, p in duel)
         lines.append(f"| {other} | {texts} |")
     return lines
+
+
+def decisions(found: Means) -> list[str]:
+    """Balanced accuracy of what methods predict, and of the class most above its share."""
+    tables = {t for t, m in found if m == OURS and "decided" in found[t, m]}
+    counts = {m: sum("decided" in found.get((t, m), {}) for t in tables) for m in METHODS}
+    methods = [m for m in METHODS if counts[m] and 2 * counts[m] >= len(tables)]
+    tables = {t for t in tables if all("decided" in found.get((t, m), {}) for m in methods)}
+    if len(tables) < FEWEST_SHOWN:
+        return []
+    lines = [f"Balanced accuracy by what is answered, {len(tables)} tables:", ""]
+    lines += ["| | as it predicts | most above its share |", "|---|---|---|"]
+    for method in methods:
+        cells = [found[t, method] for t in tables]
+        values = [np.mean([cell[measure] for cell in cells]) for measure in ("balanced", "decided")]
+        name = WORDS.get(method, method)
+        lines.append(f"| {name} | {values[0]:.4f} | {values[1]:.4f} |")
+    return [*lines, ""]
 
 
 def listing(cells: list[dict]) -> str:

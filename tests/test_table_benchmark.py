@@ -76,6 +76,7 @@ def test_measures_know_the_rare_class(modules):
     assert found["balanced"] == pytest.approx(1 / 3, abs=1e-5)
     assert found["auc"] == pytest.approx(2 / 3, abs=1e-5)
     assert found["precision"] == 0.5
+    assert found["decided"] == pytest.approx(5 / 6, abs=1e-5)  # from a quarter on it is "yes"
 
 
 def test_wins_and_losses_count_only_tables_of_both(modules):
