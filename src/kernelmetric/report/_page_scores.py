@@ -138,7 +138,7 @@ def tiles(judged: Judged) -> str:
 
 
 def confusion_section(judged: Judged, label: str) -> str:
-    """Scores that uneven classes do not flatter, and what was taken for what."""
+    """Scores that uneven classes do not flatter, and the confusion."""
     if not judged.class_scores:
         return ""
     lines = ""
@@ -167,7 +167,7 @@ def graded(found: ClassScores) -> list[str]:
 
 
 def _confusion(found: ClassScores, label: str) -> str:
-    """How many of each class were taken for which, the more the stronger in colour."""
+    """Rows by true class and predicted class; more rows have a stronger colour."""
     names = [html_text(name, most=_LONGEST) for name in found.classes]
     lines = ""
     for i, (name, row) in enumerate(zip(names, found.confusion, strict=True)):
