@@ -160,9 +160,10 @@ def displayed_math(translator, node):
 
 
 def let_keys_scroll(app, pagename, templatename, context, doctree):
-    """Let the keyboard reach what may be wider than the screen: code, tables and formulas."""
+    """Let the keyboard scroll wide code, tables and formulas; sources are no list of ARIA's."""
     wide = re.compile(r'<(?=pre\b|div class="(?:table-wrapper|displayed|math-wrapper))(\w+)')
-    context["body"] = wide.sub(r'<\1 tabindex="0"', context.get("body", ""))
+    body = wide.sub(r'<\1 tabindex="0"', context.get("body", ""))
+    context["body"] = body.replace('role="list" class="citation-list"', 'class="citation-list"')
 
 
 def setup(app):
