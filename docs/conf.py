@@ -112,6 +112,36 @@ def escape_fitted_names_in_shapes(app, what, name, obj, options, lines):
             lines[i] = re.sub(r"(?<=[(, ])(\w+)_(?=[,)])", r"\1\\_", line)
 
 
+# The pages of the guide that explain a room, for the end of each of its API pages.
+EXPLAINED = {
+    "learners": ["learners", "choose"],
+    "kernelized": ["start", "automatic"],
+    "prediction": ["predict", "weights"],
+    "transductive": ["semisupervised", "transductive"],
+    "kernels": ["kernels", "automatic"],
+    "spaces": ["spaces"],
+    "selection": ["automatic", "alignment"],
+    "tables": ["tables", "mixed_tables"],
+    "linkage": ["linkage"],
+    "evaluation": ["pairs", "retrieval"],
+    "inspection": ["why"],
+    "shipping": ["shipping", "serving"],
+    "graphs": ["pairs", "tuples"],
+    "compute": ["cost", "gpu"],
+    "datasets": ["data_folder"],
+    "report": ["command_line"],
+}
+
+
+def point_to_the_guide(app, what, name, obj, options, lines):
+    """End the text of a public class or function with links to the guide."""
+    room = (getattr(obj, "__module__", None) or "").split(".")[1:2]
+    pages = EXPLAINED.get(room[0], []) if room and what in {"class", "function"} else []
+    if pages:
+        links = ", ".join(f":doc:`/guide/{page}`" for page in pages)
+        lines += ["", f".. seealso:: {links}", ""]
+
+
 def mathml(node, as_block):
     """Translate a formula; docutils knows one of the two names for dots."""
     return tex2mathml(node.astext().replace(r"\dots", r"\ldots"), as_block=as_block)
@@ -129,8 +159,17 @@ def displayed_math(translator, node):
     raise SkipNode
 
 
+def let_keys_scroll(app, pagename, templatename, context, doctree):
+    """Let the keyboard scroll wide code, tables and formulas; sources are no list of ARIA's."""
+    wide = re.compile(r'<(?=pre\b|div class="(?:table-wrapper|displayed|math-wrapper))(\w+)')
+    body = wide.sub(r'<\1 tabindex="0"', context.get("body", ""))
+    context["body"] = body.replace('role="list" class="citation-list"', 'class="citation-list"')
+
+
 def setup(app):
     """Connect the handlers above."""
     app.add_html_math_renderer("mathml", (inline_math, None), (displayed_math, None))
     app.connect("autodoc-process-docstring", escape_fitted_names_in_shapes, priority=900)
+    app.connect("autodoc-process-docstring", point_to_the_guide, priority=950)
     app.connect("autodoc-skip-member", skip_what_scikit_learn_wrote)
+    app.connect("html-page-context", let_keys_scroll)

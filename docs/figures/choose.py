@@ -49,7 +49,7 @@ ROWS = [
         ("IdealizedKernel()", "idealized.html"),
         [
             (
-                "you ask: the same, or not?",
+                "you ask whether two are the same",
                 "PairVerifier(metric)",
                 "pairs.html#the-same-or-not-verification",
             ),

@@ -30,7 +30,7 @@ def table(texts: Sequence[str], numbers: Sequence[str], lines: str, kind: str = 
     named = f' class="{kind}"' if kind else ""
     lines = lines.replace(" %</td>", "&nbsp;%</td>")  # cells may wrap on narrow screens
     return (
-        f'<div class="scroll"><table{named}><thead><tr>{heads}</tr></thead>'
+        f'<div class="scroll" tabindex="0"><table{named}><thead><tr>{heads}</tr></thead>'
         f"<tbody>{lines}</tbody></table></div>"
     )
 

@@ -138,7 +138,7 @@ def tiles(judged: Judged) -> str:
 
 
 def confusion_section(judged: Judged, label: str) -> str:
-    """Scores that uneven classes do not flatter, and what was taken for what."""
+    """Scores that uneven classes do not flatter, and the confusion."""
     if not judged.class_scores:
         return ""
     lines = ""

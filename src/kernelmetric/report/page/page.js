@@ -215,7 +215,7 @@
       row.classList.add("reasoned");
       body.append(element("tr", { class: "why" }, element("td", { colspan: head.childElementCount }, reasons)));
     });
-    return element("div", { class: "scroll", id: `neighbors-${side}` }, element("h3", {}, title),
+    return element("div", { class: "scroll", tabindex: 0, id: `neighbors-${side}` }, element("h3", {}, title),
       element("table", {}, element("thead", {}, head), body));
   }
   function pairPanel(i, j) {
