@@ -107,6 +107,7 @@ def test_constant_and_duplicate_columns_are_harmless(estimator, labelled):
 
 
 @each
+@pytest.mark.filterwarnings("ignore::kernelmetric.kernelized._copies.CopiesWarning")
 def test_duplicate_rows_are_harmless(estimator, labelled):
     X, y = (np.concatenate([a, a[:15]]) for a in labelled)
     estimator.fit(X, y)
