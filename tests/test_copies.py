@@ -18,6 +18,7 @@ from kernelmetric import (
     NCA,
     RBF,
     Kernelized,
+    KernelizedCV,
     MetricClassifier,
     MetricRegressor,
     load,
@@ -26,6 +27,7 @@ from kernelmetric import (
 from kernelmetric.kernelized import _copies
 from kernelmetric.kernelized._copies import CopiesWarning, copied_rows
 from kernelmetric.prediction import _features
+from kernelmetric.selection import RidgeKPCA
 
 COUNT = r"Got 140 copies of other rows among 210"
 
@@ -157,6 +159,14 @@ def test_zeros_of_both_signs_are_equal():
     negative = np.column_stack([X, -np.zeros(70)])
     found = copied_rows(np.vstack([points, negative]), np.append(Y, Y))
     assert np.array_equal(found.rows, np.arange(70))
+
+
+def test_a_search_tells_of_copies_once():
+    search = KernelizedCV(NCA(), ["rbf", "poly"], 2, space=RidgeKPCA())
+    with pytest.warns(CopiesWarning, match=COUNT) as said:
+        E = search.fit_transform(X[THREE], Y[THREE])
+    assert len([one for one in said if one.category is CopiesWarning]) == 1
+    assert len(E) == len(THREE)
 
 
 # --- inputs -------------------------------------------------------------------------------------

@@ -203,6 +203,7 @@ def assert_nearest(rows, D, k):
     ids=["NCA", "RBF", "Nystroem", "pipeline"],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::kernelmetric.kernelized._copies.CopiesWarning")
 def test_faiss_finds_the_neighbours_of_the_learned_distance(metric, digits):
     pytest.importorskip("faiss", reason="comes with the extra `faiss`")
     X, y, new = digits

@@ -25,6 +25,7 @@ from kernelmetric.compute import block_budget, take_rows, to_numpy, within_budge
 from kernelmetric.compute.watch import time_kept, time_left, time_limit, warn_of_limit
 from kernelmetric.inputs import FarCellWarning, WeightedLabels, silent_about_far_cells
 from kernelmetric.kernelized._arguments import weighed_fit
+from kernelmetric.kernelized._copies import CopiesWarning
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._places import among_candidates
 from kernelmetric.learners._progress import Iterations
@@ -102,7 +103,8 @@ class Trial:
                 learner, state = self.learner, fold.random_state
                 metrics = [candidate(learner, kernel, space, rank, state) for rank in ranks]
                 with warnings.catch_warnings(), among_candidates():
-                    warnings.simplefilter("ignore", FarCellWarning)  # the last fit says it
+                    for told in (FarCellWarning, CopiesWarning):  # the last fit says it
+                        warnings.simplefilter("ignore", told)
                     found = [self._judged(metric, X, y, X_new, y_new, fold) for metric in metrics]
                 yield found
                 continue
