@@ -439,12 +439,23 @@ def triples() -> list[Case]:
     # Any two options meet among the cases of :func:`cases`: of these products every run takes half,
     # of the largest one a quarter, and slow runs the rest.
     halved = [
-        Case(usual | own, sum(DIMENSIONS[name].index(own[name]) for name in own) % share != 0)
-        for share, product in ((4, many), (2, [*repeated, *searches]))
+        Case(usual | own, is_slow)
+        for share, product in ((4, many), (2, repeated), (2, searches), (2, left_out))
+        for own, is_slow in zip(product, _left_to_slow_runs(product, share), strict=True)
+    ]
+    whole = [*tables, *predictions, *elsewhere]
+    return [*halved, *(Case(usual | own) for own in whole)]
+
+
+def _left_to_slow_runs(product: list[dict[str, str]], share: int) -> list[bool]:
+    """All but one case of so many; by the sum of places every value is in one that is left."""
+    places: dict[str, dict[str, int]] = {name: {} for name in product[0]}
+    return [
+        sum(places[name].setdefault(value, len(places[name])) for name, value in own.items())
+        % share
+        != 0
         for own in product
     ]
-    whole = [*tables, *predictions, *left_out, *elsewhere]
-    return [*halved, *(Case(usual | own) for own in whole)]
 
 
 # --- the parts of a case --------------------------------------------------------------------------
