@@ -38,12 +38,20 @@ from kernelmetric import (
 )
 from kernelmetric.compute import _threads
 from kernelmetric.prediction._classifier import _stacked
-from kernelmetric.prediction._cross_fit import Fold, parts_of, settled, splits_of
+from kernelmetric.prediction._cross_fit import (
+    Fold,
+    left_out_fold,
+    parts_of,
+    settled,
+    splits_of,
+)
 from kernelmetric.prediction._features import fit_feature_scores
 from kernelmetric.prediction._neighbors import (
+    TEMPERATURES,
     Neighbors,
     class_shares,
     nearest,
+    spread,
     weighted_moments,
 )
 from kernelmetric.prediction._regressor import _HeldOut
@@ -818,6 +826,24 @@ def test_features_of_what_is_no_table_are_refused(model):
         len(model(Kernelized(LMNN() if model is MetricClassifier else MLKR())).fit(X, y).weights_)
         == 2
     )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", [MetricClassifier, MetricRegressor])
+def test_gains_are_those_of_the_votes(kind, weighted):
+    X, y = steps(60)
+    w = 1.0 + np.arange(60) % 3 if weighted else None
+    metric = LDA()  # its classes are numbers too
+    model = kind(metric, cv=2).fit(X, y, sample_weight=w)
+    fold = left_out_fold(model.embedding_, 0, None)
+    numbers = [5, 10, 60]  # more than the others that there are
+    gains = iter(model._gains(fold, numbers, y))
+    for k in numbers:
+        for temperature in TEMPERATURES:
+            width = temperature * spread(fold.E)
+            said = model._votes(fold.found, k, width, fold.train)
+            votes = said[np.arange(60), y] if kind is MetricClassifier else -((said[:, 0] - y) ** 2)
+            np.testing.assert_allclose(next(gains), votes, rtol=1e-9, atol=1e-12)
 
 
 class Lengths(LDA):
