@@ -63,7 +63,6 @@ _SHARE = 0.3  # spread of all components beside that of the predictions
 _ROWS_FOR_RIDGE = 500  # to choose the ridge of a given kernel
 _HELD_BYTES = 5.0  # for each entry of a Gram matrix that is kept in half of the digits
 _WIDE_BYTES = 24.0  # in all digits, with what is solved beside it
-_EITHER_BYTES = 10.0  # within a factor of two: the ridge, not known before, decides
 _TIMES_ROUNDING = 40.0  # of a Gram matrix, as an eigenvalue: a ridge below gets lost
 _RELATIVE_CUT = 1e-10
 _SAME_POINT = np.exp(-0.5e-6)  # what Delta has at a thousandth of its width
@@ -193,7 +192,7 @@ class RidgeKPCA(Space):
         if n <= ALL_ROWS:
             return 8.0 * n * (3 * n + 4 * min(width, n) + 2 * n_features)
         if self._held(n):
-            entry = _EITHER_BYTES if fits_budget(_WIDE_BYTES * n * n) else _HELD_BYTES
+            entry = (2.0 if fits_budget(_WIDE_BYTES * n * n) else 1.0) * _HELD_BYTES  # or more
             return entry * n * n + 8.0 * n * (6 * width + 2 * n_features)
         some = min(n, ENOUGH_ROWS)
         landmarks = Nystroem(self.most_landmarks(n))._peak_bytes(some, n_features)
