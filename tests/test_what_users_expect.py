@@ -9,7 +9,19 @@ from sklearn.datasets import load_wine
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelmetric import ITML, LDA, LFDA, LMNN, LSML, MLKR, SCML, Kernelized
+from kernelmetric import (
+    ITML,
+    LDA,
+    LFDA,
+    LMNN,
+    LSML,
+    MLKR,
+    NCA,
+    SCML,
+    Kernelized,
+    MetricClassifier,
+    to_faiss,
+)
 
 X, y = load_wine(return_X_y=True)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -103,3 +115,32 @@ def test_gaps_are_refused_with_our_own_way_out():
     for refuses in (LMNN(), Kernelized(LDA())):
         with pytest.raises(ValueError, match=r"contains NaN.*Try Kernelized .* a data frame"):
             refuses.fit(gap, y)
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "said"),
+    [
+        (X[:1], y[:1], "Got 1 rows and a y, but score expected"),
+        (X, None, "Got 178 rows and no y, but score expected"),
+        (X[:8].reshape(4, 2, 13), None, "tuples of 2 points with 0 different labels"),
+        (X[:8].reshape(4, 2, 13), np.ones(4), "tuples of 2 points with 1 different labels"),
+        (X[:10].reshape(2, 5, 13), None, "tuples of 5 points"),
+    ],
+)
+def test_what_has_no_score_is_refused(rows, labels, said):
+    with pytest.raises(ValueError, match=said):
+        LDA().fit(X, y).score(rows, labels)
+
+
+def test_texts_are_no_numbers_to_score_and_gaps_no_coordinates():
+    with pytest.raises(ValueError, match="expected numbers to predict"):
+        MLKR(1).fit(X, X[:, 0]).score(X, np.array(["a", "b", "c"])[y])
+    with pytest.raises(ValueError, match="Z contains NaN"):
+        LDA().fit(X, y).inverse_transform(np.full((2, 2), np.nan))
+
+
+def test_a_predictor_is_no_metric_for_an_index():
+    faiss = pytest.importorskip("faiss")
+    assert faiss
+    with pytest.raises(ValueError, match=r"Got MetricClassifier.*try its metric_"):
+        to_faiss(MetricClassifier(NCA(2), use_features=False).fit(X, y), X)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import bytes_at_once, in_memory, like, namespace, require_memory, to_numpy
@@ -88,8 +89,8 @@ class Learner(Metric, BaseEstimator):
         """
         check_is_fitted(self)
         L = to_numpy(self.components_)
-        Z = to_numpy(Z) if hasattr(Z, "dtype") else np.asarray(Z)
-        if Z.ndim != 2 or Z.shape[1] != len(L):
+        Z = check_array(to_numpy(Z) if hasattr(Z, "dtype") else Z, input_name="Z")
+        if Z.shape[1] != len(L):
             raise ValueError(
                 f"Got coordinates of shape {Z.shape}, but expected (n_samples, {len(L)}), as "
                 "transform gives them."

@@ -11,6 +11,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.graphs import are_tuples, coded_targets
+from kernelmetric.inputs import refuse_text
 from kernelmetric.metric import refuse_signed
 
 _NEIGHBORS = 3
@@ -50,16 +51,28 @@ def score_of(metric: Any, X: Any, y: Any) -> float:
     refuse_signed(metric)
     if are_tuples(X):
         T = to_numpy(X) if hasattr(X, "dtype") else np.asarray(X)
+        signs = 0 if y is None else len(np.unique(y))
+        if T.shape[1] not in (2, 3, 4) or (T.shape[1] == 2 and signs != 2):
+            raise ValueError(
+                f"Got tuples of {T.shape[1]} points with {signs} different labels in y, but "
+                "expected pairs with 1 and -1, or triplets or quadruplets."
+            )
         if T.shape[1] == 2:
             return float(roc_auc_score(y, to_numpy(metric.pair_score(T))))
         near, far = (metric.pair_score(T[:, ends]) for ends in ([0, 1], [-2, -1]))
         far = metric.pair_score(T[:, [0, 2]]) if T.shape[1] == 3 else far
         return float(np.mean(to_numpy(near) > to_numpy(far)))
     Z = to_numpy(metric._embed(X))
+    if y is None or len(Z) < 2:
+        raise ValueError(
+            f"Got {len(Z)} rows and {'no' if y is None else 'a'} y, but score expected a label or "
+            "number for each of two rows or more."
+        )
     found = coded_targets(y, Z)
     k = min(_NEIGHBORS, len(Z) - 1)
     near = NearestNeighbors(n_neighbors=k).fit(Z).kneighbors(return_distance=False)
     if found.values is not None or metric.learns_from == "targets":
+        refuse_text(np.asarray(y))
         numbers = np.asarray(y, dtype=np.float64)
         return float(r2_score(numbers, numbers[near].mean(axis=1)))
     votes = np.zeros((len(Z), int(found.key.max()) + 1))

@@ -48,6 +48,11 @@ def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:
     (2, 5)
     """
     refuse_signed(metric)
+    if not hasattr(metric, "transform"):
+        raise ValueError(
+            f"Got {type(metric).__name__}, which has no transform, but expected a metric: of a "
+            "predictor, try its metric_."
+        )
     faiss = require("faiss", "faiss", "A faiss index needs the package faiss-cpu")
     with config_context(transform_output="default"):
         Z = to_numpy(places_of(metric, X if hasattr(X, "shape") else np.asarray(X)))
