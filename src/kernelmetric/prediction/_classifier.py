@@ -22,9 +22,9 @@ from kernelmetric.prediction._held_out import HeldOut
 from kernelmetric.prediction._neighbors import Neighbors, class_shares
 from kernelmetric.prediction._scores import log_odds
 
-_LEAST_SHARE = 1e-12  # of a class without weight, or of a file that was altered
-_DOUBT = 0.02  # that trees all agree by chance
-_FARTHEST = 2.0  # of linear scores, whose targets are ±1: far points are no surer than near ones
+LEAST_SHARE = 1e-12  # of a class without weight, or of a file that was altered
+DOUBT = 0.02  # that trees all agree by chance
+FARTHEST = 2.0  # of linear scores, whose targets are ±1: far points are no surer than near ones
 
 
 @dataclass(eq=False, repr=False)
@@ -259,11 +259,11 @@ def _stacked(
 ) -> np.ndarray:
     """Log-votes beside what other scores say of the logarithm of a probability."""
     if shares is None:  # which models of version 0.1 lack
-        return np.stack([votes, np.clip(linear, -_FARTHEST, _FARTHEST)], axis=2)
-    shares = np.maximum(shares, _LEAST_SHARE)
+        return np.stack([votes, np.clip(linear, -FARTHEST, FARTHEST)], axis=2)
+    shares = np.maximum(shares, LEAST_SHARE)
     scores = [votes, _log_scale(linear, shares)]
     if features is not None:
-        voted = (1.0 - _DOUBT) * features[:, :, 1] / shares + _DOUBT
+        voted = (1.0 - DOUBT) * features[:, :, 1] / shares + DOUBT
         scores += [_log_scale(features[:, :, 0], shares), np.log(voted)]
     return np.stack(scores, axis=2)
 
@@ -274,5 +274,5 @@ def _log_scale(linear: np.ndarray, shares: np.ndarray) -> np.ndarray:
     A score r of ±1 means the probability (1 + r) / 2. Near the share s of its class the logarithm
     of that grows like t; far off ± log(1 + |t|) gives every r its own place.
     """
-    t = (0.5 * (1.0 + np.clip(linear, -_FARTHEST, _FARTHEST)) - shares) / shares
+    t = (0.5 * (1.0 + np.clip(linear, -FARTHEST, FARTHEST)) - shares) / shares
     return np.sign(t) * np.log1p(np.abs(t))

@@ -58,8 +58,7 @@ def metric_map(metric: Any) -> MetricMap:
     """Take a fitted metric, of ours or a linear one of scikit-learn's, apart, in float64."""
     check_is_fitted(metric)
     refuse_signed(metric)
-    refuse_table(metric, "export")
-    n_features = int(metric.n_features_in_)
+    n_features = n_features_of(metric)
     if isinstance(metric, Space):
         features, P, offset = _parts(metric)
         return MetricMap(n_features, features, Affine(P, -offset))
@@ -77,13 +76,10 @@ def metric_map(metric: Any) -> MetricMap:
     return MetricMap(n_features, features, Affine(P @ L, row - offset @ L))
 
 
-def refuse_table(metric: Any, what: str) -> None:
-    """Refuse a metric of a table, where only one of numbers will do."""
-    if getattr(metric, "schema_", None) is not None:
-        raise ValueError(
-            f"Got a metric of a table to {what}, but expected one of numbers: fit Kernelized to "
-            "TableSchema().fit_transform(X), and do the schema's work where the model is used."
-        )
+def n_features_of(step: Any) -> int:
+    """How many numbers a step takes of a point: where it reads a table, those of its schema."""
+    schema = vars(step).get("schema_")
+    return int(step.n_features_in_) if schema is None else len(schema.groups_)
 
 
 def linear_map(step: Any) -> Affine:
@@ -129,7 +125,7 @@ def _parts(space: Any) -> tuple[KernelValues | Waves, np.ndarray, np.ndarray]:
     if isinstance(space, KernelTrick):  # the basis is that of the anchors
         n = len(space.anchors_)
         return KernelValues(space.kernel_, anchors_of(space)), np.eye(n), np.zeros((1, n))
-    if getattr(space, "n_landmarks_", 0):
+    if len(space.projection_) != (getattr(space, "n_landmarks_", 0) or len(space.projection_)):
         raise ValueError(
             f"Got {space!r} fitted to so many points that it looks them up, but expected a space "
             "that is a formula: try compress(metric, 1000) first."
