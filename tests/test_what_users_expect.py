@@ -16,11 +16,8 @@ from kernelmetric import (
     LMNN,
     LSML,
     MLKR,
-    NCA,
     SCML,
     Kernelized,
-    MetricClassifier,
-    to_faiss,
 )
 
 X, y = load_wine(return_X_y=True)
@@ -137,10 +134,3 @@ def test_texts_are_no_numbers_to_score_and_gaps_no_coordinates():
         MLKR(1).fit(X, X[:, 0]).score(X, np.array(["a", "b", "c"])[y])
     with pytest.raises(ValueError, match="Z contains NaN"):
         LDA().fit(X, y).inverse_transform(np.full((2, 2), np.nan))
-
-
-def test_a_predictor_is_no_metric_for_an_index():
-    faiss = pytest.importorskip("faiss")
-    assert faiss
-    with pytest.raises(ValueError, match=r"Got MetricClassifier.*try its metric_"):
-        to_faiss(MetricClassifier(NCA(2), use_features=False).fit(X, y), X)

@@ -6,26 +6,31 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context
+from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.metric import places_of, refuse_signed
+from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.shipping._extras import require
 from kernelmetric.shipping._maps import MOST_LOST
 
 
-def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:
+def to_faiss(metric: Any, X: Any = None, *, factory: str = "Flat") -> Any:
     """Put points into a faiss index of their learned coordinates.
 
     Queries go the same way: ``index.search(metric.transform(Q).astype("float32"), k)`` gives
-    squared learned distances and row numbers of X. Needs the extra ``faiss``.
+    squared learned distances and row numbers of X. Of a predictor, ``metric_`` transforms them.
+    Needs the extra ``faiss``.
 
     Parameters
     ----------
-    metric : fitted metric
-        Anything with ``transform``, a pipeline too.
-    X : array-like of shape (n_samples, n_features)
+    metric : fitted metric or predictor
+        Anything with ``transform``, a pipeline too; or a :class:`MetricClassifier` or
+        :class:`MetricRegressor`.
+    X : array-like of shape (n_samples, n_features), default=None
         The points to search among. Those that the metric was fitted to lie where
-        :meth:`Kernelized.places` puts them.
+        :meth:`Kernelized.places` puts them. None: the training points of a predictor, with the
+        row numbers that its ``kneighbors`` gives.
     factory : str, default='Flat'
         What ``faiss.index_factory`` makes: 'Flat' is exact; 'HNSW32' or 'IVF256,Flat' are faster
         for many points and miss some neighbours.
@@ -47,22 +52,34 @@ def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:
     >>> rows.shape
     (2, 5)
     """
-    refuse_signed(metric)
-    if not hasattr(metric, "transform"):
+    check_is_fitted(metric)
+    predictor = isinstance(metric, MetricClassifier | MetricRegressor)
+    refuse_signed(metric.metric_ if predictor else metric)
+    if not predictor and (X is None or not hasattr(metric, "transform")):
         raise ValueError(
-            f"Got {type(metric).__name__}, which has no transform, but expected a metric: of a "
-            "predictor, try its metric_."
+            f"Got {type(metric).__name__} and X={'None' if X is None else 'points'}, but expected "
+            "a metric with transform and the points to search among, or a MetricClassifier or "
+            "MetricRegressor, which holds its own."
         )
     faiss = require("faiss", "faiss", "A faiss index needs the package faiss-cpu")
-    with config_context(transform_output="default"):
-        Z = to_numpy(places_of(metric, X if hasattr(X, "shape") else np.asarray(X)))
+    rows = vars(metric).get("_kept") if X is None else None
+    if X is None:
+        Z = metric.embedding_
+    else:
+        with config_context(transform_output="default"):
+            given = X if hasattr(X, "shape") else np.asarray(X)
+            Z = to_numpy(places_of(metric.metric_ if predictor else metric, given))
     _refuse_lost(Z)
     points = np.ascontiguousarray(Z, dtype=np.float32)
     try:
         index = faiss.index_factory(points.shape[1], factory, faiss.METRIC_L2)
         if not index.is_trained:
             index.train(points)
-        index.add(points)
+        if rows is None:
+            index.add(points)
+        else:  # rows without weight were left out
+            index = faiss.IndexIDMap2(index)
+            index.add_with_ids(points, rows.astype(np.int64))
     except RuntimeError as error:
         raise ValueError(
             f"Got factory={factory!r}, but expected what faiss.index_factory makes of "

@@ -53,7 +53,7 @@ class OnnxGraph:
             self._known[key] = name
         return self._known[key]
 
-    def constant(self, values: Any, dtype: str | None = None) -> str:
+    def constant(self, values: Any, dtype: Any = None) -> str:
         """Add an array, or find an equal one; its name."""
         array = np.asarray(values, dtype=dtype or self.working, order="C")
         digest = hashlib.sha256(array.tobytes()).hexdigest()
@@ -124,10 +124,10 @@ class OnnxGraph:
         return self.add("Min", name, self.constant(float(high)))
 
     def weighted(self, scores: Iterable[tuple[float, str]], bias: Any) -> str:
-        """The sum of scores times weights, and a bias; what has no weight is left out."""
+        """The sum of scores times weights, and a bias; later ones without weight are left out."""
         total = self.constant(np.reshape(bias, (1, -1)))
-        for weight, name in scores:
-            if weight:
+        for i, (weight, name) in enumerate(scores):
+            if weight or i == 0:  # which gives the rows
                 total = self.add("Add", self.add("Mul", name, self.constant(weight)), total)
         return total
 
@@ -160,9 +160,7 @@ class OnnxGraph:
                 f"Got a metric with {size / 2**30:.1f} GiB of numbers, but expected less than 2, "
                 "all that an ONNX model holds: try compress(metric, 1000) first."
             )
-        graph = helper.make_graph(
-            self.nodes, "metric", [self.input], self.outputs, self.constants
-        )
+        graph = helper.make_graph(self.nodes, "metric", [self.input], self.outputs, self.constants)
         domains = {node.domain for node in self.nodes}
         model = helper.make_model(
             graph,
