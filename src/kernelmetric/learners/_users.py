@@ -1,4 +1,7 @@
-"""What users of scikit-learn and metric-learn expect of a learner: a score, and known names."""
+"""What users of scikit-learn and metric-learn expect of a learner: a score, and known names.
+
+A learner has no ``predict``: scikit-learn calls that with rows, metric-learn with pairs.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,31 @@ _NOT_NEEDED = {
     "min_iter": "tol says when a fit ends",
     "preprocessor": "tuples are row numbers of X",
 }
+_OF_ROWS = (
+    "MetricClassifier(learner) predicts classes of rows, and MetricRegressor(learner) numbers"
+)
+_OF_PAIRS = (
+    "PairVerifier(learner).calibrate(pairs, X) finds a threshold, and its predict_pairs, "
+    "decision_pairs and predict_proba_pairs tell of pairs"
+)
+_ELSEWHERE = {
+    "predict": f"{_OF_ROWS}; {_OF_PAIRS}",
+    "predict_proba": f"{_OF_ROWS.partition(',')[0]}, with probabilities; {_OF_PAIRS}",
+    "decision_function": _OF_PAIRS,
+    "calibrate_threshold": _OF_PAIRS,
+    "set_threshold": _OF_PAIRS,
+    "score_pairs": "it is called pair_score here",
+    "kneighbors": (
+        "its places(X) and transform(X_new) go to scikit-learn's NearestNeighbors, or to to_faiss"
+    ),
+}
+
+
+def missing(learner: Any, name: str) -> AttributeError:
+    """What to say of an attribute that a learner lacks, and other libraries' estimators have."""
+    said = f"{type(learner).__name__!r} object has no attribute {name!r}"
+    said = f"{said}: {_ELSEWHERE[name]}." if name in _ELSEWHERE else said
+    return AttributeError(said, name=name, obj=learner)  # Python then names one that is alike
 
 
 def refuse_unknown(kind: type, given: dict[str, Any]) -> None:

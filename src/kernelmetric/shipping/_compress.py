@@ -60,7 +60,8 @@ def compress(metric: Any, n_landmarks: int, X: Any = None, *, random_state: Any 
     Returns
     -------
     metric
-        Of the same class; the given one is unchanged. Its ``space_`` is a Nystroem space, and
+        Of the same class; the given one is unchanged. Its ``space_`` is a Nystroem space; few
+        landmarks do not know training rows apart, so its ``places`` are those of new points; and
         ``compression_`` a dict: ``n_landmarks``, ``n_before``, ``distance_error`` (root mean
         square error of distances between held-out points, beside the root mean square distance)
         and ``variance_lost`` (share of the embedding's variance that is missed).
@@ -121,6 +122,7 @@ def _on_landmarks(teacher: Any, space: Nystroem, X: Any) -> Any:
     small = copy.copy(teacher)
     if hasattr(teacher, "learner_"):
         small.space = clone(space)  # so that a clone of the metric, fitted again, is as small
+        small.embedding_ = small._training_table = None  # where the larger metric had its rows
     landmarks = take_rows(X, _telling_rows(teacher, X, space.n_landmarks))
     small.space_ = clone(space).set_params(kernel=teacher.space_.kernel_, landmarks=landmarks)
     small.space_.fit(X)
