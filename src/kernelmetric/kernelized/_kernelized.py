@@ -47,7 +47,7 @@ from kernelmetric.kernelized._places import (
     fingerprint,
     worse_than_kernel,
 )
-from kernelmetric.kernelized._recipe import Recipe, check_recipe, choose, used
+from kernelmetric.kernelized._recipe import Recipe, ShowsRecipe, check_recipe, choose, used
 from kernelmetric.kernelized._supervision import (
     Supervision,
     coordinates_of_tuples,
@@ -65,7 +65,7 @@ from kernelmetric.spaces._base import own
 
 
 @dataclass(eq=False, repr=False)
-class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
+class Kernelized(CallbackSupportMixin, ShowsRecipe, NewPoints, Costs, BaseEstimator):
     """Any learner, run in the feature space of a kernel.
 
     The points become coordinates of the kernel's feature space (kernel PCA, section 3 of [1]_),

@@ -28,6 +28,7 @@ from kernelmetric.inputs._methods import CollectionsMixin
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernelized._delegation import attribute_of
 from kernelmetric.kernelized._parts import check_estimator, is_auto, tags_of
+from kernelmetric.kernelized._recipe import ShowsRecipe
 from kernelmetric.kernelized._time import check_shape, learner_seconds, neighbors_seconds
 from kernelmetric.metric import refuse_signed
 from kernelmetric.prediction._cross_fit import (
@@ -76,7 +77,7 @@ _TIME = 0.3  # of a time limit is kept for the folds, and at most so much for th
 
 
 @dataclass(eq=False, repr=False)
-class MetricPredictor(CollectionsMixin, BaseEstimator):
+class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
     """A metric, its training points in learned coordinates, and what neighbours there say.
 
     Classes that mix it in define ``_default_metric()``, ``_fit(X, y, sample_weight)``,
