@@ -81,6 +81,10 @@ def cross_validate_pairs(
         As ``cross_validate`` gives it: ``fit_time``, ``score_time``, ``test_score`` (or
         ``test_<name>`` for several), and what was asked for beside.
 
+    See Also
+    --------
+    PairVerifier : The threshold it judges.
+
     Examples
     --------
     >>> from sklearn.datasets import load_wine

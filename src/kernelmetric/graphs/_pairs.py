@@ -59,6 +59,11 @@ class Pairs(RowTuples):
     labelled : bool
         Whether the pairs came from class labels.
 
+    See Also
+    --------
+    Triplets : Where only comparisons are known.
+    PairVerifier : Are these two the same?
+
     Examples
     --------
     >>> from kernelmetric import Pairs

@@ -26,6 +26,10 @@ class FeatureImportance(Shares):
         Not negative; they add up to one.
     how : str
         What the shares are a mean of.
+
+    See Also
+    --------
+    kernelmetric.inspection.feature_importance : Computes it.
     """
 
     how: str
@@ -58,6 +62,11 @@ def feature_importance(
     -------
     FeatureImportance
         Shares by name.
+
+    See Also
+    --------
+    kernelmetric.inspection.explain_pair : For two rows.
+    kernelmetric.inspection.FeatureImportance : What it returns.
 
     References
     ----------

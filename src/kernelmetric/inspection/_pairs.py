@@ -40,6 +40,10 @@ class PairExplanation(Shares):
         own; it is among the shares, split by the squared differences of the features.
     how : str
         How derivatives were taken.
+
+    See Also
+    --------
+    kernelmetric.inspection.explain_pair : Computes it.
     """
 
     squared_distance: float
@@ -77,6 +81,10 @@ def explain_pair(metric: Any, a: Any, b: Any) -> PairExplanation:
     -------
     PairExplanation
         Shares by name.
+
+    See Also
+    --------
+    kernelmetric.inspection.feature_importance : For the metric as a whole.
 
     References
     ----------

@@ -123,6 +123,12 @@ class Kernelized(CallbackSupportMixin, ShowsRecipe, NewPoints, Costs, BaseEstima
     schema_ : TableSchema
         What the columns of X are, where X was a table of names, dates or gaps.
 
+    See Also
+    --------
+    MetricClassifier : Classes and probabilities in a learned metric.
+    KernelizedCV : The kernel chosen by cross-validation.
+    check_kernelizable : Whether a learner may go in.
+
     References
     ----------
     .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance

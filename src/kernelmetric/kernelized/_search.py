@@ -114,6 +114,10 @@ class KernelizedCV(CallbackSupportMixin, ShowsRecipe, Predictions, BestMetric, B
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
 
+    See Also
+    --------
+    Kernelized : The kernel chosen by points left out, which is faster.
+
     References
     ----------
     .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance

@@ -63,13 +63,7 @@ from kernelmetric.prediction._neighbors import (
     spread,
     usual_kernel_distance,
 )
-from kernelmetric.prediction._scores import (
-    OWN,
-    RIDGES,
-    LinearScores,
-    linear_scores,
-    own_scores,
-)
+from kernelmetric.prediction._scores import OWN, RIDGES, LinearScores, linear_scores, own_scores
 
 FEW = 500  # points: with so few, a kernel that was chosen with a point knows its label
 _FOLDS = 5

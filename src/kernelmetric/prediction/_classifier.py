@@ -101,6 +101,12 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
 
+    See Also
+    --------
+    MetricRegressor : For targets that are numbers.
+    Kernelized : The metric that it learns.
+    kernelmetric.inspection.explain_pair : Why two rows are near.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

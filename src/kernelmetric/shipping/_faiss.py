@@ -41,6 +41,11 @@ def to_faiss(metric: Any, X: Any = None, *, factory: str = "Flat") -> Any:
         Holds n_samples × n_components float32 numbers, and not the metric: :func:`save` that
         beside ``faiss.write_index``.
 
+    See Also
+    --------
+    recall_at_k : How good the search is.
+    to_onnx : The map of queries, for other languages.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

@@ -49,6 +49,11 @@ def save(metric: Any, path: str | os.PathLike) -> Path:
     ValueError
         For attributes that no fit leaves, such as a map with NaN: ``load`` would refuse them.
 
+    See Also
+    --------
+    load : Reads it.
+    to_onnx : A model for other languages.
+
     Examples
     --------
     >>> import tempfile, pathlib
@@ -92,6 +97,10 @@ def load(path: str | os.PathLike) -> Any:
     ------
     SavedFileError
         A ValueError, for every file that is not exactly what ``save`` writes.
+
+    See Also
+    --------
+    save : Writes it.
 
     Examples
     --------

@@ -100,6 +100,11 @@ class TableSchema(TableTransformer):
     n_features_in_ : int
         Number of columns.
 
+    See Also
+    --------
+    kernelmetric.tables.TableEncoder : Reads text files, and undoes units and marks.
+    Kernelized : Reads data frames by itself.
+
     Examples
     --------
     >>> import numpy as np
