@@ -62,7 +62,7 @@ class Pairs(RowTuples):
     See Also
     --------
     Triplets : Where only comparisons are known.
-    PairVerifier : Are these two the same?
+    PairVerifier : Whether two points are the same.
 
     Examples
     --------
