@@ -45,6 +45,7 @@ _ELSEWHERE = {
     "decision_function": _OF_PAIRS,
     "calibrate_threshold": _OF_PAIRS,
     "set_threshold": _OF_PAIRS,
+    "plot": "kernelmetric.report.report_page(learner, X, y) makes a page, which a notebook shows",
     "score_pairs": "it is called pair_score here",
     "kneighbors": (
         "its places(X) and transform(X_new) go to scikit-learn's NearestNeighbors, or to to_faiss"
@@ -59,6 +60,20 @@ def missing(learner: Any, name: str) -> AttributeError:
     return AttributeError(said, name=name, obj=learner)  # Python then names one that is alike
 
 
+def refuse_arguments(learner: Any, fit: Any, given: dict[str, Any]) -> None:
+    """Refuse an argument that a fit lacks, and say which learners have it."""
+    known = signature(fit).parameters
+    unknown = [name for name in given if name not in known]
+    if not unknown or any(p.kind is p.VAR_KEYWORD for p in known.values()):
+        return
+    hint = (
+        f"it takes {', '.join(list(known)[1:])}. From pairs learn ITML, MMC, SDML and "
+        "IdealizedKernel, from comparisons LSML and SCML, from chunks RCA"
+    )
+    name = type(learner).__name__
+    raise TypeError(f"{name}.fit got an unexpected keyword argument {unknown[0]!r}: {hint}.")
+
+
 def refuse_unknown(kind: type, given: dict[str, Any]) -> None:
     """Refuse a parameter that a class lacks, and say what metric-learn's are called here."""
     known = signature(kind).parameters
@@ -69,6 +84,8 @@ def refuse_unknown(kind: type, given: dict[str, Any]) -> None:
     hint = f"the parameters are {', '.join(known)}"
     if _NEW_NAMES.get(name) in known:
         hint = f"it is called {_NEW_NAMES[name]} here"
+    elif name in ("kernel", "space"):
+        hint = f"it is linear by itself; try Kernelized({kind.__name__}(), {name}=...)"
     elif name in _NOT_NEEDED:
         hint = f"it is not needed here, as {_NOT_NEEDED[name]}"
     raise TypeError(f"{kind.__name__} got an unexpected keyword argument {name!r}: {hint}.")

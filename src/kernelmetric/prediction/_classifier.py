@@ -6,13 +6,17 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernelmetric.compute import to_numpy
-from kernelmetric.inputs import check_labels, rows_and_weights, rows_of, with_class_weights
+from kernelmetric.inputs import (
+    check_labels,
+    label_column,
+    rows_and_weights,
+    rows_of,
+    with_class_weights,
+)
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import NCA
 from kernelmetric.prediction._base import MetricPredictor
@@ -191,7 +195,7 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         return Kernelized(NCA(class_weight=self.class_weight))
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        labels = column_or_1d(to_numpy(y) if is_array_api_obj(y) else y, warn=True)
+        labels = label_column(y)
         if _num_samples(X) == 0:
             raise ValueError(
                 f"Found array with 0 sample(s) (shape={np.shape(X)}), but expected some points."

@@ -11,14 +11,13 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import like, sum_rows, take_rows, to_numpy
 from kernelmetric.learners import Learner
-from kernelmetric.metric import refuse_signed
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.prediction._neighbors import has_kernel_distance, usual_kernel_distance
 from kernelmetric.selection._ridge_kpca import without_ridge as without_delta
+from kernelmetric.shipping._maps import check_metric
 from kernelmetric.solvers import evenly
 from kernelmetric.spaces import Nystroem
 
@@ -87,8 +86,7 @@ def compress(metric: Any, n_landmarks: int, X: Any = None, *, random_state: Any 
     >>> small.compression_["distance_error"] < 0.2
     True
     """
-    check_is_fitted(metric)
-    refuse_signed(metric)
+    check_metric(metric, "compress(metric, 100)")
     if isinstance(metric, MetricClassifier | MetricRegressor):
         small = copy.copy(metric)
         small.metric_ = compress(metric.metric_, n_landmarks, X, random_state=random_state)

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context
-from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import to_numpy
-from kernelmetric.metric import places_of, refuse_signed
+from kernelmetric.metric import places_of
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.shipping._extras import require
-from kernelmetric.shipping._maps import MOST_LOST
+from kernelmetric.shipping._maps import MOST_LOST, check_metric
 
 
 def to_faiss(metric: Any, X: Any = None, *, factory: str = "Flat") -> Any:
@@ -57,9 +56,8 @@ def to_faiss(metric: Any, X: Any = None, *, factory: str = "Flat") -> Any:
     >>> rows.shape
     (2, 5)
     """
-    check_is_fitted(metric)
+    check_metric(metric, "to_faiss(metric, X)")
     predictor = isinstance(metric, MetricClassifier | MetricRegressor)
-    refuse_signed(metric.metric_ if predictor else metric)
     if not predictor and (X is None or not hasattr(metric, "transform")):
         raise ValueError(
             f"Got {type(metric).__name__} and X={'None' if X is None else 'points'}, but expected "

@@ -54,10 +54,19 @@ class MetricMap(NamedTuple):
     after: Affine
 
 
-def metric_map(metric: Any) -> MetricMap:
-    """Take a fitted metric, of ours or a linear one of scikit-learn's, apart, in float64."""
+def check_metric(metric: Any, call: str) -> None:
+    """Refuse what is no fitted metric or predictor, or one without coordinates."""
+    if not hasattr(metric, "fit"):
+        raise TypeError(
+            f"Got {type(metric).__name__}, but expected a fitted metric or predictor: {call}."
+        )
     check_is_fitted(metric)
     refuse_signed(metric)
+
+
+def metric_map(metric: Any) -> MetricMap:
+    """Take a fitted metric, of ours or a linear one of scikit-learn's, apart, in float64."""
+    check_metric(metric, "metric_map(metric)")
     n_features = n_features_of(metric)
     if isinstance(metric, Space):
         features, P, offset = _parts(metric)
@@ -105,8 +114,8 @@ def linear_map(step: Any) -> Affine:
 
 def _unknown(step: Any) -> ValueError:
     return ValueError(
-        f"Got {step!r}, but expected a metric of ours, or a step whose formula is known: try "
-        "exporting the metric alone, and this step by skl2onnx."
+        f"Got {step!r}, but expected a metric or predictor of ours, or a step whose formula is "
+        "known: try exporting the steps beside it, and this one by skl2onnx."
     )
 
 

@@ -10,11 +10,16 @@ from sklearn import preprocessing
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectorMixin
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.metric import refuse_signed
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
-from kernelmetric.shipping._maps import KernelValues, MetricMap, Waves, metric_map, n_features_of
+from kernelmetric.shipping._maps import (
+    KernelValues,
+    MetricMap,
+    Waves,
+    check_metric,
+    metric_map,
+    n_features_of,
+)
 from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph, kernel_node
 from kernelmetric.shipping._onnx_predict import feature_nodes, prediction_nodes
 
@@ -84,8 +89,7 @@ def to_onnx(
     >>> [made.name for made in model.graph.output]
     ['label', 'probabilities']
     """
-    check_is_fitted(metric)
-    refuse_signed(metric)
+    check_metric(metric, "to_onnx(metric)")
     *steps, last = steps_of(metric)
     if dtype is None:
         dtype = "float32" if getattr(last, "_features", None) is None else "float64"

@@ -68,6 +68,8 @@ def save(metric: Any, path: str | os.PathLike) -> Path:
     >>> np.allclose(again.transform(X), metric.transform(X))
     True
     """
+    if isinstance(metric, str | os.PathLike):
+        raise TypeError(f"Got {metric!r} first, but expected save(metric, path).")
     if not isinstance(metric, BaseEstimator):
         refuse(metric, "metric")
     if hasattr(metric, "fit"):  # a kernel has none, and nothing to fit
