@@ -62,7 +62,7 @@ MISTAKES = {
     "chunks for a learner from pairs": (
         lambda: ITML().fit(X, chunks=y),
         TypeError,
-        r"^ITML\.fit got .*'chunks': it takes X, y, pairs.*from chunks RCA",
+        r"^ITML\.fit got .*'chunks': it takes X, y, similar.*from chunks RCA",
     ),
     "labels in place of pairs": (
         lambda: cross_validate_pairs(PairVerifier(LMNN()), X, y),
