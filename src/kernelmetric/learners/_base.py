@@ -22,7 +22,7 @@ from kernelmetric.inputs import (
 )
 from kernelmetric.learners._checks import COUNT_OR_NONE, check_parameters, check_spread, weighed
 from kernelmetric.learners._in_time import in_time
-from kernelmetric.learners._users import missing, refuse_arguments, refuse_unknown, score_of
+from kernelmetric.learners._users import missing, refuse_unknown, score_of
 from kernelmetric.metric import Metric
 from kernelmetric.spaces import Gram
 
@@ -255,7 +255,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(fit)
     def whole(self: Any, *args: Any, **options: Any) -> Any:
-        refuse_arguments(self, fit, options)
+        refuse_unknown(type(self), options, fit)
         self._check_parameters()
         last, interrupted = vars(self).get("components_"), None
         with unchanged_on_failure(self):

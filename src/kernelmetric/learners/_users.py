@@ -32,6 +32,7 @@ _NOT_NEEDED = {
     "min_iter": "tol says when a fit ends",
     "preprocessor": "tuples are row numbers of X",
 }
+_TAUGHT_BY = "From pairs learn ITML and IdealizedKernel, from comparisons LSML, from chunks RCA"
 _OF_ROWS = (
     "MetricClassifier(learner) predicts classes of rows, and MetricRegressor(learner) numbers"
 )
@@ -41,7 +42,7 @@ _OF_PAIRS = (
 )
 _ELSEWHERE = {
     "predict": f"{_OF_ROWS}; {_OF_PAIRS}",
-    "predict_proba": f"{_OF_ROWS.partition(',')[0]}, with probabilities; {_OF_PAIRS}",
+    "predict_proba": f"{_OF_ROWS}; {_OF_PAIRS}",
     "decision_function": _OF_PAIRS,
     "calibrate_threshold": _OF_PAIRS,
     "set_threshold": _OF_PAIRS,
@@ -60,35 +61,24 @@ def missing(learner: Any, name: str) -> AttributeError:
     return AttributeError(said, name=name, obj=learner)  # Python then names one that is alike
 
 
-def refuse_arguments(learner: Any, fit: Any, given: dict[str, Any]) -> None:
-    """Refuse an argument that a fit lacks, and say which learners have it."""
-    known = signature(fit).parameters
+def refuse_unknown(kind: type, given: dict[str, Any], fit: Any = None) -> None:
+    """Refuse a parameter of a class, or an argument of its fit, that it lacks, with a hint."""
+    known = signature(kind if fit is None else fit).parameters
     unknown = [name for name in given if name not in known]
     if not unknown or any(p.kind is p.VAR_KEYWORD for p in known.values()):
         return
-    hint = (
-        f"it takes {', '.join(list(known)[1:])}. From pairs learn ITML, MMC, SDML and "
-        "IdealizedKernel, from comparisons LSML and SCML, from chunks RCA"
-    )
-    name = type(learner).__name__
-    raise TypeError(f"{name}.fit got an unexpected keyword argument {unknown[0]!r}: {hint}.")
-
-
-def refuse_unknown(kind: type, given: dict[str, Any]) -> None:
-    """Refuse a parameter that a class lacks, and say what metric-learn's are called here."""
-    known = signature(kind).parameters
-    unknown = [name for name in given if name not in known]
-    if not unknown or any(p.kind is p.VAR_KEYWORD for p in known.values()):
-        return
-    name = unknown[0]
-    hint = f"the parameters are {', '.join(known)}"
-    if _NEW_NAMES.get(name) in known:
+    name, called = unknown[0], kind.__name__
+    if fit is not None:
+        called, hint = f"{called}.fit", f"it takes {', '.join(list(known)[1:])}. {_TAUGHT_BY}"
+    elif _NEW_NAMES.get(name) in known:
         hint = f"it is called {_NEW_NAMES[name]} here"
     elif name in ("kernel", "space"):
         hint = f"it is linear by itself; try Kernelized({kind.__name__}(), {name}=...)"
     elif name in _NOT_NEEDED:
         hint = f"it is not needed here, as {_NOT_NEEDED[name]}"
-    raise TypeError(f"{kind.__name__} got an unexpected keyword argument {name!r}: {hint}.")
+    else:
+        hint = f"the parameters are {', '.join(known)}"
+    raise TypeError(f"{called} got an unexpected keyword argument {name!r}: {hint}.")
 
 
 def score_of(metric: Any, X: Any, y: Any) -> float:

@@ -30,8 +30,6 @@ _LONGEST = 300  # characters of a cell: more hide the others
 class Page(str):
     """The text of a page; a notebook shows it, as a page within the page."""
 
-    __slots__ = ()
-
     def _repr_html_(self) -> str:
         shown = html.escape(self)
         return f'<iframe srcdoc="{shown}" style="width:100%;height:45em;border:0"></iframe>'

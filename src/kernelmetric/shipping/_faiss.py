@@ -57,21 +57,20 @@ def to_faiss(metric: Any, X: Any = None, *, factory: str = "Flat") -> Any:
     (2, 5)
     """
     check_metric(metric, "to_faiss(metric, X)")
-    predictor = isinstance(metric, MetricClassifier | MetricRegressor)
-    if not predictor and (X is None or not hasattr(metric, "transform")):
+    own = isinstance(metric, MetricClassifier | MetricRegressor)
+    map_ = metric.metric_ if own else metric
+    if not hasattr(map_, "transform") or (X is None and not own):
         raise ValueError(
             f"Got {type(metric).__name__} and X={'None' if X is None else 'points'}, but expected "
             "a metric with transform and the points to search among, or a MetricClassifier or "
             "MetricRegressor, which holds its own."
         )
     faiss = require("faiss", "faiss", "A faiss index needs the package faiss-cpu")
-    rows = vars(metric).get("_kept") if X is None else None
     if X is None:
-        Z = metric.embedding_
+        Z, rows = metric.embedding_, vars(metric).get("_kept")
     else:
         with config_context(transform_output="default"):
-            given = X if hasattr(X, "shape") else np.asarray(X)
-            Z = to_numpy(places_of(metric.metric_ if predictor else metric, given))
+            Z, rows = to_numpy(places_of(map_, X if hasattr(X, "shape") else np.asarray(X))), None
     _refuse_lost(Z)
     points = np.ascontiguousarray(Z, dtype=np.float32)
     try:

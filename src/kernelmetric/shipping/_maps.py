@@ -49,7 +49,6 @@ class Waves(NamedTuple):
 class MetricMap(NamedTuple):
     """z(x) = (f(x) - c) A + b, all that ``transform`` computes; f is the identity where None."""
 
-    n_features: int
     features: KernelValues | Waves | None
     after: Affine
 
@@ -67,13 +66,12 @@ def check_metric(metric: Any, call: str) -> None:
 def metric_map(metric: Any) -> MetricMap:
     """Take a fitted metric, of ours or a linear one of scikit-learn's, apart, in float64."""
     check_metric(metric, "metric_map(metric)")
-    n_features = n_features_of(metric)
     if isinstance(metric, Space):
         features, P, offset = _parts(metric)
-        return MetricMap(n_features, features, Affine(P, -offset))
+        return MetricMap(features, Affine(P, -offset))
     space = getattr(metric, "space_", None)
     if space is None:
-        return MetricMap(n_features, None, linear_map(metric))
+        return MetricMap(None, linear_map(metric))
     if type(metric) not in (Kernelized, IdealizedKernel, TransductiveDistance):
         raise _unknown(metric)
     if isinstance(metric, TransductiveDistance) and metric.prior is not None:
@@ -82,7 +80,7 @@ def metric_map(metric: Any) -> MetricMap:
     L = inner.A
     row = np.zeros((1, L.shape[1])) if inner.c is None else -inner.c @ L
     features, P, offset = _parts(space)
-    return MetricMap(n_features, features, Affine(P @ L, row - offset @ L))
+    return MetricMap(features, Affine(P @ L, row - offset @ L))
 
 
 def n_features_of(step: Any) -> int:

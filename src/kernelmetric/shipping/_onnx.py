@@ -12,14 +12,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.pipeline import Pipeline
 
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
-from kernelmetric.shipping._maps import (
-    KernelValues,
-    MetricMap,
-    Waves,
-    check_metric,
-    metric_map,
-    n_features_of,
-)
+from kernelmetric.shipping._maps import KernelValues, Waves, check_metric, metric_map, n_features_of
 from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph, kernel_node
 from kernelmetric.shipping._onnx_predict import feature_nodes, prediction_nodes
 
@@ -161,7 +154,7 @@ def _embedding(metric: Any, graph: OnnxGraph, x: Columns) -> Columns:
     return graph.affine(x, parts.after)
 
 
-def _lost(metric: Any, parts: MetricMap, working: str) -> float:
+def _lost(metric: Any, parts: Any, working: str) -> float:
     """What float32 costs of learned coordinates, beside their spread; 0 where nothing tells."""
     A, eps, features = parts.after.A, float(np.finfo(np.float32).eps), parts.features
     if isinstance(features, KernelValues):
@@ -205,16 +198,14 @@ def _to_range(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
     scaled = graph.times(graph.shift(x, step.data_min_, 1.0 / step.scale_), step.scale_)
     if low:
         scaled = Columns(graph.add("Add", scaled.name, graph.constant(float(low))), x.width)
-    if step.clip:
-        scaled = Columns(graph.clipped(scaled.name, low, high), x.width)
-    return scaled
+    return Columns(graph.clipped(scaled.name, low, high), x.width) if step.clip else scaled
 
 
 def _to_largest(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
     x = graph.times(x, 1.0 / step.scale_)
     # The parameter came with scikit-learn 1.9.
-    clipped = getattr(step, "clip", False)
-    return Columns(graph.clipped(x.name, -1.0, 1.0), x.width) if clipped else x
+    clip = getattr(step, "clip", False)
+    return Columns(graph.clipped(x.name, -1.0, 1.0), x.width) if clip else x
 
 
 def _normalized(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
