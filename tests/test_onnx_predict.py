@@ -16,7 +16,9 @@ from kernelmetric import (
     MetricRegressor,
     RandomFeatures,
     compress,
+    load,
     memory_budget,
+    save,
     to_faiss,
     to_onnx,
 )
@@ -258,7 +260,7 @@ def test_the_index_of_a_predictor_finds_its_neighbours(classifier, wine):
         to_faiss(model.metric_)
 
 
-def test_a_smaller_predictor_predicts_the_same(classifier, wine):
+def test_a_smaller_predictor_predicts_the_same(classifier, wine, tmp_path):
     X, _, new = wine
     small = compress(classifier, 30)
     assert len(small.metric_.space_.anchors_) == 30
@@ -266,6 +268,12 @@ def test_a_smaller_predictor_predicts_the_same(classifier, wine):
     assert np.mean(small.predict(new) == classifier.predict(new)) > 0.95
     assert np.abs(np.median(small.score_samples(new)) + 1) < 0.2
     assert_same_classes(small, new)
+    places, few = classifier.metric_.places(X), small.metric_.places(X)
+    np.testing.assert_array_equal(few, small.metric_.transform(X))  # which know no row by heart
+    assert np.abs(few - places).max() > 1e-3
+    np.testing.assert_array_equal(small.embedding_, classifier.embedding_)
+    again = load(save(small, tmp_path / "small.km"))
+    np.testing.assert_allclose(again.predict_proba(new), small.predict_proba(new), atol=1e-12)
     linear = MetricClassifier(NCA(2), use_features=False).fit(X, np.arange(len(X)) % 2)
     with pytest.raises(ValueError, match="expected a metric with a kernel"):
         compress(linear, 5)
