@@ -30,6 +30,13 @@ class FeatureImportance(Shares):
     See Also
     --------
     kernelmetric.inspection.feature_importance : Computes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.inspection import FeatureImportance
+    >>> FeatureImportance(("age", "income"), np.array([0.25, 0.75]), "by hand").ranked()[0][0]
+    'income'
     """
 
     how: str

@@ -44,6 +44,16 @@ class PairExplanation(Shares):
     See Also
     --------
     kernelmetric.inspection.explain_pair : Computes it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelmetric import LDA
+    >>> from kernelmetric.inspection import explain_pair
+    >>> X, y = load_iris(return_X_y=True)
+    >>> why = explain_pair(LDA().fit(X, y), X[0], X[100])
+    >>> bool(abs(why.distance**2 - why.shares.sum()) < 1e-8)
+    True
     """
 
     squared_distance: float

@@ -73,6 +73,12 @@ class CandidateScores:
     See Also
     --------
     kernelmetric.linkage.score_candidates : Computes them.
+
+    Examples
+    --------
+    >>> from kernelmetric.linkage import CandidateScores
+    >>> CandidateScores(recall=0.5, reduction=0.8, n_pairs=2, match_share=0.5).recall
+    0.5
     """
 
     recall: float
