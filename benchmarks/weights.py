@@ -54,7 +54,7 @@ def lda(class_weight: str | None) -> MetricClassifier:
 METHODS: dict[str, Callable[[str | None], MetricClassifier]] = {
     "LDA": lda,
     "LMNN": lmnn,
-    "Kernelized(LMNN)": default,
+    "MetricClassifier": default,
     "Kernelized(NCA)": kernel_nca,
 }
 

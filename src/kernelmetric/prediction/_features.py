@@ -177,8 +177,9 @@ def _drawn(n: int) -> int:
 
 def _located(Z: np.ndarray, location: np.ndarray) -> np.ndarray:
     """Features about their means and in their deviations, with the digits that trees take."""
-    A = np.clip((Z - location[0]) / location[1], -FARTHEST_FEATURE, FARTHEST_FEATURE)
-    return A.astype(np.float32)
+    with np.errstate(over="ignore"):  # what is infinitely far is far
+        A = (Z - location[0]) / location[1]
+    return np.clip(A, -FARTHEST_FEATURE, FARTHEST_FEATURE).astype(np.float32)
 
 
 def _grown(
