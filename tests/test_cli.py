@@ -69,7 +69,7 @@ def test_json_is_all_that_is_printed(run, tiny, tmp_path):
 def test_quiet_prints_nothing_and_writes_all(run, tiny, tmp_path):
     result = run("demo", "--quick", "--quiet", "--out", str(tmp_path))
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_the_table_fits_eighty_columns(run, tmp_path, monkeypatch, hide):
