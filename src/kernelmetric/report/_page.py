@@ -31,8 +31,7 @@ class Page(str):
     """The text of a page; a notebook shows it, as a page within the page."""
 
     def _repr_html_(self) -> str:
-        shown = html.escape(self)
-        return f'<iframe srcdoc="{shown}" style="width:100%;height:45em;border:0"></iframe>'
+        return f'<iframe srcdoc="{html.escape(self)}" style="width:100%;height:45em"></iframe>'
 
 
 def report_page(
