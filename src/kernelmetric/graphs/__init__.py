@@ -24,7 +24,7 @@ from kernelmetric.graphs._labels import (
     target_neighbors,
     warn_unlabelled,
 )
-from kernelmetric.graphs._neighbors import neighbor_graph, union_graph
+from kernelmetric.graphs._neighbors import local_graph, neighbor_graph, union_graph
 from kernelmetric.graphs._pair_sources import read_pairs
 from kernelmetric.graphs._pairs import Pairs
 from kernelmetric.graphs._row_tuples import check_length, check_rows, pair_distances
@@ -55,6 +55,7 @@ __all__ = [
     "heat_graph",
     "label_graphs",
     "laplacian",
+    "local_graph",
     "neighbor_graph",
     "neighbor_parts",
     "ordered_tuples",

@@ -100,6 +100,17 @@ def union_graph(neighbors: np.ndarray) -> sparse.csr_array:
     return A.maximum(A.T).tocsr()
 
 
+def local_graph(neighbors: np.ndarray, squared: np.ndarray) -> sparse.csr_array:
+    """``exp(-4 d² / t)`` between points that are each among the nearest of the other.
+
+    The smaller of the weights of either side, where t is its squared distance to the last of them.
+    """
+    last = squared[:, -1:]
+    ratio = np.divide(squared, last, out=np.zeros(squared.shape), where=last > 0)
+    A = adjacency(neighbors, np.exp(-4.0 * ratio))
+    return sparse.csr_array(A.minimum(A.T))
+
+
 def _check(n_neighbors: int, weights: str, symmetrize: str) -> None:
     if not n_neighbors >= 1:
         raise ValueError(

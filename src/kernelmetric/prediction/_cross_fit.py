@@ -196,7 +196,9 @@ def settled(metric: Any) -> Any:
     if isinstance(metric, Kernelized):
         return fresh.set_params(recipe=metric.recipe_)
     if isinstance(metric, TransductiveDistance) and metric.graph_ != "points":
-        return fresh.set_params(lam=metric.lam_)  # with it, points would not stay where they are
+        # with it, points would not stay where they are
+        method = vars(metric).get("method_", "eigenvectors")
+        return fresh.set_params(method=method, lam=metric.lam_)
     return fresh.set_params(**getattr(metric, "_resolved", dict)())
 
 

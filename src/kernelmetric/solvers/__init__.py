@@ -6,6 +6,7 @@ L-BFGS (:func:`minimize_lbfgs`), quadratic programs over non-negative vectors
 :func:`smallest_eigenvectors`), and ridge regression on points left out (:class:`Grid`).
 """
 
+from kernelmetric.solvers._conjugate_gradients import conjugate_gradients
 from kernelmetric.solvers._lbfgs import Minimum, finite_or_none, minimize_lbfgs, refuse_start
 from kernelmetric.solvers._leading_eigenvectors import (
     OnSubspace,
@@ -47,6 +48,7 @@ __all__ = [
     "PairSolution",
     "cholesky_factor",
     "column_signs",
+    "conjugate_gradients",
     "evenly",
     "few_columns",
     "finite_or_none",

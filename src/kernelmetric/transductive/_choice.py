@@ -65,6 +65,7 @@ class Choice(NamedTuple):
     alone: Eigenpairs | None  # the embedding without labels
     graph_scores: dict[str, float]
     dimension_scores: dict[int, float]
+    hits: float = 0.0  # share of hidden labels that are nearest to their own class
 
 
 def candidate_graphs(
@@ -133,6 +134,7 @@ def choose_geometry(
             E = coordinates_of(geometry, found.vectors)
             parts.append(hidden_scores(E, kept, codes, tried))
         scores = np.concatenate(parts, axis=1)
+        hits = (scores > 0.5).mean(axis=1)
         around = np.vstack([scores[:1], scores, scores[-1:]])  # neighbouring dimensions have a say
         scores = (around[:-2] + 2 * scores + around[2:]) / 4
         scores = (scores + 3 * scores.mean(axis=0)) / 4  # so that no graph wins by one lucky one
@@ -141,7 +143,8 @@ def choose_geometry(
         graph_scores[graph.name] = by_dimension[d]
         if by_dimension[d] > highest.mean():
             highest, used = scores[tried.index(d)], judge if graph.heard else None
-            best = Choice(graph, geometry, d, used, alone, graph_scores, by_dimension)
+            hit = float(hits[tried.index(d)])
+            best = Choice(graph, geometry, d, used, alone, graph_scores, by_dimension, hit)
     if points is None or best.geometry.basis is not None:  # with a kernel, functions are wanted
         return best
     width = [points.shape[1]]
@@ -150,16 +153,15 @@ def choose_geometry(
     lead = highest - own  # of the best of many, which has luck on its side
     if lead.mean() > lead.std() / np.sqrt(len(lead)):
         return best
-    return best._replace(graph=POINTS, n_components=points.shape[1], dimension_scores={})
+    hit = float(np.mean(own > 0.5))
+    return best._replace(graph=POINTS, n_components=points.shape[1], dimension_scores={}, hits=hit)
 
 
 def hidden_scores(
     E: np.ndarray, kept: np.ndarray, codes: np.ndarray, dimensions: list[int]
 ) -> np.ndarray:
     """How near each point of hidden label is to its own class, in the first d coordinates."""
-    hidden, labels = np.flatnonzero((kept < 0) & (codes >= 0)), kept >= 0
-    if len(hidden) > _HIDDEN:  # from all over: rows may be sorted by class
-        hidden = hidden[np.linspace(0, len(hidden) - 1, _HIDDEN).astype(np.intp)]
+    hidden, labels = hidden_rows(kept, codes), kept >= 0
     same = codes[hidden][:, None] == codes[labels]
     D2, done, scores = np.zeros(same.shape), 0, []
     for d in dimensions:  # from differences: tails of eigenvectors are tiny, and tell
@@ -167,6 +169,14 @@ def hidden_scores(
         done = d
         scores.append(_nearness(D2, same))
     return np.array(scores)
+
+
+def hidden_rows(kept: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Points whose label is hidden: some from all over, since rows may be sorted by class."""
+    hidden = np.flatnonzero((kept < 0) & (codes >= 0))
+    if len(hidden) > _HIDDEN:
+        hidden = hidden[np.linspace(0, len(hidden) - 1, _HIDDEN).astype(np.intp)]
+    return hidden
 
 
 def _nearness(D2: np.ndarray, same: np.ndarray) -> np.ndarray:
@@ -275,7 +285,7 @@ def vote(E: np.ndarray, codes: np.ndarray, points: np.ndarray, n_votes: int) -> 
     return nearest.fit(E[labelled], codes[labelled]).predict(points)
 
 
-def label_mass(E: np.ndarray, labelled: np.ndarray) -> np.ndarray:
+def label_mass(E: np.ndarray, labelled: np.ndarray, *, warned: bool = True) -> np.ndarray:
     """Share of each eigenvector's squared length on labelled points; warns where it is large."""
     on_labels, total = (
         np.einsum("ij,ij->j", part, part, dtype=np.float64) for part in (E[labelled], E)
@@ -283,7 +293,7 @@ def label_mass(E: np.ndarray, labelled: np.ndarray) -> np.ndarray:
     mass = np.full(len(total), labelled.mean())  # of a column of zeros
     np.divide(on_labels, total, out=mass, where=total > 0)
     captured = int(np.sum(mass > (1.0 + labelled.mean()) / 2))
-    if 2 * captured > len(mass) and not labelled.all():  # there are others
+    if warned and 2 * captured > len(mass) and not labelled.all():  # there are others
         warn(
             f"{captured} of {len(mass)} eigenvectors live on the {int(labelled.sum())} labelled "
             "points and say little of the others: try a larger lam, or cost='robust'."

@@ -9,8 +9,9 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from kernelmetric.compute import rough, to_device, to_numpy
-from kernelmetric.compute.reductions import BlockProduct, nearest_neighbors
+from kernelmetric.compute.reductions import BlockProduct
 from kernelmetric.solvers import conjugate_gradients
+from kernelmetric.transductive._given import nearest_points
 from kernelmetric.transductive._penalties import degrees_of
 
 _PER_PART = 200  # points of a part that look for the nearest point outside
@@ -87,7 +88,7 @@ def joined(W: Any, points: Any) -> tuple[Any, np.ndarray]:
     sizes = np.bincount(part[outside], minlength=n_parts)[part[outside]]
     rank = np.arange(len(outside)) - np.searchsorted(part[outside], part[outside])
     some = outside[rank * _PER_PART // sizes != (rank - 1) * _PER_PART // sizes]
-    nearest, squares = nearest_neighbors(points[inside], 1, queries=points[some])
+    nearest, squares = nearest_points(points[inside], 1, queries=points[some])
     order = np.lexsort((squares[:, 0], part[some]))
     first = order[np.unique(part[some][order], return_index=True)[1]]
     rows, columns = some[first], inside[nearest[first, 0]]

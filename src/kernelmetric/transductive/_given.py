@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from sklearn import config_context
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
@@ -112,13 +113,16 @@ def _partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
         )
     codes = np.full(n_samples, -1, dtype=np.intp)
     codes[known] = found
-    single = classes[np.bincount(found) == 1]
-    if len(single):
-        warn(
-            f"Got a single label of {len(single)} class(es), such as {single[0]}: such a point "
-            "is only pushed away from others, with nothing to be drawn to."
-        )
     return classes, codes
+
+
+def warn_of_single(source: Source, assumed: str) -> None:
+    """Warn of classes with one label, from which nothing can be chosen."""
+    if source.codes is None:
+        return
+    single = source.classes[np.bincount(source.codes[source.codes >= 0]) == 1]
+    if len(single):
+        warn(f"Got a single label of {len(single)} class(es), such as {single[0]}: {assumed}")
 
 
 def _known_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -150,8 +154,10 @@ def neighbors_among(n_neighbors: Any, n_samples: int) -> int:
     return int(max(1, min(wanted, n_samples - 1)))
 
 
-def prior_points(prior: Any, X: Any) -> np.ndarray:
+def prior_points(prior: Any, X: Any) -> Any:
     """A copy of the points in coordinates whose Euclidean distance is the prior metric."""
+    if prior is None and sparse.issparse(X):
+        return sparse.csr_array(X, copy=True)
     if prior is not None:
         function = getattr(prior, "transform", prior)
         if not callable(function) or isinstance(prior, type):
@@ -172,9 +178,9 @@ def prior_points(prior: Any, X: Any) -> np.ndarray:
     return np.array(as_floats(to_numpy(X)), order="C")
 
 
-def as_graph(graph: Any, points: np.ndarray, n_neighbors: int) -> Any:
+def as_graph(graph: Any, points: np.ndarray, n_neighbors: int, *, quiet: bool = False) -> Any:
     """The symmetric weights that a user means, with warnings where points are left alone."""
-    n = len(points)
+    n = points.shape[0]
     W = graph(points.copy()) if callable(graph) else graph  # which may scale them in place
     if isinstance(W, str):
         if W == "neighbors":
@@ -195,18 +201,35 @@ def as_graph(graph: Any, points: np.ndarray, n_neighbors: int) -> Any:
                 )
             W = union_graph(W)
     W = check_graph(W, n, "graph")
-    warn_of_gaps(W)
+    if not quiet:
+        warn_of_gaps(W)
     return W
 
 
-def interpolate(points: np.ndarray, E: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
+def nearest_points(X: Any, k: int, *, queries: Any | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """As :func:`nearest_neighbors`; up to round-off where X is sparse."""
+    if not sparse.issparse(X):
+        return nearest_neighbors(to_device(X), k, queries=queries)
+    squares, nearest = NearestNeighbors(algorithm="brute").fit(X).kneighbors(queries, k)
+    return nearest, squares**2
+
+
+def _squares_to(points: Any, neighbors: np.ndarray, queries: Any) -> np.ndarray:
+    """Squared distances from each query to its own list of points, from differences."""
+    if not sparse.issparse(points):
+        delta = points[neighbors] - queries[:, None, :]
+        return np.einsum("mkd,mkd->mk", delta, delta)
+    deltas = [points[column] - queries for column in neighbors.T]
+    return np.stack([np.asarray((d * d).sum(axis=1)).ravel() for d in deltas], axis=1)
+
+
+def interpolate(points: Any, E: np.ndarray, queries: Any, k: int) -> np.ndarray:
     """Mean of the embedding at the k nearest points, weighed by one over the squared distance."""
-    neighbors = nearest_neighbors(points, k, queries=queries)[0]
+    neighbors = nearest_points(points, k, queries=queries)[0]
 
     def means(rows: slice) -> np.ndarray:
         # From differences: at a training point the distance must be zero, not round-off.
-        delta = points[neighbors[rows]] - queries[rows, None, :]
-        D2 = np.einsum("mkd,mkd->mk", delta, delta)
+        D2 = _squares_to(points, neighbors[rows], queries[rows])
         same = D2 == 0
         # relative to the nearest: one over a tiny square would be infinite
         inverse = D2.min(axis=1, keepdims=True) / np.where(same, 1.0, D2)
@@ -214,4 +237,4 @@ def interpolate(points: np.ndarray, E: np.ndarray, queries: np.ndarray, k: int) 
         weights /= weights.sum(axis=1, keepdims=True)
         return np.einsum("mk,mkr->mr", weights, E[neighbors[rows]])
 
-    return map_rows(means, len(queries), 8 * k * (2 * points.shape[1] + E.shape[1] + 4))
+    return map_rows(means, queries.shape[0], 8 * k * (2 * points.shape[1] + E.shape[1] + 4))

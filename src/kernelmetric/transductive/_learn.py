@@ -19,6 +19,7 @@ from kernelmetric.selection._ridge_kpca import is_auto
 from kernelmetric.solvers import Eigenpairs, evenly, smallest_eigenvectors
 from kernelmetric.transductive._choice import (
     DIMENSIONS,
+    FEWEST,
     FULL,
     NEIGHBORS,
     POINTS,
@@ -28,7 +29,7 @@ from kernelmetric.transductive._choice import (
     choose_lam,
 )
 from kernelmetric.transductive._costs import as_cost, gram_form
-from kernelmetric.transductive._given import Source, neighbors_among
+from kernelmetric.transductive._given import Source, neighbors_among, warn_of_single
 from kernelmetric.transductive._penalties import (
     Geometry,
     KernelPenalty,
@@ -36,7 +37,11 @@ from kernelmetric.transductive._penalties import (
     coordinates_of,
     warn_of_gaps,
 )
+from kernelmetric.transductive._spread import Few, read_sizes, spread_labels
 
+METHODS = ("auto", "diffusion", "eigenvectors")
+_PUSHED = "such a point is only pushed away from others, with nothing to be drawn to."
+_ASSUMED = "no label can be hidden to judge by, so λ = {lam:g} and labels are thought to spread."
 _DENSE = 1000  # points up to which LAPACK solves the eigenproblem of a graph
 _CELLS = 100_000  # numbers that solutions of an eigenproblem pass over, for each point
 _CELLS_OF_MEANS = 200  # that the mean of neighbours takes, for each feature of a point
@@ -76,9 +81,90 @@ def rows_in_time(metric: Any, points: np.ndarray, source: Source) -> Any:
 
 
 def learn(
-    metric: Any, points: np.ndarray, source: Source, start: Any, weights: np.ndarray | None
+    metric: Any, points: Any, source: Source, start: Any, weights: np.ndarray | None
 ) -> tuple[Eigenpairs, Geometry, np.ndarray, dict[str, Any]]:
-    """The embedding, its penalty, which points have a label or pair, and what was chosen."""
+    """The embedding by the method that is asked for, or under which hidden labels are found."""
+    if not spreads(metric, source):
+        if sparse.issparse(points):
+            raise ValueError(
+                "Got sparse X with settings of the eigenproblem, but expected dense points: try "
+                "method='diffusion' with class labels, or X.toarray()."
+            )
+        found = _learn_eigenvectors(metric, points, source, start, weights)[0]
+        warn_of_single(source, _PUSHED)
+        return found
+    assert source.codes is not None  # labels spread
+    auto = metric.method == "auto"
+    sizes = read_sizes(metric.class_sizes, source.classes)
+    few = Few(source.codes, weights, sizes)
+    spread = spread_labels(
+        points, few, metric.graph, metric.n_neighbors, metric.lam,
+        n_folds=metric.cv, may_stay=auto and sizes is None,
+    )  # fmt: skip
+    told: dict[str, Any] = {
+        "method_": "diffusion",
+        "graph_": spread.graph,
+        "width_": None,
+        "n_neighbors_": spread.n_neighbors or neighbors_among(metric.n_neighbors, len(few.codes)),
+        "graph_scores_": {},
+        "dimension_scores_": {},
+        "lam_": spread.lam,
+        "lam_scores_": spread.scores,
+    }
+    labelled = source.codes >= 0
+    enough = len(spread.hits) and labelled.sum() >= FEWEST
+    if auto and sizes is None and enough and points.shape[0] <= FULL:
+        if not sparse.issparse(points):
+            found, share = _learn_eigenvectors(metric, points, source, start, weights)
+            if share > spread.hits.mean():
+                warn_of_single(source, _PUSHED)
+                return found
+    if spread.lam is None:
+        told |= {"method_": "points", "graph_": POINTS.kind, "lam_": np.inf}
+        E, geometry = points, Geometry(None, None, 1.0)
+    else:
+        E, geometry = spread.shares, Geometry(None, None, 1.0)
+    warn_of_single(source, _ASSUMED.format(lam=spread.lam))
+    zeros = np.zeros(E.shape[1])
+    return Eigenpairs(zeros, E, zeros, True, spread.n_products), geometry, labelled, told
+
+
+def spreads(metric: Any, source: Source) -> bool:
+    """Whether labels may spread: where they must, by what is left open otherwise."""
+    if metric.method not in METHODS:
+        raise ValueError(f"Got method={metric.method!r}, but expected one of {METHODS}.")
+    usual = isinstance(metric.cost, str) and metric.cost == "robust"
+    plain = isinstance(metric.penalty, str) and metric.penalty == "laplacian"
+    set_by_hand = [
+        name
+        for name, given in {
+            "pairs or a cost_graph": source.codes is None,
+            "n_components": metric.n_components is not None,
+            "penalty": not plain,
+            "cost": not usual,
+            "n_votes": metric.n_votes != 1,
+        }.items()
+        if given
+    ]
+    if metric.method == "diffusion" and set_by_hand:
+        raise ValueError(
+            f"Got method='diffusion' with {' and '.join(set_by_hand)}, but expected class labels "
+            "and defaults: these belong to method='eigenvectors'."
+        )
+    open_ = is_auto(metric.lam) and not set_by_hand
+    spread = metric.method == "diffusion" or (metric.method == "auto" and open_)
+    if metric.class_sizes is not None and not spread:
+        raise ValueError(
+            "Got class_sizes with settings of the eigenproblem, but expected method='diffusion' "
+            "and class labels: eigenvectors know no sizes."
+        )
+    return spread
+
+
+def _learn_eigenvectors(
+    metric: Any, points: np.ndarray, source: Source, start: Any, weights: np.ndarray | None
+) -> tuple[tuple[Eigenpairs, Geometry, np.ndarray, dict[str, Any]], float]:
+    """Embedding, penalty, which points have a label or pair, what was chosen; and labels found."""
     cost, penalty = as_cost(metric.cost), as_penalty(metric.penalty)
     lam = metric.lam if isinstance(metric.lam, str) else float(metric.lam)
     codes, rng = source.codes, check_random_state(metric.random_state)
@@ -125,7 +211,8 @@ def learn(
     geometry, d = choice.geometry, choice.n_components
     if choice.graph is POINTS:
         found = Eigenpairs(np.zeros(d), points, np.zeros(d), True, 0)
-        return found, geometry, spoken_of, told | {"lam_": np.inf, "lam_scores_": {}}
+        told |= {"method_": "points", "lam_": np.inf, "lam_scores_": {}}
+        return (found, geometry, spoken_of, told), choice.hits
     scores: dict[float, float] = {}
     if not isinstance(lam, str):
         least = cost.least_lam(geometry.scale)
@@ -147,8 +234,8 @@ def learn(
         how: Any = {"n_folds": metric.cv, "n_votes": metric.n_votes, "rng": rng}
         with time_kept(time.monotonic() - begun):  # for one more
             lam, scores = choose_lam(coordinates, codes, geometry.scale, **how)
-    told |= {"lam_": float(lam), "lam_scores_": scores}
-    return embed(geometry, d, lam, codes), geometry, spoken_of, told
+    told |= {"method_": "eigenvectors", "lam_": float(lam), "lam_scores_": scores}
+    return (embed(geometry, d, lam, codes), geometry, spoken_of, told), choice.hits
 
 
 def solve(

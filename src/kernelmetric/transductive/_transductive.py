@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -31,6 +32,7 @@ from kernelmetric.transductive._choice import POINTS, label_mass, vote
 from kernelmetric.transductive._given import counted_rows, interpolate, prior_points, read_source
 from kernelmetric.transductive._learn import learn, peak_bytes, placing_seconds, rows_in_time
 from kernelmetric.transductive._penalties import Geometry, coordinates_of
+from kernelmetric.transductive._shares import shares_by_distance
 
 _LAM = Numbers(Real, 0, LARGEST, above=True, words=("auto",))  # or infinity
 
@@ -146,6 +148,8 @@ class TransductiveDistance(Metric, BaseEstimator):
     n_votes: int = 1
     cv: int = 5
     tol: float = 1e-4
+    method: Any = "auto"
+    class_sizes: Any = None
     warm_start: bool = False
     random_state: Any = None
 
@@ -196,7 +200,7 @@ class TransductiveDistance(Metric, BaseEstimator):
             check_parameters(self)
             if not (isinstance(self.lam, Real) and self.lam == np.inf):
                 _LAM.check(self, "lam")
-            X = check_points(self, X, reset=True, ensure_min_samples=2)
+            X = check_points(self, X, reset=True, accept_sparse=True, ensure_min_samples=2)
             given = {"similar": similar, "dissimilar": dissimilar, "pairs": pairs}
             X, y, given, weights = counted_rows(X, y, given, cost_graph, sample_weight)
             require_memory(
@@ -206,16 +210,17 @@ class TransductiveDistance(Metric, BaseEstimator):
             )
             source = read_source(y, X.shape[0], **given, cost_graph=cost_graph)
             points = prior_points(self.prior, X)
-            with np.errstate(over="ignore"):  # infinity is refused in a sentence
-                check_spread(points)
+            if not sparse.issparse(points):
+                with np.errstate(over="ignore"):  # infinity is refused in a sentence
+                    check_spread(points)
             warn_of_far_cells(X)
             earlier: Any = getattr(self, "embedding_", ()) if self.warm_start else ()
             drawn = getattr(self, "graph_", None) != POINTS.kind  # else there are no eigenvectors
-            start = earlier if drawn and len(earlier) == len(points) else None
+            start = earlier if drawn and len(earlier) == points.shape[0] else None
             some = rows_in_time(self, points, source)
             start, weights = (part if part is None else part[some] for part in (start, weights))
             taught = points[some], source.take(some), start, weights
-            shape = len(points), len(taught[0]), points.shape[1]
+            shape = points.shape[0], taught[0].shape[0], points.shape[1]
             fewer = shape[1] < shape[0]
             with time_kept(placing_seconds(*shape) if fewer else 0.0):
                 found, geometry, spoken_of, chosen = learn(self, *taught)
@@ -225,10 +230,11 @@ class TransductiveDistance(Metric, BaseEstimator):
                 self.embedding_ = self._placed(points, taught[0])
                 spoken_of = np.asarray(source.codes) >= 0
             self._points, self._codes = points, source.codes
-            self.label_mass_ = label_mass(self.embedding_, spoken_of)
+            drawn = self.method_ != "diffusion"  # whose corners are meant to be far out
+            self.label_mass_ = label_mass(self.embedding_, spoken_of, warned=drawn)
             if source.codes is not None:
                 self.classes_, E = source.classes, self.embedding_
-                voted = vote(E[some], source.codes[some], E, self.n_votes)
+                voted = self._vote(E, some)
                 labels = np.where(spoken_of, source.codes, voted)
                 self.transduction_ = self.classes_[labels]
         return self
@@ -270,7 +276,7 @@ class TransductiveDistance(Metric, BaseEstimator):
             Training points get their own embedding.
         """
         check_is_fitted(self)
-        X = check_points(self, X, reset=False)
+        X = check_points(self, X, reset=False, accept_sparse=True)
         points = prior_points(self.prior, X)
         if hasattr(self, "space_"):
             with config_context(transform_output="default"):
@@ -292,13 +298,31 @@ class TransductiveDistance(Metric, BaseEstimator):
         ndarray of shape (n_samples,)
             Labels. Those of the training points are in ``transduction_``.
         """
-        check_is_fitted(self)
-        if self._codes is None:
-            raise ValueError(
-                "Got no labels in fit, but predict expected some: pairs have no names to give."
-            )
-        E = self._embed(X)
-        return self.classes_[vote(self.embedding_, self._codes, E, self.n_votes)]
+        E = self._embed_of_labels(X)
+        return self.classes_[self._vote(E)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        r"""Probabilities of classes.
+
+        By diffusion, the coordinates of ``transform``. Otherwise
+        :math:`p_c \propto d_c^{-2t}`, where :math:`d_c` is the distance in the embedding to the
+        nearest label of class c, and t the number under which labels that are left out in turn are
+        most probable.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows that add up to one, in the order of ``classes_``.
+        """
+        E = self._embed_of_labels(X)
+        if self._kind == "diffusion":
+            return E / E.sum(axis=1, keepdims=True)
+        return shares_by_distance(self.embedding_, self._codes, E)
 
     score = ClassifierMixin.score
 
@@ -327,6 +351,26 @@ class TransductiveDistance(Metric, BaseEstimator):
     def _n_features_out(self) -> int:
         return self.embedding_.shape[1]
 
+    @property
+    def _kind(self) -> str:
+        """The method; files from before there were two do not say."""
+        return getattr(self, "method_", "eigenvectors")
+
+    def _embed_of_labels(self, X: Any) -> np.ndarray:
+        """New points, where labels say what may be predicted of them."""
+        check_is_fitted(self)
+        if self._codes is None:
+            raise ValueError(
+                "Got no labels in fit, but predict expected some: pairs have no names to give."
+            )
+        return self._embed(X)
+
+    def _vote(self, E: np.ndarray, some: Any = slice(None)) -> np.ndarray:
+        """Class codes of embedded points by some of the labelled ones."""
+        if self._kind == "diffusion":  # the corner of the most probable class is nearest
+            return np.argmax(E, axis=1)
+        return vote(self.embedding_[some], self._codes[some], E, self.n_votes)
+
     def _placed(self, points: np.ndarray, known: np.ndarray) -> np.ndarray:
         """Coordinates of points, by those that are known."""
         if getattr(self, "graph_", None) == POINTS.kind:  # which old files do not have
@@ -342,7 +386,9 @@ class TransductiveDistance(Metric, BaseEstimator):
                 ConvergenceWarning,
             )
         V, E = found.vectors, coordinates_of(geometry, found.vectors)
-        signs = 1.0 if self.graph_ == POINTS.kind else column_signs(E)  # of vectors are arbitrary
+        signs = (
+            column_signs(E) if self.method_ == "eigenvectors" else 1.0
+        )  # of vectors are arbitrary
         self.embedding_ = (E * signs).astype(to_numpy(X[:0, :]).dtype, copy=False)
         self.eigenvalues_ = found.values
         self.n_matvecs_ = found.n_matvecs

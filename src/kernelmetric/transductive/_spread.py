@@ -1,0 +1,190 @@
+"""Classes of all points from few labels, by diffusion over a graph: λ, probabilities, class sizes.
+
+The embedding of a point are the probabilities of its classes. A labelled point lies in the corner
+of its class, so the nearest label of a point is one of its most probable class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from kernelmetric._warnings import warn
+from kernelmetric.compute.watch import until_limit
+from kernelmetric.graphs import local_graph
+from kernelmetric.transductive._choice import hidden_folds, hidden_rows, vote
+from kernelmetric.transductive._diffusion import Diffusion, joined
+from kernelmetric.transductive._given import as_graph, nearest_points
+from kernelmetric.transductive._sizes import margin_of, sharpened, soft_shares
+
+NEIGHBORS = 20  # of a point in the graph, mutual ones
+LAMS = (10.0, 1.0)  # the first unless hidden labels are found more often with the other
+_SHARPNESS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of probabilities, in one over the usual margin
+_USUAL = 2.0  # where no label can be hidden
+_LOST = 0.05  # share of points in parts without a label that is worth a warning
+_CHANCE = 0.01  # of classes that nothing speaks for, in a logarithm
+
+
+class Spread(NamedTuple):
+    """Probabilities of classes for all points, and how they came about."""
+
+    shares: np.ndarray  # (n, C)
+    lam: float | None  # None where the points as they are find more of the hidden labels
+    hits: np.ndarray  # of hidden labels; empty where none could be hidden
+    scores: dict[float, float]
+    graph: str
+    n_neighbors: int | None
+    n_products: int
+
+
+class Few(NamedTuple):
+    """The labels that spread: codes, -1 where unknown, what each counts, and known class sizes."""
+
+    codes: np.ndarray
+    mass: np.ndarray | None
+    sizes: np.ndarray | None
+
+    @property
+    def n_classes(self) -> int:
+        """How many there are."""
+        return int(self.codes.max()) + 1
+
+    def scores(self, diffusion: Diffusion, lam: float, codes: np.ndarray) -> np.ndarray:
+        """How much speaks for each class at every point, from some of the labels."""
+        labelled = codes >= 0
+        mass = np.where(labelled, 1.0 if self.mass is None else self.mass, 0.0)[:, None]
+        targets = corners(codes, self.n_classes)
+        targets -= (mass * targets).sum(axis=0) / mass.sum()
+        return diffusion.spread(targets, mass, lam)
+
+
+def corners(codes: np.ndarray, n_classes: int) -> np.ndarray:
+    """One in the column of a point's class; zeros where it is unknown."""
+    Y, labelled = np.zeros((len(codes), n_classes)), np.flatnonzero(codes >= 0)
+    Y[labelled, codes[labelled]] = 1.0
+    return Y
+
+
+def spread_labels(
+    points: Any, few: Few, graph: Any, n_neighbors: Any, lam: Any, *, n_folds: int, may_stay: bool
+) -> Spread:
+    """Choose λ by hidden labels, and spread all of them; ``may_stay`` lets the points win."""
+    kind, size, W = _graph_of(graph, n_neighbors, points)
+    W, part = joined(W, points)
+    _warn_of_lost(part, few.codes)
+    diffusion = Diffusion(W)
+    tried = LAMS if isinstance(lam, str) else (float(lam),)
+    hits, found = _hidden(diffusion, few, tried, n_folds)
+    best, scores = tried[0], {}
+    if len(hits):
+        scores = {lam: float(hit.mean()) for lam, hit in hits.items()}
+        best = max(scores, key=scores.__getitem__)
+        if may_stay and not sparse.issparse(points):
+            own = _nearest_hits(points, few.codes, n_folds)
+            if own.mean() > scores[best]:
+                empty = np.empty((0, few.n_classes))
+                return Spread(empty, None, own, scores, kind, size, diffusion.n_products)
+    F = few.scores(diffusion, best, few.codes)
+    if few.sizes is not None:
+        F = sharpened(diffusion, F, few.codes, few.sizes)
+    shares = soft_shares(F, margin_of(F) / _sharpness(found.get(best)))
+    labelled = few.codes >= 0
+    shares[labelled] = corners(few.codes[labelled], few.n_classes)
+    hit = hits.get(best, np.empty(0))
+    return Spread(shares, best, hit, scores, kind, size, diffusion.n_products)
+
+
+def read_sizes(sizes: Any, classes: np.ndarray) -> np.ndarray | None:
+    """Shares of the classes that a user states: by class, in their order, or equal."""
+    if sizes is None:
+        return None
+    if isinstance(sizes, str) and sizes == "equal":
+        return np.full(len(classes), 1.0 / len(classes))
+    expected = (
+        f"expected 'equal', or a positive number for each of {len(classes)} classes: a dict by "
+        "class, or an array in their sorted order."
+    )
+    if isinstance(sizes, Mapping):
+        if set(sizes) != set(classes.tolist()):
+            raise ValueError(f"Got class_sizes of {sorted(map(str, sizes))}, but {expected}")
+        sizes = [sizes[name] for name in classes.tolist()]
+    try:
+        shares = np.asarray(sizes, dtype=np.float64)
+    except (TypeError, ValueError):
+        shares = np.empty(0)
+    good = shares.shape == (len(classes),) and np.all(np.isfinite(shares)) and shares.min() > 0
+    if not good:
+        raise ValueError(f"Got class_sizes={sizes!r}, but {expected}")
+    return shares / shares.sum()
+
+
+def _graph_of(graph: Any, n_neighbors: Any, points: Any) -> tuple[str, int | None, Any]:
+    """Kind, number of neighbours, and weights of the graph that labels spread over."""
+    if not (isinstance(graph, str) and graph in ("auto", "neighbors")):
+        kind = graph if isinstance(graph, str) else "given"
+        return kind, None, as_graph(graph, points, 1, quiet=True)
+    k = NEIGHBORS if isinstance(n_neighbors, str) else n_neighbors
+    k = min(k, points.shape[0] - 1)
+    nearest, squares = nearest_points(points, k)
+    return "neighbors", k, local_graph(nearest, squares)
+
+
+def _hidden(
+    diffusion: Diffusion, few: Few, lams: tuple[float, ...], n_folds: int
+) -> tuple[dict[float, np.ndarray], dict[float, tuple[np.ndarray, np.ndarray]]]:
+    """By λ: whether hidden labels are found, and sharpened scores with the classes they have.
+
+    Nothing where a class has a single label: without it, it could not be found.
+    """
+    hits: dict[float, np.ndarray] = {}
+    found: dict[float, tuple[np.ndarray, np.ndarray]] = {}
+    codes = few.codes
+    if np.bincount(codes[codes >= 0]).min() < 2:
+        return hits, found
+    folds = list(hidden_folds(codes, n_folds, np.random.RandomState(0)))
+    for lam in until_limit(lams, "lam"):
+        parts = []
+        for kept in folds:
+            F = few.scores(diffusion, lam, kept)
+            parts.append((F / margin_of(F))[hidden_rows(kept, codes)])
+        classes = np.concatenate([codes[hidden_rows(kept, codes)] for kept in folds])
+        Z = np.concatenate(parts)
+        hits[lam], found[lam] = Z.argmax(axis=1) == classes, (Z, classes)
+    return hits, found
+
+
+def _nearest_hits(points: np.ndarray, codes: np.ndarray, n_folds: int) -> np.ndarray:
+    """Whether the nearest label of a point whose label is hidden is its own."""
+    parts = []
+    for kept in hidden_folds(codes, n_folds, np.random.RandomState(0)):
+        rows = hidden_rows(kept, codes)
+        parts.append(vote(points, kept, points[rows], 1) == codes[rows])
+    return np.concatenate(parts)
+
+
+def _sharpness(found: tuple[np.ndarray, np.ndarray] | None) -> float:
+    """The factor of scores under which hidden labels are most probable."""
+    if found is None:
+        return _USUAL
+    Z, classes = found
+    rows = np.arange(len(Z))
+
+    def loss(factor: float) -> float:
+        P = soft_shares(Z, 1.0 / factor)[rows, classes]
+        return -float(np.mean(np.log((1.0 - _CHANCE) * P + _CHANCE / Z.shape[1])))
+
+    return min(_SHARPNESS, key=loss)
+
+
+def _warn_of_lost(part: np.ndarray, codes: np.ndarray) -> None:
+    """Warn where many points are in parts of the graph without a label."""
+    lost = ~np.isin(part, part[codes >= 0])
+    if lost.mean() > _LOST:
+        warn(
+            f"Got a graph in which nothing joins {int(lost.sum())} of {len(part)} points to a "
+            f"label, in {len(np.unique(part[lost]))} part(s): these follow the nearest part. Try "
+            "more neighbours, or a label in each part."
+        )
