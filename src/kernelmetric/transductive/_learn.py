@@ -113,12 +113,11 @@ def learn(
     }
     labelled = source.codes >= 0
     enough = len(spread.hits) and labelled.sum() >= FEWEST
-    if auto and sizes is None and enough and points.shape[0] <= FULL:
-        if not sparse.issparse(points):
-            found, share = _learn_eigenvectors(metric, points, source, start, weights)
-            if share > spread.hits.mean():
-                warn_of_single(source, _PUSHED)
-                return found
+    small = points.shape[0] <= FULL and not sparse.issparse(points)
+    if auto and sizes is None and enough and small:
+        found, share = _learn_eigenvectors(metric, points, source, start, weights)
+        if share > spread.hits.mean():
+            return found
     if spread.lam is None:
         told |= {"method_": "points", "graph_": POINTS.kind, "lam_": np.inf}
         E, geometry = points, Geometry(None, None, 1.0)

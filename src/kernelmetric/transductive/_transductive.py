@@ -386,10 +386,10 @@ class TransductiveDistance(Metric, BaseEstimator):
                 ConvergenceWarning,
             )
         V, E = found.vectors, coordinates_of(geometry, found.vectors)
-        signs = (
-            column_signs(E) if self.method_ == "eigenvectors" else 1.0
-        )  # of vectors are arbitrary
-        self.embedding_ = (E * signs).astype(to_numpy(X[:0, :]).dtype, copy=False)
+        drawn = self.method_ == "eigenvectors"
+        signs = column_signs(E) if drawn else 1.0  # of vectors are arbitrary
+        dtype = X.dtype if sparse.issparse(X) else to_numpy(X[:0, :]).dtype
+        self.embedding_ = (E * signs).astype(dtype, copy=False)
         self.eigenvalues_ = found.values
         self.n_matvecs_ = found.n_matvecs
         for name in ("space_", "components_", "transduction_", "classes_"):  # of an earlier fit
