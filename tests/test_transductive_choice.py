@@ -41,6 +41,11 @@ def checkerboard(n=120, seed=0):
     return X, np.where(np.random.RandomState(seed).permutation(n) < n // 2, truth, -1)
 
 
+def eigenvectors(*args, **options):
+    """The paper's method, which is one of two by default."""
+    return TransductiveDistance(*args, method="eigenvectors", **options)
+
+
 def right(model, y, truth):
     return np.mean(model.transduction_[y < 0] == truth[y < 0])
 
@@ -50,16 +55,16 @@ def right(model, y, truth):
 
 def test_a_tight_class_in_a_wide_one_takes_a_full_graph():
     X, y, truth = tight_in_wide()
-    model = TransductiveDistance(random_state=0).fit(X, y)
+    model = eigenvectors(random_state=0).fit(X, y)
     assert model.graph_ == "gaussian"
     assert model.width_ > 0
     assert right(model, y, truth) > 0.9
-    assert right(TransductiveDistance(10, n_neighbors=20).fit(X, y), y, truth) < 0.8
+    assert right(eigenvectors(10, n_neighbors=20).fit(X, y), y, truth) < 0.8
 
 
 def test_what_was_chosen_scored_best_but_for_chance():
     X, y, _ = tight_in_wide()
-    model = TransductiveDistance(random_state=0).fit(X, y)
+    model = eigenvectors(random_state=0).fit(X, y)
     assert len(model.graph_scores_) == 7  # three neighbours, three widths, the points
     assert model.graph_scores_[f"gaussian {model.width_:.4g}"] == max(model.graph_scores_.values())
     d = model.embedding_.shape[1]
@@ -70,7 +75,7 @@ def test_what_was_chosen_scored_best_but_for_chance():
 
 def test_the_unit_of_the_features_does_not_matter():
     X, y, _ = tight_in_wide()
-    model, other = (TransductiveDistance(random_state=0).fit(k * X, y) for k in (1.0, 1024.0))
+    model, other = (eigenvectors(random_state=0).fit(k * X, y) for k in (1.0, 1024.0))
     assert_allclose(other.width_, 1024.0**2 * model.width_)
     assert_allclose(list(other.graph_scores_.values()), list(model.graph_scores_.values()), 1e-5)
     assert_array_equal(other.transduction_, model.transduction_)
@@ -79,14 +84,14 @@ def test_the_unit_of_the_features_does_not_matter():
 def test_labels_drawn_by_lot_are_found_by_chance():
     rng = np.random.RandomState(0)
     X, y = rng.standard_normal((150, 4)), rng.permutation(150) % 2
-    model = TransductiveDistance(random_state=0).fit(X, y)
+    model = eigenvectors(random_state=0).fit(X, y)
     assert max(model.graph_scores_.values()) < 0.62  # of six, the best by luck
     assert np.median(list(model.graph_scores_.values())) < 0.56
 
 
 def test_the_choice_is_the_same_twice():
     X, y, _ = tight_in_wide(120)
-    first, second = (TransductiveDistance(lam=1e4).fit(X, y) for _ in range(2))
+    first, second = (eigenvectors(lam=1e4).fit(X, y) for _ in range(2))
     assert first.graph_scores_ == second.graph_scores_
     assert_array_equal(first.embedding_, second.embedding_)
 
@@ -96,7 +101,7 @@ def test_the_choice_is_the_same_twice():
 
 def test_points_that_no_graph_is_better_than_stay_where_they_are():
     X, y = checkerboard()
-    model = TransductiveDistance().fit(X, y)
+    model = eigenvectors().fit(X, y)
     assert (model.graph_, model.width_, model.lam_) == ("points", None, np.inf)
     assert model.graph_scores_["points"] > 0
     assert model.dimension_scores_ == model.lam_scores_ == {}
@@ -111,7 +116,7 @@ def test_points_that_no_graph_is_better_than_stay_where_they_are():
 
 def test_points_that_stay_are_those_of_the_prior():
     X, y = checkerboard()
-    model = TransductiveDistance(prior=lambda X: 4.0 * X[:, ::-1]).fit(X, y)
+    model = eigenvectors(prior=lambda X: 4.0 * X[:, ::-1]).fit(X, y)
     assert model.graph_ == "points"
     assert_array_equal(model.embedding_, 4.0 * X[:, ::-1])
     assert_array_equal(model.transform(X[:5]), 4.0 * X[:5, ::-1])
@@ -121,7 +126,7 @@ def test_points_that_stay_are_nobody_elses():
     X, y = checkerboard()
     X = X.astype(np.float32)
     given = X.copy()
-    model = TransductiveDistance().fit(X, y)
+    model = eigenvectors().fit(X, y)
     new = model.transform(X)
     assert new.dtype == model.embedding_.dtype == np.float32
     new[:] = 7.0
@@ -132,7 +137,7 @@ def test_points_that_stay_are_nobody_elses():
 
 def test_points_that_stay_are_saved(tmp_path):
     X, y = checkerboard()
-    model = TransductiveDistance().fit(X, y)
+    model = eigenvectors().fit(X, y)
     for same in (load(save(model, tmp_path / "points.metric")), pickle.loads(pickle.dumps(model))):
         assert same.graph_ == "points"
         assert_array_equal(same.transform(X + 0.1), X + 0.1)
@@ -141,7 +146,7 @@ def test_points_that_stay_are_saved(tmp_path):
 
 def test_a_feature_of_zeros_stays_too():
     X, y = checkerboard()
-    model = TransductiveDistance().fit(np.insert(X, 1, 0.0, axis=1), y)
+    model = eigenvectors().fit(np.insert(X, 1, 0.0, axis=1), y)
     assert model.graph_ == "points"
     assert model.label_mass_[1] == 0.5  # the share of labels
     assert_array_equal(model.embedding_[:, [0, 2]], X)
@@ -151,9 +156,9 @@ def test_a_second_fit_forgets_whether_points_stayed():
     X, y = checkerboard()
     other, known, _ = tight_in_wide(210)
     both = [(X, y), (other, known)]
-    fresh = [TransductiveDistance(random_state=0).fit(*each) for each in both]
+    fresh = [eigenvectors(random_state=0).fit(*each) for each in both]
     assert [each.graph_ for each in fresh] == ["points", "gaussian"]
-    again = TransductiveDistance(random_state=0, warm_start=True)
+    again = eigenvectors(random_state=0, warm_start=True)
     for i in (0, 1, 0):
         again.fit(*both[i])
         assert_allclose(again.embedding_, fresh[i].embedding_, atol=1e-10)
@@ -168,7 +173,7 @@ def test_points_stay_only_where_all_is_left_open():
         {"penalty": "warped"},
     ]  # fmt: skip
     for settings in by_hand:
-        model = TransductiveDistance(random_state=0, **settings).fit(X, y)
+        model = eigenvectors(random_state=0, **settings).fit(X, y)
         assert model.graph_ != "points"
         assert "points" not in model.graph_scores_
 
@@ -185,36 +190,36 @@ def test_equal_points_of_two_classes_are_no_nearer_to_either():
 
 def test_what_is_given_by_hand_is_used():
     X, y, _ = tight_in_wide(90)
-    seven = TransductiveDistance(4, 1e4, 7).fit(X, y)
+    seven = eigenvectors(4, 1e4, 7).fit(X, y)
     assert (seven.graph_, seven.n_neighbors_, seven.embedding_.shape[1]) == ("neighbors", 7, 4)
     assert seven.graph_scores_ == seven.dimension_scores_ == seven.lam_scores_ == {}
-    same = TransductiveDistance(4, 1e4, graph=neighbor_graph(X, 7)).fit(X, y)
+    same = eigenvectors(4, 1e4, graph=neighbor_graph(X, 7)).fit(X, y)
     assert same.graph_ == "given"
     assert_allclose(same.embedding_, seven.embedding_, atol=1e-10)
-    full = TransductiveDistance(4, 1e4, graph="gaussian").fit(X, y)
+    full = eigenvectors(4, 1e4, graph="gaussian").fit(X, y)
     assert_array_equal(
-        full.embedding_, TransductiveDistance(4, 1e4, graph=gaussian_graph(X)).fit(X, y).embedding_
+        full.embedding_, eigenvectors(4, 1e4, graph=gaussian_graph(X)).fit(X, y).embedding_
     )
-    wide = TransductiveDistance(graph="gaussian", random_state=0).fit(X, y)
+    wide = eigenvectors(graph="gaussian", random_state=0).fit(X, y)
     assert list(wide.graph_scores_) == ["gaussian"]
     assert len(wide.dimension_scores_) == len(DIMENSIONS)
-    near = TransductiveDistance(3, graph="neighbors", random_state=0).fit(X, y)
+    near = eigenvectors(3, graph="neighbors", random_state=0).fit(X, y)
     assert list(near.graph_scores_) == ["neighbors 5", "neighbors 10", "neighbors 20"]
     assert list(near.dimension_scores_) == [3]
 
 
 def test_a_penalty_without_a_graph_leaves_the_dimension_to_choose():
     X, y, _ = tight_in_wide(60)
-    model = TransductiveDistance(penalty="kernel", random_state=0).fit(X, y)
+    model = eigenvectors(penalty="kernel", random_state=0).fit(X, y)
     assert model.graph_ == "none"
     assert model.embedding_.shape[1] in model.dimension_scores_
-    assert TransductiveDistance(2, penalty="kernel").fit(X, y).dimension_scores_ == {}
+    assert eigenvectors(2, penalty="kernel").fit(X, y).dimension_scores_ == {}
 
 
 def test_pairs_choose_nothing_and_are_heard():
     X = groups()[0]
     X = X + np.random.RandomState(1).standard_normal(X.shape) * 6  # one part
-    model = TransductiveDistance().fit(X, similar=[[0, 3], [1, 4]], dissimilar=[[0, 1]])
+    model = eigenvectors().fit(X, similar=[[0, 3], [1, 4]], dissimilar=[[0, 1]])
     assert model.embedding_.shape == (90, 10)
     assert model.graph_scores_ == {}
     assert np.isfinite(model.lam_)
@@ -248,7 +253,7 @@ def test_few_labels_take_the_fewest_neighbours_that_leave_no_part_without_a_labe
     y[3] = 0
     (only,) = candidate_graphs("auto", "auto", line, y)
     assert only.size == 5
-    model = TransductiveDistance(random_state=0).fit(line, y)
+    model = eigenvectors(random_state=0).fit(line, y)
     assert model.graph_scores_ == {}
     assert model.embedding_.shape[1] == 5  # as many as labels
 
@@ -257,9 +262,9 @@ def test_a_part_that_no_number_of_neighbours_joins_to_a_label_is_warned_of():
     X, truth = groups()
     y = np.where((np.arange(90) < 30) & (truth < 2), truth, -1)
     with pytest.warns(UserWarning, match="graph of 3 connected components"):
-        TransductiveDistance(2, graph="neighbors", random_state=0).fit(X, y)
+        eigenvectors(2, graph="neighbors", random_state=0).fit(X, y)
     y = np.where(np.arange(90) < 30, truth, -1)
-    TransductiveDistance(2, graph="neighbors", random_state=0).fit(X, y)  # no warning
+    eigenvectors(2, graph="neighbors", random_state=0).fit(X, y)  # no warning
     assert not next(candidate_graphs("auto", "auto", X, y)).gaps
 
 
@@ -267,7 +272,7 @@ def test_only_the_graph_that_is_used_is_warned_of():
     X, truth = groups()
     y = np.where((np.arange(90) < 60) & (truth < 2), truth, -1)
     assert next(candidate_graphs("auto", "auto", X, y)).gaps
-    assert TransductiveDistance().fit(X, y).graph_ in ("points", "gaussian")  # no warning
+    assert eigenvectors().fit(X, y).graph_ in ("points", "gaussian")  # no warning
 
 
 def test_points_with_many_copies_have_no_width():

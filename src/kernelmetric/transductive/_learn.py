@@ -37,8 +37,10 @@ from kernelmetric.transductive._penalties import (
     coordinates_of,
     warn_of_gaps,
 )
-from kernelmetric.transductive._spread import Few, read_sizes, spread_labels
+from kernelmetric.transductive._spread import Few, read_sizes, spread_labels, warn_of_lost
 
+#: The embedding, its penalty, which points have a label or pair, and what was chosen.
+Learned = tuple[Eigenpairs, Geometry, np.ndarray, dict[str, Any]]
 METHODS = ("auto", "diffusion", "eigenvectors")
 _PUSHED = "such a point is only pushed away from others, with nothing to be drawn to."
 _ASSUMED = "no label can be hidden to judge by, so λ = {lam:g} and labels are thought to spread."
@@ -82,7 +84,7 @@ def rows_in_time(metric: Any, points: np.ndarray, source: Source) -> Any:
 
 def learn(
     metric: Any, points: Any, source: Source, start: Any, weights: np.ndarray | None
-) -> tuple[Eigenpairs, Geometry, np.ndarray, dict[str, Any]]:
+) -> Learned:
     """The embedding by the method that is asked for, or under which hidden labels are found."""
     if not spreads(metric, source):
         if sparse.issparse(points):
@@ -90,8 +92,9 @@ def learn(
                 "Got sparse X with settings of the eigenproblem, but expected dense points: try "
                 "method='diffusion' with class labels, or X.toarray()."
             )
-        found = _learn_eigenvectors(metric, points, source, start, weights)[0]
         warn_of_single(source, _PUSHED)
+        found = _learn_eigenvectors(metric, points, source, start, weights)
+        assert found is not None  # there is nothing to be better than
         return found
     assert source.codes is not None  # labels spread
     auto = metric.method == "auto"
@@ -115,16 +118,17 @@ def learn(
     enough = len(spread.hits) and labelled.sum() >= FEWEST
     small = points.shape[0] <= FULL and not sparse.issparse(points)
     if auto and sizes is None and enough and small:
-        found, share = _learn_eigenvectors(metric, points, source, start, weights)
-        if share > spread.hits.mean():
+        share = float(spread.hits.mean())
+        found = _learn_eigenvectors(metric, points, source, start, weights, above=share)
+        if found is not None:
             return found
     if spread.lam is None:
         told |= {"method_": "points", "graph_": POINTS.kind, "lam_": np.inf}
-        E, geometry = points, Geometry(None, None, 1.0)
     else:
-        E, geometry = spread.shares, Geometry(None, None, 1.0)
-    warn_of_single(source, _ASSUMED.format(lam=spread.lam))
-    zeros = np.zeros(E.shape[1])
+        warn_of_lost(spread.part, source.codes)
+    warn_of_single(source, _ASSUMED.format(lam=told["lam_"]))
+    E = points if spread.lam is None else spread.shares
+    zeros, geometry = np.zeros(E.shape[1]), Geometry(None, None, 1.0)
     return Eigenpairs(zeros, E, zeros, True, spread.n_products), geometry, labelled, told
 
 
@@ -161,9 +165,15 @@ def spreads(metric: Any, source: Source) -> bool:
 
 
 def _learn_eigenvectors(
-    metric: Any, points: np.ndarray, source: Source, start: Any, weights: np.ndarray | None
-) -> tuple[tuple[Eigenpairs, Geometry, np.ndarray, dict[str, Any]], float]:
-    """Embedding, penalty, which points have a label or pair, what was chosen; and labels found."""
+    metric: Any,
+    points: np.ndarray,
+    source: Source,
+    start: Any,
+    weights: np.ndarray | None,
+    *,
+    above: float | None = None,
+) -> Learned | None:
+    """By the paper's method; None where no more than a share of hidden labels is found."""
     cost, penalty = as_cost(metric.cost), as_penalty(metric.penalty)
     lam = metric.lam if isinstance(metric.lam, str) else float(metric.lam)
     codes, rng = source.codes, check_random_state(metric.random_state)
@@ -194,6 +204,8 @@ def _learn_eigenvectors(
         len(points), n_folds=metric.cv,
         points=points if open_ and metric.n_components is None else None,
     )  # fmt: skip
+    if above is not None and choice.hits <= above:
+        return None
     if choice.graph.gaps:
         warn_of_gaps(choice.graph.weights)
     kind, size = choice.graph.kind, choice.graph.size
@@ -211,7 +223,7 @@ def _learn_eigenvectors(
     if choice.graph is POINTS:
         found = Eigenpairs(np.zeros(d), points, np.zeros(d), True, 0)
         told |= {"method_": "points", "lam_": np.inf, "lam_scores_": {}}
-        return (found, geometry, spoken_of, told), choice.hits
+        return found, geometry, spoken_of, told
     scores: dict[float, float] = {}
     if not isinstance(lam, str):
         least = cost.least_lam(geometry.scale)
@@ -234,7 +246,7 @@ def _learn_eigenvectors(
         with time_kept(time.monotonic() - begun):  # for one more
             lam, scores = choose_lam(coordinates, codes, geometry.scale, **how)
     told |= {"method_": "eigenvectors", "lam_": float(lam), "lam_scores_": scores}
-    return (embed(geometry, d, lam, codes), geometry, spoken_of, told), choice.hits
+    return embed(geometry, d, lam, codes), geometry, spoken_of, told
 
 
 def solve(

@@ -38,6 +38,7 @@ class Spread(NamedTuple):
     graph: str
     n_neighbors: int | None
     n_products: int
+    part: np.ndarray  # of the graph, by point
 
 
 class Few(NamedTuple):
@@ -74,7 +75,6 @@ def spread_labels(
     """Choose λ by hidden labels, and spread all of them; ``may_stay`` lets the points win."""
     kind, size, W = _graph_of(graph, n_neighbors, points)
     W, part = joined(W, points)
-    _warn_of_lost(part, few.codes)
     diffusion = Diffusion(W)
     tried = LAMS if isinstance(lam, str) else (float(lam),)
     hits, found = _hidden(diffusion, few, tried, n_folds)
@@ -86,7 +86,7 @@ def spread_labels(
             own = _nearest_hits(points, few.codes, n_folds)
             if own.mean() > scores[best]:
                 empty = np.empty((0, few.n_classes))
-                return Spread(empty, None, own, scores, kind, size, diffusion.n_products)
+                return Spread(empty, None, own, scores, kind, size, diffusion.n_products, part)
     F = few.scores(diffusion, best, few.codes)
     if few.sizes is not None:
         F = sharpened(diffusion, F, few.codes, few.sizes)
@@ -94,7 +94,7 @@ def spread_labels(
     labelled = few.codes >= 0
     shares[labelled] = corners(few.codes[labelled], few.n_classes)
     hit = hits.get(best, np.empty(0))
-    return Spread(shares, best, hit, scores, kind, size, diffusion.n_products)
+    return Spread(shares, best, hit, scores, kind, size, diffusion.n_products, part)
 
 
 def read_sizes(sizes: Any, classes: np.ndarray) -> np.ndarray | None:
@@ -179,7 +179,7 @@ def _sharpness(found: tuple[np.ndarray, np.ndarray] | None) -> float:
     return min(_SHARPNESS, key=loss)
 
 
-def _warn_of_lost(part: np.ndarray, codes: np.ndarray) -> None:
+def warn_of_lost(part: np.ndarray, codes: np.ndarray) -> None:
     """Warn where many points are in parts of the graph without a label."""
     lost = ~np.isin(part, part[codes >= 0])
     if lost.mean() > _LOST:

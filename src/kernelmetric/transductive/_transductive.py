@@ -34,6 +34,7 @@ from kernelmetric.transductive._learn import learn, peak_bytes, placing_seconds,
 from kernelmetric.transductive._penalties import Geometry, coordinates_of
 from kernelmetric.transductive._shares import shares_by_distance
 
+_PLACED = 5  # neighbours between which a new point lies, after a diffusion
 _LAM = Numbers(Real, 0, LARGEST, above=True, words=("auto",))  # or infinity
 
 
@@ -375,7 +376,8 @@ class TransductiveDistance(Metric, BaseEstimator):
         """Coordinates of points, by those that are known."""
         if getattr(self, "graph_", None) == POINTS.kind:  # which old files do not have
             return points.astype(self.embedding_.dtype)
-        E = interpolate(known, self.embedding_, points, self.n_neighbors_)
+        k = min(self.n_neighbors_, _PLACED) if self._kind == "diffusion" else self.n_neighbors_
+        E = interpolate(known, self.embedding_, points, k)
         return E.astype(self.embedding_.dtype, copy=False)
 
     def _store(self, found: Any, geometry: Geometry, X: Any) -> None:
