@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
-from few_labels import PRIORS, SOLVERS, few_labels
+from five_percent import PRIORS, SOLVERS, few_labels
 from kernelmetric import (
     DNE,
     KPCA,

@@ -1,191 +1,218 @@
-"""MNIST with 5 % labels (Table 2 of 001): a graph of neighbours, its eigenvectors, accuracies.
+"""1 to 50 labels of each class, beside graphlearning, LabelSpreading and the nearest label.
 
-Laplacian Eigenmaps is ``TransductiveDistance`` with an infinite λ; with the paper's λ it starts
-from their embedding, and other choices of the labels start from that of the first. ARPACK solves
-the same eigenproblems, each from scratch. ``python benchmarks/few_labels.py`` prints one line for
-each prior and solver; ``cases.py`` runs them for the page.
+``python benchmarks/few_labels.py RESULTS.jsonl`` adds a line for each set, number of labels and
+draw, and passes over those that are there. ``--sets``, ``--points``, ``--draws`` and ``--quick``
+take less; ``--table`` prints the means. Where graphlearning 1.7 is installed, its methods run on
+its usual graph, exp(-4 d²/t) of ten neighbours. Fashion-MNIST is read from ``--fashion``, a folder
+with the four gz files of its Debian package.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
+import importlib.util
 import json
-import resource
-import tempfile
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.preprocessing import StandardScaler, minmax_scale
+from sklearn.semi_supervised import LabelSpreading
 
 from kernelmetric import TransductiveDistance
 from kernelmetric.compute.reductions import nearest_neighbors
-from kernelmetric.graphs import label_graphs, neighbor_graph
-from kernelmetric.solvers import smallest_eigenvectors
-from kernelmetric.transductive import NormalizedLaplacian, PaperCost, gram_form, tangent_neighbors
 from reproduction.datasets import load
 
-K_GRAPH, K_COST, K_VOTE, N_VECTORS, LAM = 20, 20, 10, 60, 128.0  # section 4.3 of 001
-N_SPLITS = 3
-PRIORS = ("Euclidean", "tangent")
+SETS = ("mnist", "fashion", "usps", "letter", "satellite", "covtype")
+COUNTS = (1, 2, 3, 5, 10, 50)
+_COVTYPE = 50_000
+_SPREADS = 20_000  # points up to which LabelSpreading is asked
 
 
-def mnist(quick: bool) -> tuple[np.ndarray, np.ndarray]:
-    X, y = load("mnist", return_X_y=True)
-    n = 5000 if quick else len(y)
-    return X[:n].astype(np.float32) / 255, y[:n].astype(int)
+def read(name: str, n: int, fashion: Path | None) -> tuple[np.ndarray, np.ndarray]:
+    """A random part of a set, and class codes; pixels in [0, 1], other features scaled."""
+    if name == "fashion":
+        if fashion is None:
+            raise FileNotFoundError("--fashion says where the gz files are")
+        files = [[_idx(fashion / f"{part}-{kind}.gz") for part in ("train", "t10k")]
+                 for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")]  # fmt: skip
+        X, y = np.concatenate(files[0]).reshape(-1, 784), np.concatenate(files[1])
+    else:
+        X, y = load(name, return_X_y=True)
+    n = min(n, _COVTYPE) if name == "covtype" else n
+    rows = np.random.RandomState(0).permutation(len(y))[:n]
+    X, y = np.asarray(X[rows], dtype=np.float32), np.unique(y[rows], return_inverse=True)[1]
+    image = name in ("mnist", "fashion", "usps")
+    return minmax_scale(X.ravel()).reshape(X.shape) if image else StandardScaler().fit_transform(
+        X
+    ), y
 
 
-def find_neighbors(X: np.ndarray, prior: str) -> tuple[np.ndarray, np.ndarray]:
-    """Distances and indices of the nearest images."""
-    if prior == "tangent":
-        return tangent_neighbors(X, K_GRAPH, shape=(28, 28))
-    indices, squared = nearest_neighbors(X, K_GRAPH)
-    return np.sqrt(squared), indices
+def _idx(path: Path) -> np.ndarray:
+    with gzip.open(path) as file:
+        data = file.read()
+    n_axes = data[3]
+    shape = np.frombuffer(data, ">u4", n_axes, 4)
+    return np.frombuffer(data, np.uint8, offset=4 + 4 * n_axes).reshape(shape)
 
 
-def partial_labels(y: np.ndarray, seed: int) -> np.ndarray:
-    """Labels of a random 5 %, -1 elsewhere."""
-    return np.where(np.random.default_rng(seed).permutation(len(y)) < len(y) // 20, y, -1)
+def draw(y: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """So many labels of each class, at most half of it; -1 elsewhere."""
+    rng, known = np.random.RandomState(seed), np.full(len(y), -1)
+    for c in range(y.max() + 1):
+        rows = rng.permutation(np.flatnonzero(y == c))
+        known[rows[: min(count, len(rows) // 2)]] = c
+    return known
 
 
-def accuracy(E: np.ndarray, y: np.ndarray, known: np.ndarray) -> float:
-    """Per cent of the unlabelled points that a vote of ten labelled neighbours gets right."""
-    labelled, others = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
-    found, _ = nearest_neighbors(E[labelled], K_VOTE, queries=E[others])
-    votes = y[labelled][found]
-    counts = np.stack([np.sum(votes == c, axis=1) for c in range(10)], axis=1)
-    return 100 * float(np.mean(np.argmax(counts, axis=1) == y[others]))
+def peer_graph(nearest: np.ndarray, squares: np.ndarray) -> sparse.csr_matrix:
+    """The usual graph of the papers: ten neighbours, exp(-4 d²/t), (A + Aᵀ)/2, no loops."""
+    nearest, squares = nearest[:, :10], squares[:, :10]
+    W = np.exp(-4.0 * squares / np.maximum(squares[:, -1:], 1e-30))
+    rows = np.repeat(np.arange(len(W)), W.shape[1])
+    A = sparse.csr_matrix((W.ravel(), (rows, nearest.ravel())), shape=(len(W), len(W)))
+    return (A + A.T) / 2
 
 
-class Ours:
-    """One estimator, warm from its last fit."""
+def methods(X: np.ndarray, y: np.ndarray, neighbors: tuple[np.ndarray, np.ndarray]) -> dict:
+    """What finds the classes of all points, and probabilities where it has them."""
+    shares = np.bincount(y) / len(y)
 
-    def __init__(self, W: sparse.csr_array):
-        self.model = TransductiveDistance(
-            N_VECTORS,
-            penalty="normalized",
-            graph=W,
-            cost=PaperCost(K_COST),
-            n_votes=K_VOTE,
-            warm_start=True,
-            random_state=0,
-        )
+    def ours(**options):
+        def run(known):
+            model = TransductiveDistance(random_state=0, **options).fit(X, known)
+            chance = model.predict_proba(X) if not options else None
+            return model.transduction_, chance
 
-    def embed(self, X: np.ndarray, known: np.ndarray, lam: float, tol: float) -> np.ndarray:
-        """A whole fit: the graph checked, the cost, the eigenvectors, a vote on all points."""
-        return self.model.set_params(lam=lam, tol=tol).fit(X, known).embedding_
+        return run
 
-    @property
-    def n_products(self) -> int:
-        """What the last eigenproblem took."""
-        return self.model.n_matvecs_
+    def nearest_label(known):
+        labelled = np.flatnonzero(known >= 0)
+        return known[labelled][nearest_neighbors(X[labelled], 1, queries=X)[0][:, 0]], None
 
-    def eigenproblem(self, X: np.ndarray, known: np.ndarray) -> Callable[[], Any]:
-        """That of other labels alone, warm from the last fit."""
-        geometry = NormalizedLaplacian().geometry(None, self.model.graph)
-        weights = PaperCost(K_COST).weights(*label_graphs(X, known, K_COST))
-        A = (gram_form(weights) + LAM * geometry.matrix).tocsr()
-        start = self.model.embedding_.astype(np.float64)
-        return lambda: smallest_eigenvectors(
-            A, N_VECTORS, null=geometry.null, start=start, tol=1e-4, random_state=0
-        )
+    found = {
+        "nearest label": nearest_label,
+        "ours": ours(),
+        "ours, given sizes": ours(class_sizes=shares),
+    }
+    if len(X) <= _SPREADS:
 
+        def spreading(known):
+            model = LabelSpreading(kernel="knn", n_neighbors=10).fit(X, known)
+            return model.transduction_, model.label_distributions_
 
-class Arpack:
-    """The same eigenvectors by ARPACK: what is projected out is moved to the upper end."""
+        found["LabelSpreading"] = spreading
+    if importlib.util.find_spec("graphlearning"):
+        import graphlearning as gl
 
-    def __init__(self, W: sparse.csr_array):
-        self.geometry = NormalizedLaplacian().geometry(None, W)
+        W = peer_graph(*neighbors)
 
-    def embed(self, X: np.ndarray, known: np.ndarray, lam: float, tol: float) -> np.ndarray:
-        """The cost and the eigenvectors."""
-        A, null = self.geometry.matrix, self.geometry.null
-        if np.isfinite(lam):
-            weights = PaperCost().weights(*label_graphs(X, known, K_COST))
-            A = (gram_form(weights) + lam * A).tocsr()
-        q = null / np.linalg.norm(null)
-        above = 2 * float(abs(A).sum(axis=1).max())
+        def peer(make):
+            def run(known):
+                train = np.flatnonzero(known >= 0)
+                return make().fit_predict(train, known[train]), None
 
-        def multiply(v: np.ndarray) -> np.ndarray:
-            self.n_products += 1
-            along = q * (q @ v)
-            image = A @ (v - along)
-            return image - q * (q @ image) + above * along
+            return run
 
-        self.n_products = 0
-        operator = LinearOperator(A.shape, matvec=multiply, dtype=np.float64)
-        return eigsh(operator, N_VECTORS, which="SA", tol=tol)[1]
+        found |= {
+            "gl Laplace": peer(lambda: gl.ssl.laplace(W)),
+            "gl Poisson": peer(lambda: gl.ssl.poisson(W)),
+            "gl PoissonMBO, given sizes": peer(lambda: gl.ssl.poisson_mbo(W, class_priors=shares)),
+            "gl volume MBO, given sizes": peer(lambda: gl.ssl.volume_mbo(W, class_priors=shares)),
+        }
+    return found
 
 
-SOLVERS = {"kernelmetric": Ours, "ARPACK": Arpack}
-
-
-def few_labels(
-    prior: str, solver: str, quick: bool = False, *, reuse: bool = False
-) -> dict[str, Any]:
-    """One contender: the graph, then its eigenproblems, each with its time and accuracy."""
-    notes: list[str] = []
-
-    def timed(step: str, work: Callable[[], Any]) -> Any:
-        start, used = time.perf_counter(), time.process_time()
-        result = work()
-        seconds, used = time.perf_counter() - start, time.process_time() - used
-        notes.append(f"{step} {seconds:.3g} s ({used:.3g} of CPU)")
-        return result
-
-    X, y = mnist(quick)
-    stored = Path(tempfile.gettempdir()) / f"kernelmetric-bench-{prior}-{len(y)}.npz"
-    # The others use the neighbours that ours left.
-    if not stored.exists() or not (reuse or solver != "kernelmetric"):
-        neighbors = timed("neighbours", lambda: find_neighbors(X, prior))
-        np.savez(stored, distances=neighbors[0], indices=neighbors[1])
-    with np.load(stored) as file:
-        neighbors = file["distances"], file["indices"]
-    W = timed("graph", lambda: neighbor_graph(None, K_GRAPH, neighbors=neighbors))
-    splits = [partial_labels(y, seed) for seed in range(N_SPLITS)]
-    contender = SOLVERS[solver](W)
-
-    def step(name: str, split: int, lam: float = LAM, tol: float = 1e-4) -> np.ndarray:
-        E = timed(name, lambda: contender.embed(X, splits[split], lam, tol))
-        notes.append(f"{contender.n_products} products")
-        return E
-
-    begin = time.perf_counter()
-    E = step("LE", 0, np.inf)
-    seconds = time.perf_counter() - begin
-    alone = [accuracy(E, y, known) for known in splits]
-    ours = [accuracy(step(f"labels {i}", i), y, known) for i, known in enumerate(splits)]
-    if isinstance(contender, Ours):
-        timed("eigenvectors of labels 0 alone", contender.eigenproblem(X, splits[0]))
-    fine = accuracy(step("labels 0 to 1e-6", 0, tol=1e-6), y, splits[0])
-    notes.append(f"LE {spread(alone)} %, TDL {spread(ours)} %, to 1e-6 {fine:.2f} % (first)")
-    notes.append(f"{connected_components(W, directed=False)[0]} component(s)")
-    return {"seconds": seconds, "value": float(np.mean(alone)), "note": "; ".join(notes)}
-
-
-def spread(values: list[float]) -> str:
-    return " / ".join(f"{value:.2f}" for value in values)
+def measure(run, y: np.ndarray, known: np.ndarray) -> dict[str, float]:
+    """Accuracy and log-loss on the points without a label, and seconds."""
+    begun, used = time.perf_counter(), time.process_time()
+    labels, chance = run(known)
+    row = {"seconds": time.perf_counter() - begun, "cpu": time.process_time() - used}
+    rest = known < 0
+    row["accuracy"] = float(np.mean(labels[rest] == y[rest]))
+    if chance is not None:
+        P = np.nan_to_num(chance[rest, y[rest]])
+        row["log_loss"] = -float(np.mean(np.log(np.maximum(P, 1e-3))))
+    return row
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--prior", choices=PRIORS, nargs="*", default=PRIORS)
-    parser.add_argument("--solver", choices=SOLVERS, nargs="*", default=list(SOLVERS))
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--reuse", action="store_true", help="neighbours of an earlier run")
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--sets", nargs="*", choices=SETS, default=SETS)
+    parser.add_argument("--points", type=int, default=70_000)
+    parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--counts", nargs="*", type=int, default=COUNTS)
+    parser.add_argument("--methods", nargs="*")
+    parser.add_argument("--fashion", type=Path)
+    parser.add_argument("--quick", action="store_true", help="2,000 points, two draws")
+    parser.add_argument("--table", action="store_true", help="print the means of what is there")
     arguments = parser.parse_args()
-    warnings.simplefilter("always")
-    for prior in arguments.prior:
-        for solver in arguments.solver:
-            row = few_labels(prior, solver, arguments.quick, reuse=arguments.reuse)
-            row["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            print(json.dumps({"prior": prior, "solver": solver} | row), flush=True)
+    if arguments.quick:
+        arguments.points, arguments.draws = 2000, 2
+    warnings.simplefilter("ignore")  # of single labels
+    if not arguments.table:
+        run_all(arguments)
+    print_table(arguments.results)
+
+
+def run_all(arguments: argparse.Namespace) -> None:
+    done = {row["key"] for row in rows_of(arguments.results)}
+    for name in arguments.sets:
+        try:
+            X, y = read(name, arguments.points, arguments.fashion)
+        except FileNotFoundError as missing:
+            print(f"{name} is left out: {missing}")
+            continue
+        begun = time.perf_counter()
+        neighbors = nearest_neighbors(X, 20)
+        print(f"{name}: {X.shape}, 20 neighbours {time.perf_counter() - begun:.1f} s", flush=True)
+        for method, run in methods(X, y, neighbors).items():
+            if arguments.methods and method not in arguments.methods:
+                continue
+            for count in arguments.counts:
+                for seed in range(arguments.draws):
+                    key = f"{name} {len(X)} {count} {seed} {method}"
+                    if key in done:
+                        continue
+                    row = {"key": key, "set": name, "n": len(X), "count": count, "method": method}
+                    row |= measure(run, y, draw(y, count, seed))
+                    with arguments.results.open("a") as file:
+                        file.write(json.dumps(row) + "\n")
+
+
+def rows_of(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def print_table(path: Path) -> None:
+    """Mean accuracy in percent: sets and methods in rows, numbers of labels in columns."""
+    rows = rows_of(path)
+    sets = dict.fromkeys((row["set"], row["n"]) for row in rows)
+    names = dict.fromkeys(row["method"] for row in rows)
+    counts = sorted({row["count"] for row in rows})
+    print("| set | method |", " | ".join(map(str, counts)), "| mean | s | log-loss |")
+    print("|---|---|" + "---|" * (len(counts) + 3))
+    for kind, n in [*sets, ("mean of all", "")]:
+        for name in names:
+            some = [
+                row for row in rows if row["method"] == name and kind in (row["set"], "mean of all")
+            ]
+            means = [[100 * row["accuracy"] for row in some if row["count"] == c] for c in counts]
+            if not some or not all(means):
+                continue
+            cells = [f"{np.mean(part):.1f}" for part in means]
+            loss = [row["log_loss"] for row in some if "log_loss" in row]
+            cells += [f"{np.mean([np.mean(part) for part in means]):.2f}"]
+            cells += [f"{np.median([row['seconds'] for row in some]):.2f}"]
+            print(
+                f"| {kind} {n} | {name} |",
+                " | ".join(cells),
+                f"| {np.mean(loss):.2f} |" if loss else "| |",
+            )
 
 
 if __name__ == "__main__":

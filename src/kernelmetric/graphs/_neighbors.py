@@ -100,15 +100,17 @@ def union_graph(neighbors: np.ndarray) -> sparse.csr_array:
     return A.maximum(A.T).tocsr()
 
 
-def local_graph(neighbors: np.ndarray, squared: np.ndarray) -> sparse.csr_array:
-    """``exp(-4 d² / t)`` between points that are each among the nearest of the other.
+def local_graph(
+    neighbors: np.ndarray, squared: np.ndarray, *, mutual: bool = False
+) -> sparse.csr_array:
+    """``exp(-4 d² / t)``, t a point's squared distance to its last neighbour, mean of both sides.
 
-    The smaller of the weights of either side, where t is its squared distance to the last of them.
+    ``mutual``: the smaller of both, so that each has to be among the neighbours of the other.
     """
     last = squared[:, -1:]
     ratio = np.divide(squared, last, out=np.zeros(squared.shape), where=last > 0)
     A = adjacency(neighbors, np.exp(-4.0 * ratio))
-    return sparse.csr_array(A.minimum(A.T))
+    return sparse.csr_array(A.minimum(A.T) if mutual else (A + A.T) / 2)
 
 
 def _check(n_neighbors: int, weights: str, symmetrize: str) -> None:

@@ -8,14 +8,15 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from kernelmetric.compute import rough, to_device, to_numpy
+from kernelmetric.compute import to_device, to_numpy
 from kernelmetric.compute.reductions import BlockProduct
-from kernelmetric.solvers import conjugate_gradients
+from kernelmetric.solvers import conjugate_gradients, evenly
 from kernelmetric.transductive._given import nearest_points
 from kernelmetric.transductive._penalties import degrees_of
 
 _PER_PART = 200  # points of a part that look for the nearest point outside
-_TOL = 1e-4
+_SMALL = 20  # points of parts that look together
+_TOL = 1e-6  # relative: parts that a weak edge joins have eigenvalues of 1e-4 and less
 
 
 class Diffusion:
@@ -30,27 +31,28 @@ class Diffusion:
         root = np.sqrt(degrees)
         scale = sparse.diags_array(1.0 / root)
         S = scale @ W @ scale if sparse.issparse(W) else W / np.outer(root, root)
-        self._product = BlockProduct(S, rough=True, far=True)
+        self._product = BlockProduct(S, far=True)
         self.degrees, self.n_products, self.residual = degrees, 0, 0.0
         self._root = self._here(root[:, None])
         self._flat = self._here(root[:, None] / np.linalg.norm(root))
 
     def spread(self, targets: np.ndarray, mass: np.ndarray, lam: float) -> np.ndarray:
-        """The f that minimises ``Σ m_i (f_i - y_i)² + λ fᵀLf / d̄`` with ``Σ d_i f_i = 0``.
+        """The f that minimises ``Σ m_i (f_i - y_i)² + λ fᵀLf / d̄``, less its mean by degrees.
 
         Times λ, so that an infinite one is Poisson learning, ``L f / d̄ = m y``. Targets and mass
         have shape (n, p), a problem in every column; the result has, too.
         """
-        mean = self.degrees.mean()
-        pull = None if np.isinf(lam) else mean / lam * mass / self.degrees[:, None]
-        return self._solve(mean * mass * targets, pull, centred=True)
+        mean, endless = self.degrees.mean(), np.isinf(lam)
+        pull = None if endless else mean / lam * mass / self.degrees[:, None]
+        F = self._solve(mean * mass * targets, pull, centred=endless)
+        return F - self.degrees @ F / self.degrees.sum()
 
     def smooth(self, targets: np.ndarray, mass: np.ndarray, start: Any = None) -> np.ndarray:
         """The f that minimises ``Σ d_i m_i (f_i - y_i)² + fᵀLf``; start is another one."""
         return self._solve(self.degrees[:, None] * mass * targets, mass, start=start)
 
     def _here(self, values: np.ndarray) -> Any:
-        return to_device(rough(np.asarray(values)))
+        return to_device(np.asarray(values, dtype=np.float64))
 
     def _solve(
         self, b: np.ndarray, pull: np.ndarray | None, *, centred: bool = False, start: Any = None
@@ -73,28 +75,47 @@ class Diffusion:
 
 
 def joined(W: Any, points: Any) -> tuple[Any, np.ndarray]:
-    """The graph with every part joined to the largest at their nearest points, and the parts.
+    """The graph with every part joined to the nearest other one, until there is one; and the parts.
 
-    An edge between parts is as weak as the weakest edge of a usual point. Of a large part, some
-    points from all over look for the largest part.
+    By one edge, as weak as the weakest edge of a usual point, at the nearest points of the two. Of
+    a large part, some points from all over look for others, and the largest does not look.
     """
-    pattern = W if sparse.issparse(W) else sparse.csr_array(W > 0)
-    n_parts, part = connected_components(pattern, directed=False)
-    if n_parts == 1:
-        return W, part
-    largest = np.argmax(np.bincount(part))
-    inside, outside = np.flatnonzero(part == largest), np.flatnonzero(part != largest)
-    outside = outside[np.argsort(part[outside], kind="stable")]
-    sizes = np.bincount(part[outside], minlength=n_parts)[part[outside]]
-    rank = np.arange(len(outside)) - np.searchsorted(part[outside], part[outside])
-    some = outside[rank * _PER_PART // sizes != (rank - 1) * _PER_PART // sizes]
-    nearest, squares = nearest_points(points[inside], 1, queries=points[some])
-    order = np.lexsort((squares[:, 0], part[some]))
-    first = order[np.unique(part[some][order], return_index=True)[1]]
-    rows, columns = some[first], inside[nearest[first, 0]]
     pattern = sparse.csr_array(W)
     weakest = np.minimum.reduceat(pattern.data, pattern.indptr[:-1][np.diff(pattern.indptr) > 0])
     weight = float(np.median(weakest)) if len(weakest) else 1.0
-    bridges = sparse.csr_array((np.full(len(rows), weight), (rows, columns)), shape=W.shape)
-    joined = W + bridges + bridges.T
-    return (joined.tocsr() if sparse.issparse(W) else np.asarray(joined)), part
+    n_parts, first = connected_components(pattern, directed=False)
+    part = first
+    while n_parts > 1:
+        rows, columns = _bridges(points, part)
+        edges = sparse.csr_array((np.full(len(rows), weight), (rows, columns)), shape=W.shape)
+        edges = edges.maximum(edges.T)
+        W = (W + edges).tocsr() if sparse.issparse(W) else W + edges.toarray()
+        pattern = pattern + edges
+        n_parts, part = connected_components(pattern, directed=False)
+    return W, first
+
+
+def _bridges(points: Any, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of every part but the largest, the point that is nearest to another part, and that one's."""
+    sizes = np.bincount(part)
+    small, largest = np.flatnonzero(sizes <= _SMALL), int(np.argmax(sizes))
+    some = np.flatnonzero(np.isin(part, small) & (part != largest))
+    found: list[tuple[int, int]] = []
+    if len(some):  # no more than those of the own part are nearer than the first of another
+        k = min(int(sizes[part[some]].max()) + 1, len(part))
+        nearest, squares = nearest_points(points, k, queries=points[some])
+        apart = part[nearest] != part[some][:, None]
+        place = apart.argmax(axis=1)
+        rows = np.arange(len(some))
+        order = np.lexsort((squares[rows, place], part[some]))
+        ahead = order[np.unique(part[some][order], return_index=True)[1]]
+        found += zip(some[ahead], nearest[ahead, place[ahead]], strict=True)
+    for p in np.flatnonzero(sizes > _SMALL):
+        if p != largest:
+            inside, outside = np.flatnonzero(part == p), np.flatnonzero(part != p)
+            inside = inside[evenly(len(inside), _PER_PART)]
+            nearest, squares = nearest_points(points[outside], 1, queries=points[inside])
+            i = int(np.argmin(squares[:, 0]))
+            found.append((inside[i], outside[nearest[i, 0]]))
+    rows, columns = np.array(found, dtype=np.intp).T
+    return rows, columns

@@ -225,6 +225,8 @@ def _squares_to(points: Any, neighbors: np.ndarray, queries: Any) -> np.ndarray:
 
 def interpolate(points: Any, E: np.ndarray, queries: Any, k: int) -> np.ndarray:
     """Mean of the embedding at the k nearest points, weighed by one over the squared distance."""
+    if sparse.issparse(points) != sparse.issparse(queries):
+        queries = queries.toarray() if sparse.issparse(queries) else sparse.csr_array(queries)
     neighbors = nearest_points(points, k, queries=queries)[0]
 
     def means(rows: slice) -> np.ndarray:

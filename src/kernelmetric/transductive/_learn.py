@@ -109,17 +109,18 @@ def learn(
         "graph_": spread.graph,
         "width_": None,
         "n_neighbors_": spread.n_neighbors or neighbors_among(metric.n_neighbors, len(few.codes)),
-        "graph_scores_": {},
+        "graph_scores_": {name: max(by_lam.values()) for name, by_lam in spread.scores.items()},
         "dimension_scores_": {},
         "lam_": spread.lam,
-        "lam_scores_": spread.scores,
+        "lam_scores_": spread.chosen_scores,
     }
     labelled = source.codes >= 0
     enough = len(spread.hits) and labelled.sum() >= FEWEST
     small = points.shape[0] <= FULL and not sparse.issparse(points)
     if auto and sizes is None and enough and small:
-        share = float(spread.hits.mean())
-        found = _learn_eigenvectors(metric, points, source, start, weights, above=share)
+        hits = spread.hits  # the best of many graphs has luck on its side
+        least = float(hits.mean() + hits.std() / np.sqrt(len(hits)))
+        found = _learn_eigenvectors(metric, points, source, start, weights, above=least)
         if found is not None:
             return found
     if spread.lam is None:

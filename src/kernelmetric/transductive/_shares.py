@@ -7,7 +7,7 @@ import numpy as np
 from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.solvers import evenly
 
-_POWERS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+_POWERS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _JUDGED = 1000  # labels that are left out in turn
 _DOUBT = 0.01  # of a probability, shared by all classes
 

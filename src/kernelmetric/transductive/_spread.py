@@ -6,7 +6,7 @@ of its class, so the nearest label of a point is one of its most probable class.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from kernelmetric.transductive._diffusion import Diffusion, joined
 from kernelmetric.transductive._given import as_graph, nearest_points
 from kernelmetric.transductive._sizes import margin_of, sharpened, soft_shares
 
-NEIGHBORS = 20  # of a point in the graph, mutual ones
+NEIGHBORS, MUTUAL = 10, 20  # of a point in the graph, and in that of mutual ones
 LAMS = (10.0, 1.0)  # the first unless hidden labels are found more often with the other
 _SHARPNESS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of probabilities, in one over the usual margin
 _USUAL = 2.0  # where no label can be hidden
@@ -34,11 +34,17 @@ class Spread(NamedTuple):
     shares: np.ndarray  # (n, C)
     lam: float | None  # None where the points as they are find more of the hidden labels
     hits: np.ndarray  # of hidden labels; empty where none could be hidden
-    scores: dict[float, float]
+    scores: dict[str, dict[float, float]]  # shares of hidden labels found, by graph and λ
     graph: str
     n_neighbors: int | None
     n_products: int
     part: np.ndarray  # of the graph, by point
+
+    @property
+    def chosen_scores(self) -> dict[float, float]:
+        """By λ, on the graph that was chosen."""
+        name = self.graph if self.n_neighbors is None else f"{self.graph} {self.n_neighbors}"
+        return self.scores.get(name, {})
 
 
 class Few(NamedTuple):
@@ -72,29 +78,39 @@ def corners(codes: np.ndarray, n_classes: int) -> np.ndarray:
 def spread_labels(
     points: Any, few: Few, graph: Any, n_neighbors: Any, lam: Any, *, n_folds: int, may_stay: bool
 ) -> Spread:
-    """Choose λ by hidden labels, and spread all of them; ``may_stay`` lets the points win."""
-    kind, size, W = _graph_of(graph, n_neighbors, points)
-    W, part = joined(W, points)
-    diffusion = Diffusion(W)
-    tried = LAMS if isinstance(lam, str) else (float(lam),)
-    hits, found = _hidden(diffusion, few, tried, n_folds)
-    best, scores = tried[0], {}
-    if len(hits):
-        scores = {lam: float(hit.mean()) for lam, hit in hits.items()}
-        best = max(scores, key=scores.__getitem__)
-        if may_stay and not sparse.issparse(points):
-            own = _nearest_hits(points, few.codes, n_folds)
-            if own.mean() > scores[best]:
-                empty = np.empty((0, few.n_classes))
-                return Spread(empty, None, own, scores, kind, size, diffusion.n_products, part)
-    F = few.scores(diffusion, best, few.codes)
+    """Spread labels as it finds those that are hidden; ``may_stay`` lets the points win."""
+    graphs, tried = _graphs_of(graph, n_neighbors, points), LAMS
+    if not isinstance(lam, str):
+        tried = (float(lam),)
+    folds = _folds(few.codes, n_folds)
+    best, highest, scores = None, -np.inf, {}
+    for name, size, W in until_limit(graphs, "the graph"):
+        whole, part = joined(W, points)
+        diffusion = Diffusion(whole)
+        for value, hidden in _hidden(diffusion, few, tried, folds):
+            hits = hidden.hits
+            share = float(hits.mean()) if len(hits) else 0.0
+            scores.setdefault(f"{name} {size}" if size else name, {})[value] = share
+            if share > highest:
+                best, highest = (diffusion, part, name, size, value, hidden), share
+        if not folds:
+            break  # nothing can be compared
+    assert best is not None  # the first is always tried
+    diffusion, part, name, size, value, hidden = best
+    if not folds:
+        scores = {}
+    if folds and may_stay and not sparse.issparse(points):
+        own = _nearest_hits(points, few.codes, folds)
+        if own.mean() > highest:
+            empty = np.empty((0, few.n_classes))
+            return Spread(empty, None, own, scores, name, size, diffusion.n_products, part)
+    F = few.scores(diffusion, value, few.codes)
     if few.sizes is not None:
         F = sharpened(diffusion, F, few.codes, few.sizes)
-    shares = soft_shares(F, margin_of(F) / _sharpness(found.get(best)))
+    shares = soft_shares(F, margin_of(F) / hidden.sharpness)
     labelled = few.codes >= 0
     shares[labelled] = corners(few.codes[labelled], few.n_classes)
-    hit = hits.get(best, np.empty(0))
-    return Spread(shares, best, hit, scores, kind, size, diffusion.n_products, part)
+    return Spread(shares, value, hidden.hits, scores, name, size, diffusion.n_products, part)
 
 
 def read_sizes(sizes: Any, classes: np.ndarray) -> np.ndarray | None:
@@ -121,55 +137,60 @@ def read_sizes(sizes: Any, classes: np.ndarray) -> np.ndarray | None:
     return shares / shares.sum()
 
 
-def _graph_of(graph: Any, n_neighbors: Any, points: Any) -> tuple[str, int | None, Any]:
-    """Kind, number of neighbours, and weights of the graph that labels spread over."""
+def _graphs_of(graph: Any, n_neighbors: Any, points: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Kind, number of neighbours, and weights of the graphs that labels may spread over."""
     if not (isinstance(graph, str) and graph in ("auto", "neighbors")):
         kind = graph if isinstance(graph, str) else "given"
-        return kind, None, as_graph(graph, points, 1, quiet=True)
-    k = NEIGHBORS if isinstance(n_neighbors, str) else n_neighbors
-    k = min(k, points.shape[0] - 1)
-    nearest, squares = nearest_points(points, k)
-    return "neighbors", k, local_graph(nearest, squares)
+        yield kind, None, as_graph(graph, points, 1, quiet=True)
+        return
+    open_, n = isinstance(n_neighbors, str), points.shape[0]
+    k = min(NEIGHBORS if open_ else n_neighbors, n - 1)
+    nearest, squares = nearest_points(points, min(MUTUAL, n - 1) if open_ else k)
+    yield "neighbors", k, local_graph(nearest[:, :k], squares[:, :k])
+    if open_ and graph == "auto":
+        yield "mutual", nearest.shape[1], local_graph(nearest, squares, mutual=True)
+
+
+def _folds(codes: np.ndarray, n_folds: int) -> list[np.ndarray]:
+    """Codes with labels hidden in turn; none where a class has a single label to be found by."""
+    if np.bincount(codes[codes >= 0]).min() < 2:
+        return []
+    return list(hidden_folds(codes, n_folds, np.random.RandomState(0)))
+
+
+class Hidden(NamedTuple):
+    """Which hidden labels are found, and how sharp probabilities should be."""
+
+    hits: np.ndarray
+    sharpness: float
 
 
 def _hidden(
-    diffusion: Diffusion, few: Few, lams: tuple[float, ...], n_folds: int
-) -> tuple[dict[float, np.ndarray], dict[float, tuple[np.ndarray, np.ndarray]]]:
-    """By λ: whether hidden labels are found, and sharpened scores with the classes they have.
-
-    Nothing where a class has a single label: without it, it could not be found.
-    """
-    hits: dict[float, np.ndarray] = {}
-    found: dict[float, tuple[np.ndarray, np.ndarray]] = {}
-    codes = few.codes
-    if np.bincount(codes[codes >= 0]).min() < 2:
-        return hits, found
-    folds = list(hidden_folds(codes, n_folds, np.random.RandomState(0)))
+    diffusion: Diffusion, few: Few, lams: tuple[float, ...], folds: list[np.ndarray]
+) -> Iterator[tuple[float, Hidden]]:
+    """What becomes of hidden labels, by λ; without folds, of the first λ alone."""
+    if not folds:
+        yield lams[0], Hidden(np.empty(0), _USUAL)
+        return
+    rows = [hidden_rows(kept, few.codes) for kept in folds]
+    classes = few.codes[np.concatenate(rows)]
     for lam in until_limit(lams, "lam"):
-        parts = []
-        for kept in folds:
-            F = few.scores(diffusion, lam, kept)
-            parts.append((F / margin_of(F))[hidden_rows(kept, codes)])
-        classes = np.concatenate([codes[hidden_rows(kept, codes)] for kept in folds])
-        Z = np.concatenate(parts)
-        hits[lam], found[lam] = Z.argmax(axis=1) == classes, (Z, classes)
-    return hits, found
+        found = [few.scores(diffusion, lam, kept) for kept in folds]
+        Z = np.concatenate([F[some] / margin_of(F) for F, some in zip(found, rows, strict=True)])
+        yield lam, Hidden(Z.argmax(axis=1) == classes, _sharpness(Z, classes))
 
 
-def _nearest_hits(points: np.ndarray, codes: np.ndarray, n_folds: int) -> np.ndarray:
+def _nearest_hits(points: np.ndarray, codes: np.ndarray, folds: list[np.ndarray]) -> np.ndarray:
     """Whether the nearest label of a point whose label is hidden is its own."""
     parts = []
-    for kept in hidden_folds(codes, n_folds, np.random.RandomState(0)):
+    for kept in folds:
         rows = hidden_rows(kept, codes)
         parts.append(vote(points, kept, points[rows], 1) == codes[rows])
     return np.concatenate(parts)
 
 
-def _sharpness(found: tuple[np.ndarray, np.ndarray] | None) -> float:
-    """The factor of scores under which hidden labels are most probable."""
-    if found is None:
-        return _USUAL
-    Z, classes = found
+def _sharpness(Z: np.ndarray, classes: np.ndarray) -> float:
+    """The factor of scores, in usual margins, under which hidden labels are most probable."""
     rows = np.arange(len(Z))
 
     def loss(factor: float) -> float:

@@ -375,6 +375,7 @@ class TransductiveDistance(Metric, BaseEstimator):
     def _placed(self, points: np.ndarray, known: np.ndarray) -> np.ndarray:
         """Coordinates of points, by those that are known."""
         if getattr(self, "graph_", None) == POINTS.kind:  # which old files do not have
+            points = points.toarray() if sparse.issparse(points) else points
             return points.astype(self.embedding_.dtype)
         k = min(self.n_neighbors_, _PLACED) if self._kind == "diffusion" else self.n_neighbors_
         E = interpolate(known, self.embedding_, points, k)

@@ -1,0 +1,343 @@
+"""Few labels that spread over a graph: what is solved, what is chosen, and what is said of it."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import make_blobs, make_moons
+
+from kernelmetric import TransductiveDistance, load, save
+from kernelmetric.graphs import gaussian_graph, local_graph, neighbor_graph
+from kernelmetric.solvers import conjugate_gradients
+from kernelmetric.transductive._diffusion import Diffusion, joined
+from kernelmetric.transductive._shares import shares_by_distance
+from kernelmetric.transductive._sizes import offsets
+
+ONE_EACH = pytest.mark.filterwarnings("ignore:Got a single label")
+
+
+def labelled(truth, count, seed=0):
+    """So many labels of each class, -1 elsewhere."""
+    rng, y = np.random.RandomState(seed), np.full(len(truth), -1)
+    for c in np.unique(truth):
+        y[rng.permutation(np.flatnonzero(truth == c))[:count]] = c
+    return y
+
+
+def moons(n=200, count=1, seed=0):
+    X, truth = make_moons(n, noise=0.05, random_state=seed)
+    return X, labelled(truth, count, seed), truth
+
+
+def ring(n=40, seed=0):
+    """Weights of a connected graph."""
+    rng = np.random.RandomState(seed)
+    W = np.diag(rng.uniform(0.5, 1.5, n - 1), 1)
+    W[0, -1] = 1.0
+    W[3, 20] = 0.4
+    return W + W.T
+
+
+def sources(n=40):
+    """Three labels of two classes: their targets, centred, and what they count."""
+    mass, targets = np.zeros((n, 1)), np.zeros((n, 2))
+    mass[[2, 11, 30]], targets[[2, 11], 0], targets[30, 1] = 1.0, 1.0, 1.0
+    return targets - (mass * targets).sum(axis=0) / mass.sum(), mass
+
+
+def right(model, y, truth):
+    return np.mean(model.transduction_[y < 0] == truth[y < 0])
+
+
+# --- what is solved ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("as_given", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_an_infinite_ridge_solves_the_poisson_equation(as_given):
+    W, (targets, mass) = ring(), sources()
+    F = Diffusion(as_given(W)).spread(targets, mass, np.inf)
+    d = W.sum(axis=1)
+    assert_allclose((np.diag(d) - W) @ F / d.mean(), mass * targets, atol=2e-3)
+    assert_allclose(d @ F, 0.0, atol=1e-3)  # centred by degree
+    assert F[2, 0] > F[2, 1]
+    assert F[30, 1] > F[30, 0]
+
+
+def test_a_ridge_is_the_least_squares_less_its_mean():
+    W, (targets, mass) = ring(), sources()
+    d, lam = W.sum(axis=1), 3.0
+    F = Diffusion(W).spread(targets, mass, lam)
+    A = np.diag(mass[:, 0]) + lam * (np.diag(d) - W) / d.mean()
+    exact = np.linalg.solve(A, mass * targets)
+    exact -= d @ exact / d.sum()
+    assert_allclose(F, lam * exact, atol=2e-3 * np.abs(exact).max() * lam)
+
+
+def test_smoothing_is_a_weighted_mean_of_its_targets():
+    W, rng = ring(), np.random.RandomState(0)
+    Y, pull, d = np.eye(3)[rng.randint(3, size=40)], rng.uniform(0.1, 1, (40, 1)), ring().sum(1)
+    F = Diffusion(W).smooth(Y, pull)
+    exact = np.linalg.solve(np.diag(d * (1 + pull[:, 0])) - W, d[:, None] * pull * Y)
+    assert_allclose(F, exact, atol=1e-3)
+    assert_allclose(F.sum(axis=1), 1.0, atol=1e-3)
+
+
+def test_conjugate_gradients_solve_every_column_by_itself():
+    rng = np.random.RandomState(0)
+    A = rng.standard_normal((30, 30))
+    A, B = A @ A.T + 30 * np.eye(30), rng.standard_normal((30, 4))
+    B[:, 2] = 0.0
+    found = conjugate_gradients(lambda V: A @ V, B, tol=1e-10)
+    assert_allclose(found.X, np.linalg.solve(A, B), atol=1e-8)
+    assert found.residual <= 1e-10
+    assert conjugate_gradients(lambda V: A @ V, B, tol=1e-10, start=found.X).n_iter <= 4
+
+
+def test_an_edge_is_as_strong_as_its_weaker_side_says():
+    nearest, squares = np.array([[1, 2], [0, 2], [1, 0]]), np.array([[1.0, 4], [1, 1], [1, 4]])
+    W = local_graph(nearest, squares, mutual=True).toarray()
+    assert_allclose(W, W.T)
+    assert_allclose(W[0, 1], np.exp(-4.0))  # of 1/4 and of 1, the weaker
+    assert_allclose(local_graph(nearest, squares).toarray()[0, 1], (np.exp(-1) + np.exp(-4)) / 2)
+    assert np.all(local_graph(nearest, 0.0 * squares).data == 1.0)  # of copies
+
+
+def test_parts_are_joined_by_one_weak_edge_at_their_nearest_points():
+    X = np.concatenate([np.arange(5.0), 100 + np.arange(4.0), [300.0]])[:, None]
+    W = neighbor_graph(X, 1) * 2.0
+    W = W - sparse.diags_array(W.diagonal())
+    W = W.tolil()
+    W[9, :], W[:, 9] = 0.0, 0.0
+    whole, part = joined(W.tocsr(), X)
+    added = (whole - W.tocsr()).toarray()
+    assert len(np.unique(part)) == 3
+    assert added[4, 5] == added[5, 4] == 2.0
+    assert np.count_nonzero(added) == 4
+
+
+# --- what comes of it -------------------------------------------------------------------------
+
+
+@ONE_EACH
+def test_one_label_a_class_is_enough_on_two_moons():
+    X, y, truth = moons()
+    model = TransductiveDistance().fit(X, y)
+    nearest = TransductiveDistance(method="eigenvectors", graph="neighbors", lam=np.inf)
+    assert model.method_ == "diffusion"
+    assert right(model, y, truth) == 1.0
+    assert model.embedding_.shape == (200, 2)
+    assert right(nearest.fit(X, y), y, truth) <= right(model, y, truth)
+
+
+def test_a_single_label_is_warned_of_with_what_is_assumed():
+    X, y, _ = moons()
+    with pytest.warns(UserWarning, match="no label can be hidden to judge by, so λ = 10"):
+        TransductiveDistance().fit(X, y)
+
+
+@ONE_EACH
+def test_the_embedding_are_probabilities_and_labels_are_corners():
+    X, y, _ = moons(count=2)
+    model = TransductiveDistance(method="diffusion").fit(X, y)
+    E = model.embedding_
+    assert_allclose(E.sum(axis=1), 1.0)
+    assert_array_equal(E[y >= 0], np.eye(2)[y[y >= 0]])
+    corners = model.pairwise_distances(X, X[y >= 0])
+    assert_array_equal(y[y >= 0][corners.argmin(axis=1)], model.transduction_)
+    assert_allclose(model.predict_proba(X), E)
+    assert_array_equal(model.predict(X), model.transduction_)
+
+
+@ONE_EACH
+def test_new_points_get_the_classes_that_they_would_have_had():
+    X, truth = make_moons(500, noise=0.08, random_state=1)
+    new = np.arange(500) % 5 == 0
+    y = labelled(np.where(new, -1, truth), 3)
+    y[new] = -1
+    inside = TransductiveDistance(method="diffusion").fit(X, y)
+    outside = TransductiveDistance(method="diffusion").fit(X[~new], y[~new])
+    assert np.mean(outside.predict(X[new]) == inside.transduction_[new]) >= 0.98
+
+
+@ONE_EACH
+def test_neither_the_order_of_points_nor_the_names_of_classes_matter():
+    X, y, _ = moons(count=2)
+    order = np.random.RandomState(1).permutation(len(X))
+    model = TransductiveDistance(method="diffusion", lam=10).fit(X, y)
+    other = TransductiveDistance(method="diffusion", lam=10).fit(X[order], y[order])
+    assert_allclose(other.embedding_, model.embedding_[order], atol=1e-3)
+    names = np.array([None, "z", "a"], dtype=object)[y + 1]
+    named = TransductiveDistance(method="diffusion", lam=10).fit(X, names)
+    assert_allclose(named.embedding_[:, ::-1], model.embedding_, atol=1e-3)
+    assert_array_equal(named.classes_, ["a", "z"])
+
+
+@ONE_EACH
+def test_only_the_ratio_of_weights_matters_and_a_heavier_label_pulls_more():
+    X, truth = make_blobs(120, centers=[[0, 0], [3, 0]], random_state=0)
+    y, how = labelled(truth, 3), {"method": "diffusion", "lam": 10}
+    w = np.ones(120)
+    plain = TransductiveDistance(**how).fit(X, y).transduction_
+    assert_array_equal(
+        TransductiveDistance(**how).fit(X, y, sample_weight=3 * w).transduction_, plain
+    )
+    w[y == 1] = 50.0
+    heavy = TransductiveDistance(**how).fit(X, y, sample_weight=w).transduction_
+    assert np.sum(heavy == 1) >= np.sum(plain == 1)
+    w[y == 1] = 0.0
+    w[np.flatnonzero(y == 1)[0]] = 1.0
+    fewer = TransductiveDistance(**how).fit(X, y, sample_weight=w)
+    assert len(fewer.transduction_) == 118  # a row of weight zero is left out
+
+
+@ONE_EACH
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_points_are_those_points(dtype):
+    X, y, _ = moons(count=2)
+    X = np.where(np.abs(X) < 0.05, 0.0, X).astype(dtype)
+    model = TransductiveDistance().fit(X, y)
+    same = TransductiveDistance(method=model.method_).fit(sparse.csr_array(X), y)
+    assert same.embedding_.dtype == dtype
+    assert_allclose(same.embedding_, model.embedding_, atol=1e-3)
+    assert_array_equal(same.transform(sparse.csr_array(X[:9])), same.embedding_[:9])
+    assert_array_equal(same.predict(X), model.predict(sparse.csr_array(X)))
+
+
+def test_settings_of_the_eigenproblem_refuse_sparse_points():
+    X, y, _ = moons(count=5)
+    with pytest.raises(ValueError, match=r"Got sparse X .* try\s+method='diffusion'"):
+        TransductiveDistance(3).fit(sparse.csr_array(X), y)
+
+
+@ONE_EACH
+def test_it_is_saved_cloned_and_pickled(tmp_path):
+    X, y, _ = moons(count=2)
+    model = TransductiveDistance(method="diffusion", class_sizes="equal").fit(X, y)
+    save(model, tmp_path / "few.npz")
+    for other in (load(tmp_path / "few.npz"), pickle.loads(pickle.dumps(model))):
+        assert_array_equal(other.predict_proba(X[:7] + 0.01), model.predict_proba(X[:7] + 0.01))
+        assert other.method_ == "diffusion"
+    assert clone(model).get_params() == model.get_params()
+
+
+# --- what is chosen ---------------------------------------------------------------------------
+
+
+def test_points_stay_where_a_graph_finds_fewer_hidden_labels():
+    rng = np.random.RandomState(0)
+    X = rng.uniform(0, 4, (1200, 2))
+    truth = np.floor(X).sum(axis=1).astype(int) % 2
+    X = np.column_stack([X, np.where(truth, 3.0, 0.0)[:, None] * np.ones((1, 1))])
+    X[:, :2] *= rng.choice([1, 30], (1200, 1))  # a graph of neighbours is ruled by these
+    y = labelled(truth, 100)
+    model = TransductiveDistance(method="auto").fit(X, y)
+    diffusion = TransductiveDistance(method="diffusion").fit(X, y)
+    assert right(model, y, truth) >= right(diffusion, y, truth) - 0.01
+
+
+def test_lambda_is_chosen_by_hidden_labels():
+    X, y, _ = moons(count=6)
+    model = TransductiveDistance(method="diffusion").fit(X, y)
+    assert set(model.lam_scores_) == {10.0, 1.0}
+    assert model.lam_scores_[model.lam_] == max(model.lam_scores_.values())
+    assert TransductiveDistance(method="diffusion", lam=5.0).fit(X, y).lam_ == 5.0
+
+
+def test_a_given_graph_is_spread_over():
+    X, y, truth = moons(count=3)
+    for graph in (neighbor_graph(X, 8), gaussian_graph(X, 0.02), "gaussian"):
+        model = TransductiveDistance(method="diffusion", graph=graph).fit(X, y)
+        assert model.graph_ == ("gaussian" if isinstance(graph, str) else "given")
+        assert right(model, y, truth) > 0.85
+
+
+@ONE_EACH
+def test_parts_without_a_label_are_told_and_follow_the_nearest():
+    X, truth = make_blobs(150, centers=[[0, 0], [40, 0], [50, 0]], random_state=0)
+    y = np.where(truth < 2, labelled(truth, 2), -1)
+    with pytest.warns(UserWarning, match="joins 50 of 150 points to a label, in 1 part"):
+        model = TransductiveDistance(method="diffusion").fit(X, y)
+    assert np.mean(model.transduction_[truth == 2] == 1) == 1.0
+
+
+def test_no_label_of_a_part_is_no_reason_to_warn_where_all_have_one():
+    X, y, _ = moons(count=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        TransductiveDistance(method="diffusion").fit(X, y)
+
+
+# --- sizes and probabilities ------------------------------------------------------------------
+
+
+@ONE_EACH
+@pytest.mark.parametrize("sizes", [{0: 150, 1: 50}, [0.75, 0.25], np.array([3, 1])])
+def test_classes_have_the_sizes_that_are_stated(sizes):
+    X, truth = make_blobs([150, 50], centers=[[0, 0], [2.5, 0]], random_state=0)
+    y = labelled(truth, 2)
+    free = TransductiveDistance(method="diffusion").fit(X, y)
+    model = TransductiveDistance(class_sizes=sizes).fit(X, y)
+    assert abs(np.sum(model.transduction_ == 0) - 150) <= 6
+    assert right(model, y, truth) >= right(free, y, truth)
+    assert_array_equal(model.transduction_[y >= 0], y[y >= 0])
+
+
+def test_offsets_are_not_needed_where_shares_are_right():
+    F = np.repeat(np.eye(3), 20, axis=0)
+    assert_allclose(offsets(F, np.full(3, 1 / 3), narrow=True), 0.0, atol=1e-6)
+    added = offsets(
+        F + np.random.RandomState(0).uniform(0, 3, F.shape), np.array([0.5, 0.3, 0.2]), narrow=True
+    )
+    assert added[0] > added[1] > added[2]
+
+
+@pytest.mark.parametrize("sizes", [{0: 1}, [1, 2, 3], [1, 0], [1, np.nan], "many", 3, [1, -1]])
+def test_sizes_that_are_none_are_refused(sizes):
+    X, y, _ = moons(count=2)
+    with pytest.raises(ValueError, match="Got class_sizes"):
+        TransductiveDistance(class_sizes=sizes).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"method": "poisson"}, "Got method='poisson'"),
+        ({"method": "diffusion", "n_components": 3}, "n_components"),
+        ({"method": "diffusion", "cost": "paper", "n_votes": 3}, "cost and n_votes"),
+        ({"method": "eigenvectors", "class_sizes": "equal"}, "Got class_sizes with settings"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(settings, said):
+    X, y, _ = moons(count=5)
+    with pytest.raises(ValueError, match=said):
+        TransductiveDistance(**settings).fit(X, y)
+
+
+def test_pairs_do_not_spread():
+    X, _, _ = moons()
+    with pytest.raises(ValueError, match="pairs or a cost_graph"):
+        TransductiveDistance(method="diffusion").fit(X, similar=[[0, 1]], dissimilar=[[0, 2]])
+
+
+def test_probabilities_are_calibrated_where_classes_overlap():
+    X, truth = make_blobs(400, centers=[[0, 0], [2, 0]], random_state=0)
+    y = labelled(truth, 50)
+    by_eigenvectors = {"lam": np.inf, "n_neighbors": 10, "n_components": 2}
+    for settings in ({"method": "diffusion"}, by_eigenvectors):
+        model = TransductiveDistance(**settings).fit(X, y)
+        P = model.predict_proba(X)[y < 0]
+        assert_allclose(P.sum(axis=1), 1.0)
+        loss = -np.mean(np.log(np.clip(P[np.arange(len(P)), truth[y < 0]], 1e-3, 1)))
+        assert loss < np.log(2)
+        assert abs(P.max(axis=1).mean() - right(model, y, truth)) < 0.12
+
+
+def test_a_label_does_not_speak_for_itself_where_probabilities_are_judged():
+    rng = np.random.RandomState(0)
+    E, codes = rng.standard_normal((200, 2)), rng.randint(2, size=200)
+    P = shares_by_distance(E, codes, rng.standard_normal((50, 2)))
+    assert P.max() < 0.7  # labels by lot are not found by the others
