@@ -21,7 +21,10 @@ from kernelmetric.transductive._given import as_graph, nearest_points
 from kernelmetric.transductive._sizes import margin_of, sharpened, soft_shares
 
 NEIGHBORS, MUTUAL = 10, 20  # of a point in the graph, and in that of mutual ones
-LAMS = (10.0, 1.0)  # the first unless hidden labels are found more often with the other
+LAMS: tuple[float, ...] = (
+    10.0,
+    1.0,
+)  # the first unless hidden labels are found more often with the other
 _SHARPNESS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of probabilities, in one over the usual margin
 _USUAL = 2.0  # where no label can be hidden
 _LOST = 0.05  # share of points in parts without a label that is worth a warning
@@ -79,11 +82,11 @@ def spread_labels(
     points: Any, few: Few, graph: Any, n_neighbors: Any, lam: Any, *, n_folds: int, may_stay: bool
 ) -> Spread:
     """Spread labels as it finds those that are hidden; ``may_stay`` lets the points win."""
-    graphs, tried = _graphs_of(graph, n_neighbors, points), LAMS
-    if not isinstance(lam, str):
-        tried = (float(lam),)
+    graphs = _graphs_of(graph, n_neighbors, points)
+    tried = LAMS if isinstance(lam, str) else (float(lam),)
     folds = _folds(few.codes, n_folds)
-    best, highest, scores = None, -np.inf, {}
+    best, highest, usual = None, -np.inf, np.empty(0)
+    scores: dict[str, dict[float, float]] = {}
     for name, size, W in until_limit(graphs, "the graph"):
         whole, part = joined(W, points)
         diffusion = Diffusion(whole)
@@ -91,7 +94,8 @@ def spread_labels(
             hits = hidden.hits
             share = float(hits.mean()) if len(hits) else 0.0
             scores.setdefault(f"{name} {size}" if size else name, {})[value] = share
-            if share > highest:
+            if best is None or (share > highest and _clearly(hits, usual)):
+                usual = hits if best is None else usual
                 best, highest = (diffusion, part, name, size, value, hidden), share
         if not folds:
             break  # nothing can be compared
@@ -101,7 +105,7 @@ def spread_labels(
         scores = {}
     if folds and may_stay and not sparse.issparse(points):
         own = _nearest_hits(points, few.codes, folds)
-        if own.mean() > highest:
+        if own.mean() > highest and _clearly(own, hidden.hits):
             empty = np.empty((0, few.n_classes))
             return Spread(empty, None, own, scores, name, size, diffusion.n_products, part)
     F = few.scores(diffusion, value, few.codes)
@@ -187,6 +191,12 @@ def _nearest_hits(points: np.ndarray, codes: np.ndarray, folds: list[np.ndarray]
         rows = hidden_rows(kept, codes)
         parts.append(vote(points, kept, points[rows], 1) == codes[rows])
     return np.concatenate(parts)
+
+
+def _clearly(hits: np.ndarray, usual: np.ndarray) -> bool:
+    """Whether more is found than usual by more than a standard error: the best has luck."""
+    gain = hits.astype(np.float64) - usual
+    return bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
 
 
 def _sharpness(Z: np.ndarray, classes: np.ndarray) -> float:

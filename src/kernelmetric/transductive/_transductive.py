@@ -42,7 +42,12 @@ _LAM = Numbers(Real, 0, LARGEST, above=True, words=("auto",))  # or infinity
 class TransductiveDistance(Metric, BaseEstimator):
     r"""A metric on labelled and unlabelled points together, from few labels and much geometry.
 
-    Minimises over embeddings X of all points, eq. (3) of [1]_,
+    One of two methods. By diffusion, scores F of classes minimise the squared error at labels plus
+    :math:`\lambda\, \mathrm{tr}(F^\top L F)` with the Laplacian L of a graph of neighbours. An
+    infinite λ is Poisson learning [2]_. A point is embedded at the probabilities of its classes,
+    and a label in the corner of its own. One label of each class will do.
+
+    By eigenvectors, embeddings X of all points minimise eq. (3) of [1]_,
 
     .. math:: \mathrm{tr}(X^\top (C' + \lambda P) X), \qquad X^\top X = I.
 
@@ -53,11 +58,12 @@ class TransductiveDistance(Metric, BaseEstimator):
     Parameters
     ----------
     n_components : int, default=None
-        Dimension of the embedding. None chooses one of 2 to 30 by hidden labels; with too few of
-        them it is ten, or their number.
+        Dimension of the embedding by eigenvectors. None chooses one of 2 to 30 by hidden labels;
+        with too few of them it is ten, or their number.
     lam : float or 'auto', default='auto'
         Weight λ of the penalty. 'auto' is infinity, which leaves labels to the vote, unless hidden
-        labels are clearly better found with 2⁵ to 2¹⁴ over the scale of the penalty.
+        labels are clearly better found with 2⁵ to 2¹⁴ over the scale of the penalty. By diffusion
+        it is 10, or 1 where that finds more of the hidden labels.
     n_neighbors : int or 'auto', default='auto'
         Neighbours of each point in the graph, and in the interpolation of new points. 'auto'
         chooses 5, 10 or 20, and interpolates between 5 where the graph is another.
@@ -82,6 +88,13 @@ class TransductiveDistance(Metric, BaseEstimator):
         Folds of hidden labels, for what is chosen.
     tol : float, default=1e-4
         Largest residual of an eigenvector, relative to the norm of the matrix.
+    method : {'auto', 'diffusion', 'eigenvectors'}, default='auto'
+        'auto' is diffusion, unless penalty, cost, votes, dimension or λ are set, or there are no
+        labels. Where each class has two labels, the points stay as they are if these find more of
+        the hidden labels. Up to a thousand points, eigenvectors may do so too.
+    class_sizes : dict, array or 'equal', default=None
+        What is known of how many points, or what share, each class has: by class, in the order of
+        ``classes_``, or all alike. Classes get these sizes; by diffusion only.
     warm_start : bool, default=False
         Whether a second fit on as many points starts from the embedding of the first.
     random_state : int, RandomState or None, default=None
@@ -90,20 +103,23 @@ class TransductiveDistance(Metric, BaseEstimator):
     Attributes
     ----------
     embedding_ : ndarray of shape (n_samples, n_components)
-        The embedded training points, of orthonormal columns; where ``graph_`` is 'points', the
-        points in the coordinates of the prior.
+        The embedded training points: by diffusion, probabilities of classes; by eigenvectors, of
+        orthonormal columns; where ``graph_`` is 'points', the points in coordinates of the prior.
+    method_ : str
+        'diffusion', 'eigenvectors', or 'points' where these stay as they are.
     eigenvalues_ : ndarray of shape (n_components,)
-        Those of ``C' + λP``, ascending; of P alone where ``lam_`` is infinite.
+        Those of ``C' + λP``, ascending; of P alone where ``lam_`` is infinite; zeros by
+        diffusion.
     transduction_, classes_ : ndarray
         Labels of all training points, and the classes; with labels only.
     lam_, n_neighbors_ : float, int
         λ, infinite where labels did not help, and neighbours of each point, as used.
     graph_, width_ : str, float or None
-        The graph as used: 'neighbors', 'gaussian', 'given', 'points', or 'none' where the penalty
-        has none; and the width of a full graph that was chosen.
+        The graph as used: 'neighbors', 'mutual', 'gaussian', 'given', 'points', or 'none' where the
+        penalty has none; and the width of a full graph that was chosen.
     graph_scores_, dimension_scores_ : dict
-        How near hidden labels were to their class, at best 1, by graph and by dimension; empty
-        where there was no choice, or too few labels for one.
+        How near hidden labels were to their class, at best 1, by graph and by dimension; by
+        diffusion the share found again. Empty where there was no choice, or too few labels.
     lam_scores_ : dict
         Share of hidden labels found again, by λ, where it was chosen.
     label_mass_ : ndarray of shape (n_components,)
@@ -124,6 +140,8 @@ class TransductiveDistance(Metric, BaseEstimator):
     ----------
     .. [1] Li, Yang and Wang, "A transductive framework of distance metric learning by spectral
        dimensionality reduction", ICML 2007.
+    .. [2] Calder, Cook, Thorpe and Slepčev, "Poisson learning: graph based semi-supervised learning
+       at very low label rates", ICML 2020.
 
     Examples
     --------
