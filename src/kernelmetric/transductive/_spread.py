@@ -21,10 +21,7 @@ from kernelmetric.transductive._given import as_graph, nearest_points
 from kernelmetric.transductive._sizes import margin_of, sharpened, soft_shares
 
 NEIGHBORS, MUTUAL = 10, 20  # of a point in the graph, and in that of mutual ones
-LAMS: tuple[float, ...] = (
-    10.0,
-    1.0,
-)  # the first unless hidden labels are found more often with the other
+LAMS: tuple[float, ...] = (10.0, 1.0)  # the first unless the other finds more hidden labels
 _SHARPNESS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of probabilities, in one over the usual margin
 _USUAL = 2.0  # where no label can be hidden
 _LOST = 0.05  # share of points in parts without a label that is worth a warning
@@ -194,9 +191,9 @@ def _nearest_hits(points: np.ndarray, codes: np.ndarray, folds: list[np.ndarray]
 
 
 def _clearly(hits: np.ndarray, usual: np.ndarray) -> bool:
-    """Whether more is found than usual by more than a standard error: the best has luck."""
+    """Whether more is found than usual by more than luck, of which a single label is one."""
     gain = hits.astype(np.float64) - usual
-    return bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
+    return bool(gain.sum() > np.sqrt((gain**2).sum()))
 
 
 def _sharpness(Z: np.ndarray, classes: np.ndarray) -> float:
