@@ -1,8 +1,8 @@
-"""Few labels, many points: one eigenproblem blends what labels say with the prior geometry.
+"""Few labels, many points: labels spread over a graph, or one eigenproblem blends both.
 
-:class:`TransductiveDistance` minimises ``Tr Xᵀ(C' + λP)X``. The cost C is a graph made from labels
-or pairs, literally as in the paper (:class:`PaperCost`) or bounded (:class:`RobustCost`); the
-penalty P is a Laplacian, the inverse of a kernel, or both (Theorem 4)::
+By eigenvectors, :class:`TransductiveDistance` minimises ``Tr Xᵀ(C' + λP)X``. The cost C is a graph
+made from labels or pairs, literally as in the paper (:class:`PaperCost`) or bounded
+(:class:`RobustCost`); the penalty P is a Laplacian, the inverse of a kernel, or both (Theorem 4)::
 
     X ──prior──▶ graph W ──penalty──▶ P ─┐
     y, pairs ──cost──▶ C ──gram_form──▶ C' ─┴─solve──▶ embedding_ ──▶ transform(X_new)
@@ -12,6 +12,10 @@ penalty P is a Laplacian, the inverse of a kernel, or both (Theorem 4)::
     _choice.py        the graph, the dimension and λ by hidden labels
     _given.py         labels, pairs, weights, prior metric and graph, checked
     _learn.py         one fit: choose, then solve problem (3), or (7) in the range of a kernel
+    _spread.py        by diffusion instead: the graph, λ and probabilities by hidden labels
+    _diffusion.py     the equations of a graph that labels pull at, and how its parts are joined
+    _sizes.py         classes of known sizes
+    _classifying.py   classes of new points; _shares.py, their probabilities by distance
     _tangent.py       tangent distance, a prior geometry for images
 """
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn import config_context
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -26,20 +26,19 @@ from kernelmetric.learners._checks import (
     check_parameters,
     check_spread,
 )
-from kernelmetric.metric import Metric
 from kernelmetric.solvers import column_signs
-from kernelmetric.transductive._choice import POINTS, label_mass, vote
+from kernelmetric.transductive._choice import POINTS, label_mass
+from kernelmetric.transductive._classifying import Classifying
 from kernelmetric.transductive._given import counted_rows, interpolate, prior_points, read_source
 from kernelmetric.transductive._learn import learn, peak_bytes, placing_seconds, rows_in_time
 from kernelmetric.transductive._penalties import Geometry, coordinates_of
-from kernelmetric.transductive._shares import shares_by_distance
 
 _PLACED = 5  # neighbours between which a new point lies, after a diffusion
 _LAM = Numbers(Real, 0, LARGEST, above=True, words=("auto",))  # or infinity
 
 
 @dataclass(eq=False, repr=False)
-class TransductiveDistance(Metric, BaseEstimator):
+class TransductiveDistance(Classifying, BaseEstimator):
     r"""A metric on labelled and unlabelled points together, from few labels and much geometry.
 
     One of two methods. By diffusion, scores F of classes minimise the squared error at labels plus
@@ -304,47 +303,6 @@ class TransductiveDistance(Metric, BaseEstimator):
             E = self._placed(points, self._points)
         return E.astype(self.embedding_.dtype, copy=False)
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Classes of points, by their nearest labelled training points in the embedding.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels. Those of the training points are in ``transduction_``.
-        """
-        E = self._embed_of_labels(X)
-        return self.classes_[self._vote(E)]
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        r"""Probabilities of classes.
-
-        By diffusion, the coordinates of ``transform``. Otherwise
-        :math:`p_c \propto d_c^{-2t}`, where :math:`d_c` is the distance in the embedding to the
-        nearest label of class c, and t the number under which labels that are left out in turn are
-        most probable.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Rows that add up to one, in the order of ``classes_``.
-        """
-        E = self._embed_of_labels(X)
-        if self._kind == "diffusion":
-            return E / E.sum(axis=1, keepdims=True)
-        return shares_by_distance(self.embedding_, self._codes, E)
-
-    score = ClassifierMixin.score
-
     def estimate_memory(self, n_samples: int, n_features: int) -> int:
         """Bytes that a fit takes at its peak, besides the data.
 
@@ -370,27 +328,7 @@ class TransductiveDistance(Metric, BaseEstimator):
     def _n_features_out(self) -> int:
         return self.embedding_.shape[1]
 
-    @property
-    def _kind(self) -> str:
-        """The method; files from before there were two do not say."""
-        return getattr(self, "method_", "eigenvectors")
-
-    def _embed_of_labels(self, X: Any) -> np.ndarray:
-        """New points, where labels say what may be predicted of them."""
-        check_is_fitted(self)
-        if self._codes is None:
-            raise ValueError(
-                "Got no labels in fit, but predict expected some: pairs have no names to give."
-            )
-        return self._embed(X)
-
-    def _vote(self, E: np.ndarray, some: Any = slice(None)) -> np.ndarray:
-        """Class codes of embedded points by some of the labelled ones."""
-        if self._kind == "diffusion":  # the corner of the most probable class is nearest
-            return np.argmax(E, axis=1)
-        return vote(self.embedding_[some], self._codes[some], E, self.n_votes)
-
-    def _placed(self, points: np.ndarray, known: np.ndarray) -> np.ndarray:
+    def _placed(self, points: Any, known: Any) -> np.ndarray:
         """Coordinates of points, by those that are known."""
         if getattr(self, "graph_", None) == POINTS.kind:  # which old files do not have
             points = points.toarray() if sparse.issparse(points) else points
