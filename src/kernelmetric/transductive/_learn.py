@@ -43,7 +43,7 @@ from kernelmetric.transductive._spread import Few, read_sizes, spread_labels, wa
 Learned = tuple[Eigenpairs, Geometry, np.ndarray, dict[str, Any]]
 METHODS = ("auto", "diffusion", "eigenvectors")
 _PUSHED = "such a point is only pushed away from others, with nothing to be drawn to."
-_ASSUMED = "no label can be hidden to judge by, so λ = {lam:g} and labels are thought to spread."
+_ASSUMED = "no label can be hidden to judge by, so λ is {lam:g}, and labels are thought to spread."
 _DENSE = 1000  # points up to which LAPACK solves the eigenproblem of a graph
 _CELLS = 100_000  # numbers that solutions of an eigenproblem pass over, for each point
 _CELLS_OF_MEANS = 200  # that the mean of neighbours takes, for each feature of a point

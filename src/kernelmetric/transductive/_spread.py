@@ -82,6 +82,8 @@ def spread_labels(
     graphs = _graphs_of(graph, n_neighbors, points)
     tried = LAMS if isinstance(lam, str) else (float(lam),)
     folds = _folds(few.codes, n_folds)
+    if isinstance(lam, str) and not folds and np.sum(few.codes >= 0) < 2 * few.n_classes:
+        tried = (np.inf,)  # so few are sources: Poisson learning
     best, highest, usual = None, -np.inf, np.empty(0)
     scores: dict[str, dict[float, float]] = {}
     for name, size, W in until_limit(graphs, "the graph"):
@@ -91,7 +93,7 @@ def spread_labels(
             hits = hidden.hits
             share = float(hits.mean()) if len(hits) else 0.0
             scores.setdefault(f"{name} {size}" if size else name, {})[value] = share
-            if best is None or (share > highest and _clearly(hits, usual)):
+            if best is None or (share > highest and _clearly(hits, usual, errors=2.0)):
                 usual = hits if best is None else usual
                 best, highest = (diffusion, part, name, size, value, hidden), share
         if not folds:
@@ -102,7 +104,7 @@ def spread_labels(
         scores = {}
     if folds and may_stay and not sparse.issparse(points):
         own = _nearest_hits(points, few.codes, folds)
-        if own.mean() > highest and _clearly(own, hidden.hits):
+        if own.mean() > highest and _clearly(own, hidden.hits, errors=1.0):
             empty = np.empty((0, few.n_classes))
             return Spread(empty, None, own, scores, name, size, diffusion.n_products, part)
     F = few.scores(diffusion, value, few.codes)
@@ -190,10 +192,10 @@ def _nearest_hits(points: np.ndarray, codes: np.ndarray, folds: list[np.ndarray]
     return np.concatenate(parts)
 
 
-def _clearly(hits: np.ndarray, usual: np.ndarray) -> bool:
-    """Whether more is found than usual by more than luck, of which a single label is one."""
+def _clearly(hits: np.ndarray, usual: np.ndarray, *, errors: float) -> bool:
+    """Whether more is found than usual, by so many standard errors: the best has luck."""
     gain = hits.astype(np.float64) - usual
-    return bool(gain.sum() > np.sqrt((gain**2).sum()))
+    return bool(gain.sum() > errors * np.sqrt((gain**2).sum()))
 
 
 def _sharpness(Z: np.ndarray, classes: np.ndarray) -> float:

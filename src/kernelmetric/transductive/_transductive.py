@@ -62,7 +62,8 @@ class TransductiveDistance(Classifying, BaseEstimator):
     lam : float or 'auto', default='auto'
         Weight λ of the penalty. 'auto' is infinity, which leaves labels to the vote, unless hidden
         labels are clearly better found with 2⁵ to 2¹⁴ over the scale of the penalty. By diffusion
-        it is 10, or 1 where that finds more of the hidden labels.
+        it is 10, or 1 where that clearly finds more of the hidden labels; infinite where there are
+        fewer than two labels for each class.
     n_neighbors : int or 'auto', default='auto'
         Neighbours of each point in the graph, and in the interpolation of new points. 'auto'
         chooses 5, 10 or 20, and interpolates between 5 where the graph is another.
