@@ -288,6 +288,13 @@ def test_classes_have_the_sizes_that_are_stated(sizes):
     assert_array_equal(model.transduction_[y >= 0], y[y >= 0])
 
 
+@ONE_EACH
+def test_sizes_are_kept_against_the_graph():
+    X, truth = make_blobs([150, 50], centers=[[0, 0], [4, 0]], random_state=0)
+    model = TransductiveDistance(class_sizes="equal").fit(X, labelled(truth, 2))
+    assert abs(np.sum(model.transduction_ == 0) - 100) <= 6
+
+
 def test_offsets_are_not_needed_where_shares_are_right():
     F = np.repeat(np.eye(3), 20, axis=0)
     assert_allclose(offsets(F, np.full(3, 1 / 3), narrow=True), 0.0, atol=1e-6)
@@ -342,4 +349,6 @@ def test_a_label_does_not_speak_for_itself_where_probabilities_are_judged():
     rng = np.random.RandomState(0)
     E, codes = rng.standard_normal((200, 2)), rng.randint(2, size=200)
     P = shares_by_distance(E, codes, rng.standard_normal((50, 2)))
+    E[codes == 1] += 20.0  # now they are
+    assert shares_by_distance(E, codes, E + 0.01).max(axis=1).min() > 0.98
     assert P.max() < 0.7  # labels by lot are not found by the others
