@@ -118,8 +118,7 @@ def learn(
     enough = len(spread.hits) and labelled.sum() >= FEWEST
     small = points.shape[0] <= FULL and not sparse.issparse(points)
     if auto and sizes is None and enough and small:
-        hits = spread.hits  # the best of many graphs has luck on its side
-        least = float(hits.mean() + hits.std() / np.sqrt(len(hits)))
+        least = float(spread.hits.mean())
         found = _learn_eigenvectors(metric, points, source, start, weights, above=least)
         if found is not None:
             return found
@@ -174,7 +173,7 @@ def _learn_eigenvectors(
     *,
     above: float | None = None,
 ) -> Learned | None:
-    """By the paper's method; None where no more than a share of hidden labels is found."""
+    """By the paper's method; None where fewer than a share of hidden labels are found."""
     cost, penalty = as_cost(metric.cost), as_penalty(metric.penalty)
     lam = metric.lam if isinstance(metric.lam, str) else float(metric.lam)
     codes, rng = source.codes, check_random_state(metric.random_state)
@@ -205,7 +204,7 @@ def _learn_eigenvectors(
         len(points), n_folds=metric.cv,
         points=points if open_ and metric.n_components is None else None,
     )  # fmt: skip
-    if above is not None and choice.hits <= above:
+    if above is not None and choice.hits < above:
         return None
     if choice.graph.gaps:
         warn_of_gaps(choice.graph.weights)
