@@ -18,6 +18,7 @@ from sklearn import get_config
 from kernelmetric._warnings import warn
 from kernelmetric.compute import in_memory, is_sparse, map_rows, take_rows, to_numpy
 from kernelmetric.graphs import coded_targets
+from kernelmetric.inputs import is_objects
 from kernelmetric.kernels import TableSchema, is_table
 
 _SAMPLE = 2_000  # different rows, of which near pairs are counted
@@ -61,8 +62,8 @@ def copies_among(X: Any, y: Any, owner: Any, *, takes: bool, given: bool) -> Cop
 
 def numbers_of(X: Any) -> Any:
     """A table that was not checked, in numbers; None of what has none, such as texts."""
-    if is_sparse(X):
-        return X.tocsr()
+    if is_sparse(X) or is_objects(X):
+        return X.tocsr() if is_sparse(X) else X
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whoever learns from it says it
@@ -86,6 +87,8 @@ def copied_rows(X: Any, y: Any) -> Copies | None:
     )
     order = np.argsort(first)
     rows = first[order]
+    if is_objects(X):  # no steps lie between them: what is equal is a copy
+        return Copies(rows, np.argsort(order)[groups.ravel()]) if len(rows) < len(groups) else None
     some = np.random.RandomState(0).permutation(rows)[:_SAMPLE]
     more = _FAR_MORE * (len(rows) / len(some)) ** 2
     if np.sum(counts > 1) <= 2 * more:
@@ -102,6 +105,8 @@ def copied_rows(X: Any, y: Any) -> Copies | None:
 
 def _keys(X: Any, seed: int = 0) -> np.ndarray:
     """A number for each row, the same for equal rows: sums of bits, in which no digit is lost."""
+    if is_objects(X):
+        return X.keys()
     drawn = np.random.RandomState(seed).randint(2**62, size=X.shape[1]).astype(np.uint64)
 
     def mixed(cells: np.ndarray, factors: np.ndarray) -> np.ndarray:

@@ -61,6 +61,7 @@ from kernelmetric.learners._progress import (
     with_callbacks,
 )
 from kernelmetric.metric import Metric
+from kernelmetric.selection import automatic_kernel
 from kernelmetric.spaces._base import own
 
 
@@ -236,6 +237,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
             automatic space of labelled points, each row is where it would be had it not been in
             the table: use these coordinates for training rows alone.
         """
+        X = automatic_kernel(self.kernel).points(X)
         if not hasattr(self.learner, "transform"):
             refuse_zeros(fit_params.get("sample_weight"), _num_samples(X))
             Z, E = self._fit(X, y, how="fit_transform", **fit_params)
@@ -268,6 +270,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
             One block of rows at a time is in memory besides the result.
         """
         check_is_fitted(self)
+        X = self.kernel_.points(X)
         if can_fold(self.space_, self.learner_) and not are_tuples(X):
             return self._folded(self.space_, self.components_, self._checked(X))
         return self._apply(lambda Z: in_dtype_of(Z, self.learner_.transform(Z)), X)
@@ -291,6 +294,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, *, how: str = "fit", **given) -> tuple[Any, Any]:
         """Fit everything; coordinates of the training points, and what the learner returned."""
+        X = automatic_kernel(self.kernel).points(X)
         compared = is_compared(X, given.get("tuples"), given)
         kernel = check_parts(self, y, compared=compared)
         check_recipe(self.recipe)

@@ -54,6 +54,9 @@ def metric_tags(tags: Any, learner: Any, judge: Any, kernels: Callable[[], list[
         return tags
     tags.input_tags.pairwise = all(kernel.pairwise for kernel in known)
     tags.input_tags.sparse = all(kernel.accepts_sparse for kernel in known)
+    objects = all(kernel.takes_objects for kernel in known)
+    tags.input_tags.string = tags.input_tags.three_d_array = objects
+    tags.input_tags.two_d_array = not objects
     return tags
 
 

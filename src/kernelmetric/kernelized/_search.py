@@ -200,6 +200,8 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         judge = judge_of(self, y)
         scorer = check_search(self, judge)
         kernels, ranks = listed_kernels(self.kernels), listed_ranks(self.n_components)
+        for kernel in kernels:
+            X = automatic_kernel(kernel).points(X)
         points, labels = checked_data(self, X, y, judge)
         require_memory(
             self.estimate_memory(*points.shape),

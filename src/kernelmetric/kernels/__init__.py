@@ -25,6 +25,7 @@ from kernelmetric.kernels._idealized_gram import (
 )
 from kernelmetric.kernels._mapped import Columns, Rescaled, pulled_back, rescaled
 from kernelmetric.kernels._names import as_kernel
+from kernelmetric.kernels._objects import ObjectKernel
 from kernelmetric.kernels._points import reads_columns, with_schema
 from kernelmetric.kernels._radial import RadialKernel, rbf_widths
 from kernelmetric.kernels._registry import *  # noqa: F403
@@ -36,6 +37,7 @@ __all__ = [  # noqa: PLE0604, RUF100
     "Columns",
     "FunctionKernel",
     "Kernel",
+    "ObjectKernel",
     "PairwiseKernel",
     "Product",
     "RadialKernel",

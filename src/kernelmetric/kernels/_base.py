@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from kernelmetric.compute import all_finite, backend_of, map_rows, namespace, take_rows
+from kernelmetric.inputs import is_objects
 from kernelmetric.kernels._points import (
     as_block,
     check_number,
@@ -44,6 +45,11 @@ class Kernel(BaseEstimator):
     __array_ufunc__ = None
 
     pairwise: bool = False
+
+    @property
+    def takes_objects(self) -> bool:
+        """Whether points are objects, such as texts, instead of rows of numbers."""
+        return False
 
     @property
     def accepts_sparse(self) -> bool:
@@ -107,7 +113,7 @@ class Kernel(BaseEstimator):
         Kernel
             A new kernel; this one is unchanged. Binding a concrete kernel gives an equal one.
         """
-        if is_table(X) or (is_frame(X) and reads_columns(self)):
+        if not self.takes_objects and (is_table(X) or (is_frame(X) and reads_columns(self))):
             return self._bind_table(X, y)
         return self._bound(self._check_blocks(X, None)[0], y)
 
@@ -153,6 +159,36 @@ class Kernel(BaseEstimator):
         """
         self._require_bound()
         return self._at_distances(D2)
+
+    def points(self, X: Any) -> Any:
+        """Points as this kernel takes them: objects are read, rows of numbers stay as they are.
+
+        Parameters
+        ----------
+        X : array-like, or list of objects
+            What a user has.
+
+        Returns
+        -------
+        array-like or Objects
+            Points, of which rows can be taken.
+        """
+        if is_objects(X):
+            raise TypeError(
+                f"Got objects, but {self!r} expected rows of numbers: a sum or product takes "
+                "kernels of the same points."
+            )
+        return X
+
+    def versions(self) -> list[Kernel]:
+        """What this kernel may become where labels choose; most kernels are one.
+
+        Returns
+        -------
+        list of Kernel
+            The first is what it becomes without labels.
+        """
+        return [self]
 
     def __add__(self, other: Any) -> Sum:
         """The sum, with the terms of sums side by side."""
@@ -251,7 +287,12 @@ class _Composition(Terms, Kernel):
 
     accepts_sparse = _of_all_terms("accepts_sparse", "Whether every term accepts sparse points.")
     is_bound = _of_all_terms("is_bound", "Whether every term can be evaluated.")
+    takes_objects = _of_all_terms("takes_objects", "Whether every term takes objects.")
     is_radial = _of_all_terms("is_radial", "Whether every term is a function of the distance.")
+
+    def points(self, X: Any) -> Any:
+        """Points as all terms take them."""
+        return reduce(lambda read, kernel: kernel.points(read), self._checked().kernels, X)
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         self._checked()

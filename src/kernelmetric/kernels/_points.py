@@ -11,12 +11,14 @@ from array_api_compat import is_array_api_obj
 from sklearn.base import clone
 
 from kernelmetric.compute import is_sparse, like, namespace, to_numpy
-from kernelmetric.inputs import as_floats, refuse_ambiguous
+from kernelmetric.inputs import as_floats, is_objects, refuse_ambiguous
 from kernelmetric.tables import TableSchema, is_frame, is_table
 
 
 def as_block(A: Any, kernel: Any) -> Any:
     """Two-dimensional floating-point block; lists, frames and integers become float64."""
+    if kernel.takes_objects or is_objects(A):
+        return kernel.points(A)
     if is_frame(A) or is_table(A):
         schema = schema_of(kernel)
         A = A if schema is None else schema.transform(A)
@@ -73,6 +75,8 @@ def same_dtype(A: Any, B: Any) -> tuple[Any, Any]:
 
 def overflow_error(kernel: Any, *blocks: Any) -> ValueError:
     """What to raise where a kernel has no finite values on blocks of points."""
+    if any(map(is_objects, blocks)):
+        return ValueError(f"Got non-finite values from {kernel!r}, but expected finite numbers.")
     sizes = [
         abs(A).max() if is_sparse(A) else to_numpy(namespace(A).max(namespace(A).abs(A)))
         for A in blocks

@@ -20,7 +20,8 @@ from kernelmetric.compute import map_rows
 from kernelmetric.compute.watch import stage, time_kept, time_left
 from kernelmetric.inputs import Weights, check_weights, rows_of, unchanged_on_failure
 from kernelmetric.inputs._methods import CollectionsMixin
-from kernelmetric.kernelized import Kernelized
+from kernelmetric.kernelized import Kernelized, KernelizedCV
+from kernelmetric.kernelized._candidates import listed_kernels
 from kernelmetric.kernelized._delegation import attribute_of
 from kernelmetric.kernelized._parts import check_estimator, is_auto, tags_of
 from kernelmetric.kernelized._time import check_shape, learner_seconds, neighbors_seconds
@@ -64,6 +65,7 @@ from kernelmetric.prediction._scores import (
     linear_scores,
     own_scores,
 )
+from kernelmetric.selection import automatic_kernel
 
 FEW = 500  # points: with so few, a kernel that was chosen with a point knows its label
 _FOLDS = 5
@@ -118,6 +120,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
                 f"expected a {self._target} for every row."
             )
         with unchanged_on_failure(self), stage(type(self).__name__):
+            X = _read(self._given_metric(), X)
             self._fit(X, y, sample_weight)
         return self
 
@@ -397,3 +400,12 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         """What each of the first k neighbours counts: by distance, and by its own weight."""
         votes, mass = found.weights(k, width), vars(self).get("_mass")
         return votes if mass is None else votes * mass[rows][found.rows[:, :k]]
+
+
+def _read(metric: Any, X: Any) -> Any:
+    """X as the kernels of a metric take it: objects are read once, for all folds."""
+    if isinstance(metric, Kernelized):
+        return automatic_kernel(metric.kernel).points(X)
+    for kernel in listed_kernels(metric.kernels) if isinstance(metric, KernelizedCV) else ():
+        X = automatic_kernel(kernel).points(X)
+    return X

@@ -31,7 +31,7 @@ from kernelmetric.compute import (
     to_numpy,
 )
 from kernelmetric.compute.watch import stage
-from kernelmetric.inputs import Weights
+from kernelmetric.inputs import Weights, is_objects
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.solvers import OnSubspace, cholesky_factor, evenly, krylov_eigenpairs
 from kernelmetric.spaces import Nystroem
@@ -218,8 +218,10 @@ def solved_by_landmarks(
     return Solution(left_out, F[:, p : p + r], variance, basis, offset, space.anchors_, kind)
 
 
-def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> tuple[float, tuple[float, float]]:
-    """The ridge that predicts left-out rows of a kernel best, and the ends of its spectrum."""
+def ridge_of(
+    K: np.ndarray, Y: np.ndarray, roots: np.ndarray
+) -> tuple[float, float, tuple[float, float]]:
+    """The ridge that predicts left-out rows best, its mean squared error, the spectrum's ends."""
     q = roots / linalg.norm(roots)
     K = roots[:, None] * K * roots
     K = K - np.multiply.outer(q, q @ K)
@@ -237,7 +239,7 @@ def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> tuple[float, tu
         errors.append(float(np.sum(((U @ (shrunk[:, None] * along)) / diagonal[:, None]) ** 2)))
     refuse_large(errors)
     good = np.flatnonzero(np.asarray(errors) <= _AS_GOOD * min(errors))
-    return float(_RIDGES[good[-1]] * level), spectrum
+    return float(_RIDGES[good[-1]] * level), min(errors) / Y.size, spectrum
 
 
 def boundary_rows(
@@ -284,14 +286,7 @@ def without_ridge(kernel: Kernel) -> tuple[Kernel, float, Kernel | None]:
 def mean_of_copies(F: np.ndarray, X: Any, counts: np.ndarray) -> np.ndarray:
     """Predictions of left-out rows; those of copies of a point are their mean."""
     # Copies share all but their own labels, which differences of left-out predictions would tell.
-    drawn = np.random.RandomState(0).standard_normal((X.shape[1], 2))
-    if not is_sparse(X):
-        X = to_numpy(X).astype(np.float64)
-        X -= np.median(X[evenly(len(X), _FOR_MEDIAN)], axis=0)
-    with np.errstate(all="ignore"):
-        places = X @ drawn
-        unit = [np.median(size[size > 0]) if size.any() else 1.0 for size in np.abs(places).T]
-        places = np.round(places / np.multiply(_COPIES, unit))
+    places = X.keys() if is_objects(X) else _rounded_places(X)
     _, group = np.unique(places, axis=0, return_inverse=True)
     group = group.ravel()
     masses = np.bincount(group, weights=counts)
@@ -300,6 +295,18 @@ def mean_of_copies(F: np.ndarray, X: Any, counts: np.ndarray) -> np.ndarray:
     sums = np.zeros((len(masses), F.shape[1]))
     np.add.at(sums, group, counts[:, None] * F)
     return (sums / masses[:, None])[group]
+
+
+def _rounded_places(X: Any) -> np.ndarray:
+    """Two random projections of rows, the same for copies but for rounding."""
+    drawn = np.random.RandomState(0).standard_normal((X.shape[1], 2))
+    if not is_sparse(X):
+        X = to_numpy(X).astype(np.float64)
+        X -= np.median(X[evenly(len(X), _FOR_MEDIAN)], axis=0)
+    with np.errstate(all="ignore"):
+        places = X @ drawn
+        unit = [np.median(size[size > 0]) if size.any() else 1.0 for size in np.abs(places).T]
+        return np.round(places / np.multiply(_COPIES, unit))
 
 
 def lengths(A: np.ndarray) -> np.ndarray:

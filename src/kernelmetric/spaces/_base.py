@@ -23,6 +23,7 @@ from kernelmetric.inputs import (
     DeviceMixin,
     WeightedLabels,
     check_points,
+    is_objects,
     rows_and_weights,
     rows_of,
     unchanged_on_failure,
@@ -123,6 +124,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
             Coordinates, in the array library and dtype of X.
         """
         check_is_fitted(self)
+        X = self.kernel_.points(X)
         X = check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
         return self._coordinates(X)
 
@@ -161,6 +163,8 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
             return tags
         tags.input_tags.pairwise = kernel.pairwise
         tags.input_tags.sparse = kernel.accepts_sparse
+        tags.input_tags.string = tags.input_tags.three_d_array = kernel.takes_objects
+        tags.input_tags.two_d_array = not kernel.takes_objects
         return tags
 
     @property
@@ -176,7 +180,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
         self._check_parameters()  # before anything is computed from them
         refuse_objects(kernel, X)
         return check_points(
-            self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
+            self, kernel.points(X), reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
         )
 
     def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
@@ -277,7 +281,7 @@ def times(F: Any, P: Any) -> Any:
 
 def own(points: Any) -> Any:
     """A copy to keep: the original belongs to the caller, who may change it."""
-    if is_sparse(points):
+    if is_sparse(points) or is_objects(points):
         return points.copy()
     return namespace(points).asarray(points, copy=True)
 

@@ -23,6 +23,7 @@ from kernelmetric.compute import (
     to_numpy,
 )
 from kernelmetric.compute.reductions import centres_on_device
+from kernelmetric.inputs import is_objects
 from kernelmetric.kernels import FunctionKernel, Kernel
 from kernelmetric.spaces._base import (
     check_tol,
@@ -170,14 +171,14 @@ class Nystroem(FeatureMapSpace):
             return self._given_landmarks(X)
         n, m = X.shape[0], int(self.n_landmarks)
         rng = check_random_state(self.random_state)
-        vectors = not (is_sparse(X) or self.kernel_.pairwise)
+        vectors = not (is_sparse(X) or is_objects(X) or self.kernel_.pairwise)
         strategy = self.landmarks
         if strategy == "auto":
             by_centres = vectors and not isinstance(self.kernel_, FunctionKernel)
             strategy = "kmeans" if by_centres else "rpcholesky"
         if strategy == "kmeans" and not vectors:
             raise ValueError(
-                "Got landmarks='kmeans' for sparse data or a precomputed kernel, but expected "
+                "Got landmarks='kmeans' for sparse data, objects or a precomputed kernel, but expected "
                 "dense points, which have centres: try landmarks='rpcholesky'."
             )
         self.landmarks_ = "all" if m >= n else strategy
@@ -190,6 +191,8 @@ class Nystroem(FeatureMapSpace):
         return self.kernel_.anchors(X, rpcholesky_rows(self.kernel_, X, m, rng))
 
     def _given_landmarks(self, X: Any) -> Any:
+        if is_objects(X):
+            return own(self.kernel_.points(self.landmarks))
         given = (
             self.landmarks if is_sparse(self.landmarks) else np.asarray(to_numpy(self.landmarks))
         )
