@@ -21,8 +21,8 @@ class Objects:
 
     Parameters
     ----------
-    values : list
-        The objects of a table.
+    values : list or ndarray
+        The objects of a table; of an array, its rows are.
     rows : ndarray of int, default=None
         Which of them are the rows; None means all, in order.
     made : dict, default=None
@@ -35,7 +35,7 @@ class Objects:
 
     def __init__(
         self,
-        values: list[Any],
+        values: list[Any] | np.ndarray,
         rows: np.ndarray | None = None,
         made: dict[Hashable, Any] | None = None,
     ):
@@ -74,9 +74,11 @@ class Objects:
     def __getstate__(self) -> dict[str, Any]:
         return vars(self.copy()) | {"_made": {}, "readers": set()}
 
-    def listed(self) -> list[Any]:
-        """The objects of the rows."""
-        return self.values if self.rows is None else [self.values[i] for i in self.rows]
+    def listed(self) -> Any:
+        """The objects of the rows, in a list or an array as ``values`` are."""
+        if self.rows is None or isinstance(self.values, np.ndarray):
+            return self.values if self.rows is None else self.values[self.rows]
+        return [self.values[i] for i in self.rows]
 
     def made(self, key: Hashable, make: Callable[[list[Any]], Any]) -> Any:
         """What is made of all objects of the table, once, and of it the part of these rows."""

@@ -3,8 +3,10 @@
 A new kernel is a class, and its entry here. Its name is that of the class in small letters.
 """
 
-from kernelmetric.kernels._dot import Cosine, Jaccard, Linear, Polynomial
+from kernelmetric.kernels._dot import Cosine, Linear, Polynomial
 from kernelmetric.kernels._function import Precomputed
 from kernelmetric.kernels._radial import RBF, Delta, Laplacian
+from kernelmetric.kernels._strings import NGrams
+from kernelmetric.kernels._tanimoto import MinMax, Tanimoto
 
-KERNELS = (RBF, Laplacian, Polynomial, Linear, Cosine, Jaccard, Delta, Precomputed)
+KERNELS = (RBF, Laplacian, Polynomial, Linear, Cosine, Tanimoto, MinMax, Delta, NGrams, Precomputed)
