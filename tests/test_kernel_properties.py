@@ -12,7 +12,7 @@ from kernelmetric.kernels import (
     Cosine,
     Delta,
     FunctionKernel,
-    Jaccard,
+    Tanimoto,
     Laplacian,
     Linear,
     Polynomial,
@@ -40,7 +40,7 @@ formulas = st.one_of(
     st.builds(FunctionKernel, st.just(products)),
     st.builds(Linear),
     st.builds(Cosine),
-    st.builds(Jaccard),
+    st.builds(Tanimoto),
 )
 
 

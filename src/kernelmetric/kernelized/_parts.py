@@ -18,6 +18,7 @@ from kernelmetric.kernels import (
     TableSchema,
     is_frame,
     is_table,
+    object_columns,
     reads_columns,
     refuse_objects,
     with_schema,
@@ -146,7 +147,7 @@ def fit_points(metric: Any, X: Any, kernel: Kernel) -> tuple[Any, TableSchema | 
         or (is_auto(metric.kernel) and far_columns(_plain(X)))
     ):
         X = X if is_frame(X) else np.asarray(X)
-        schema = TableSchema().fit(X)
+        schema = TableSchema(object_columns(kernel)).fit(X)
         X = schema.transform(X)
     X = check_points(
         metric, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2

@@ -15,6 +15,7 @@ from kernelmetric.inputs import is_objects
 from kernelmetric.kernels._points import (
     as_block,
     check_number,
+    object_columns,
     overflow_error,
     reads_columns,
     same_dtype,
@@ -235,7 +236,7 @@ class Kernel(BaseEstimator):
                 f"Got a table with names, dates or gaps, but {self!r} expected numbers: try "
                 "Columns(kernel=...)."
             )
-        schema = schema_of(self) or TableSchema().fit(X)
+        schema = schema_of(self) or TableSchema(object_columns(self)).fit(X)
         return with_schema(self, schema).bind(schema.transform(X), y)
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:

@@ -41,8 +41,8 @@ class WeisfeilerLehman(CountKernel):
     >>> path, ring = [(0, 1), (1, 2)], [(0, 1), (1, 2), (2, 0)]
     >>> graphs = [(path, ["C", "C", "O"]), (ring, ["C", "C", "O"]), (path, ["N", "N", "N"])]
     >>> WeisfeilerLehman(depth=1)(graphs).round(2)
-    array([[1.  , 0.67, 0.  ],
-           [0.67, 1.  , 0.  ],
+    array([[1.  , 0.78, 0.  ],
+           [0.78, 1.  , 0.  ],
            [0.  , 0.  , 1.  ]])
     """
 

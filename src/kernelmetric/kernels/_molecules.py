@@ -12,7 +12,7 @@ from kernelmetric.inputs import Objects
 from kernelmetric.kernels._counts import Counts, alike, mixed
 from kernelmetric.kernels._objects import ObjectKernel
 
-_FINGERPRINTS = ("circular", "features", "pairs", "torsions", "paths")
+_FINGERPRINTS = ("circular", "features", "pairs", "torsions")
 
 
 class Molecules(ObjectKernel):
@@ -29,10 +29,10 @@ class Molecules(ObjectKernel):
 
     Parameters
     ----------
-    fingerprints : tuple of str, default=("circular", "features", "pairs", "torsions", "paths")
+    fingerprints : tuple of str, default=("circular", "features", "pairs", "torsions")
         "circular": neighbourhoods of atoms (ECFP). "features": the same, where atoms are what they
         do, such as donors (FCFP). "pairs": two atoms and how far apart they are. "torsions": four
-        atoms in a row. "paths": connected bonds, up to five.
+        atoms in a row.
     radius : int, default=3
         Of neighbourhoods, in bonds; 2 is ECFP4, 3 is ECFP6.
 
@@ -106,10 +106,8 @@ class Molecules(ObjectKernel):
                 yield name, rdFG.GetMorganGenerator(radius=radius, **kind)
             elif name == "pairs":
                 yield name, rdFG.GetAtomPairGenerator(**chiral)
-            elif name == "torsions":
-                yield name, rdFG.GetTopologicalTorsionGenerator(**chiral)
             else:
-                yield name, rdFG.GetRDKitFPGenerator(maxPath=5)
+                yield name, rdFG.GetTopologicalTorsionGenerator(**chiral)
 
 
 class Together(tuple):

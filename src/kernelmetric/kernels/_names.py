@@ -8,9 +8,10 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._function import FunctionKernel, PairwiseKernel
-from kernelmetric.kernels._registry import KERNELS, RBF, Polynomial, Tanimoto
+from kernelmetric.kernels._registry import KERNELS, OBJECT_KERNELS, RBF, Polynomial, Tanimoto
 
-_NAMES = {kernel.__name__.lower(): kernel for kernel in KERNELS} | {"poly": Polynomial, "jaccard": Tanimoto}
+_NAMES = {kernel.__name__.lower(): kernel for kernel in (*KERNELS, *OBJECT_KERNELS)}
+_NAMES |= {"poly": Polynomial, "jaccard": Tanimoto}
 
 
 def as_kernel(spec: Any = None) -> Kernel:

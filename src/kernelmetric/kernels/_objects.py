@@ -100,22 +100,31 @@ class ObjectKernel(Kernel):
 
     def points(self, X: Any) -> Objects:
         """Objects as points, each of them read; refused by its row where it is none."""
-        reader: Hashable = (type(self), "read")
-        known = is_objects(X)
-        if known and not isinstance(X, Objects):
+        if is_objects(X) and not isinstance(X, Objects):
             raise TypeError(
                 f"Got rows of a table, but {self!r} expected {self.expects}: name their column, as "
                 f"in Columns(['name'], {type(self).__name__}())."
             )
-        values = X.values if known else listed_objects(X, self.expects)
-        if known and reader in X.readers:
+        X = X if is_objects(X) else Objects(listed_objects(X, self.expects))
+        reader = self._reader()
+        if reader in X.readers:
             return X
-        items = [self._read(i, item) for i, item in enumerate(values)]
-        items[:1] = [self._read(0, item) for item in items[:1]]  # as a model that was loaded does
-        if not known or any(new is not old for new, old in zip(items, values, strict=True)):
-            X = Objects(items, X.rows if known else None)
-        X.readers.add(reader)
-        return X
+        items = X.made(reader, self._read_all)
+        if all(new is old for new, old in zip(items.values, X.values, strict=True)):
+            X.readers.add(reader)
+            return X
+        return items
+
+    def _reader(self) -> Hashable:
+        """What tells objects that were read from others."""
+        return type(self), "read"
+
+    def _read_all(self, values: Any) -> Objects:
+        items = Objects([self._read(i, item) for i, item in enumerate(values)])
+        for item in items.values[:1]:
+            self._read(0, item)  # as a model that was loaded does
+        items.readers.add(self._reader())
+        return items
 
     def _read(self, row: int, item: Any) -> Any:
         try:
@@ -128,7 +137,8 @@ class ObjectKernel(Kernel):
 
     def _key(self) -> Hashable:
         """What tells features of this kernel from those of others."""
-        return type(self), joblib.hash(self.get_params(deep=False))
+        params = sorted(self.get_params(deep=True).items())
+        return type(self), tuple((name, _hashed(value)) for name, value in params)
 
     def _made(self, A: Objects) -> Any:
         """Features of some rows, from those of their table."""
@@ -177,6 +187,13 @@ class ObjectKernel(Kernel):
             for j in range(i + 1):
                 K[i, j] = K[j, i] = float(self.compare(x, a[j]))
         return K
+
+
+def _hashed(value: Any) -> Hashable:
+    """A parameter as part of a key; of a kernel the parameters follow, a function is itself."""
+    if isinstance(value, Kernel):
+        return type(value)
+    return value if callable(value) else joblib.hash(value)
 
 
 _NONE = ObjectKernel.features

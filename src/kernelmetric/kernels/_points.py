@@ -131,6 +131,13 @@ def reads_columns(kernel: Any) -> bool:
     return any(name.split("__")[-1] == "schema" for name in kernel.get_params(deep=True))
 
 
+def object_columns(kernel: Any) -> list[Any]:
+    """The columns of a table that parts of a kernel take as objects."""
+    parts = [kernel, *kernel.get_params(deep=True).values()]
+    found = [part for part in parts if getattr(part, "takes_object_column", False)]
+    return [column for part in found for column in np.atleast_1d(part.columns).tolist()]
+
+
 def with_schema(kernel: Any, schema: TableSchema) -> Any:
     """An unbound copy of a kernel for the features that a fitted schema makes of a table."""
     given = {"schema": schema, "groups": schema.groups_}

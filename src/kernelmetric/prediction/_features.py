@@ -20,6 +20,7 @@ from kernelmetric.compute import is_sparse, map_rows, to_numpy
 from kernelmetric.compute._threads import until_limit_in_threads
 from kernelmetric.compute.rates import rates
 from kernelmetric.compute.watch import stage
+from kernelmetric.inputs import MixedRows, Objects
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernelized._parts import is_auto
 from kernelmetric.prediction._cross_fit import Fold
@@ -79,7 +80,7 @@ class FeatureScores:
 
 def asks_features(predictor: Any, X: Any) -> bool:
     """Whether features have scores of their own: where asked for, or nothing speaks against."""
-    plain = not (is_sparse(X) or get_tags(predictor).input_tags.pairwise)
+    plain = not (is_sparse(X) or isinstance(X, Objects) or get_tags(predictor).input_tags.pairwise)
     if is_auto(predictor.use_features):
         return predictor.metric is None and plain
     if not predictor.use_features:
@@ -106,6 +107,7 @@ def feature_rows(metric: Any, X: Any) -> np.ndarray:
     """The features of points, as numbers."""
     own = isinstance(metric, Kernelized)
     Z = metric._checked(X) if own else check_array(X, dtype=np.float64)
+    Z = Z.numbers if isinstance(Z, MixedRows) else Z
     return to_numpy(Z).astype(np.float64, copy=False)
 
 

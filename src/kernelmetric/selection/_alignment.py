@@ -20,6 +20,7 @@ from kernelmetric.compute.watch import stage
 from kernelmetric.inputs import check_labels, label_column, labels_and_weights
 from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
 from kernelmetric.kernels._points import overflow_error
+from kernelmetric.kernels._terms import Terms
 from kernelmetric.learners._checks import check_flags
 from kernelmetric.solvers import nonnegative_qp
 
@@ -82,7 +83,7 @@ class AlignedSum(Sum):
 
 
 @dataclass(eq=False, repr=False)
-class KernelAlignment(Kernel):
+class KernelAlignment(Terms, Kernel):
     r"""A kernel still to be learned: the sum of base kernels best aligned with the labels.
 
     .. math::

@@ -14,6 +14,7 @@ from kernelmetric.compute.watch import stage, until_limit
 from kernelmetric.graphs import coded_targets
 from kernelmetric.inputs import labels_and_weights
 from kernelmetric.kernels import Kernel, Sum, as_kernel
+from kernelmetric.kernels._terms import Terms
 from kernelmetric.learners._checks import Numbers, check_flags
 from kernelmetric.selection._ridge_solution import ridge_of
 
@@ -21,7 +22,7 @@ _FEWEST_ROWS = 8
 
 
 @dataclass(eq=False, repr=False)
-class KernelChoice(Kernel):
+class KernelChoice(Terms, Kernel):
     """The kernel of a list that predicts left-out points best by ridge regression.
 
     For kernels of any kind. Every kernel is evaluated on a sample of the rows, with sixteen ridges,

@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric._warnings import warn
+from kernelmetric.compute._objects import MixedRows, Objects
 from kernelmetric.inputs._far_cells import FarCellWarning, far_cells
 from kernelmetric.tables._columns import (
     MOST_NAMES,
@@ -35,6 +36,7 @@ from kernelmetric.tables._frames import (
     Column,
     column_names,
     is_frame,
+    raw_column,
     read_columns,
 )
 from kernelmetric.tables._moments import cycles_of, on_cycle
@@ -43,6 +45,7 @@ from kernelmetric.tables._ngrams import group_features, learn_groups
 _MANY = 0.5  # share of rows: where more than these have a name that is not told apart, it is said
 _OTHER = "(other)"
 _GAP = "(missing)"
+_OBJECTS = "objects"  # the kind of a column that a kernel takes
 _HERE = 0.5**0.5  # two names differ in two features: their squared distance is one
 _BEYOND = 10.0  # times as far from the median as all but a few cells: a gap, where some are farther
 
@@ -68,6 +71,12 @@ class TableSchema(TableTransformer):
     nothing but gaps, or      none
     the same in every row
     ========================  ====================================================================
+
+    Parameters
+    ----------
+    objects : list of str or int, default=()
+        Columns that a kernel of objects takes as they are, by name or place. With some,
+        ``transform`` gives their rows beside the features of the other columns.
 
     Attributes
     ----------
@@ -112,16 +121,24 @@ class TableSchema(TableTransformer):
     [0.0, 1.0, 0.707, 0.0, 0.0]
     """
 
+    def __init__(self, objects: Any = ()):
+        self.objects = objects
+
     def _fit(self, X: Any) -> None:
         names = column_names(X)
+        objects = {names[j] for j in places_of(self.objects, len(names), names)} if self.objects else set()
+        there = {c.name: c for c in read_columns(X, [n for n in names if n not in objects])}
         self.kinds_, self.names_, self.rare_, self.gaps_, self.notes_ = [], [], [], [], []
         self.centres_, self.rests_, self.scales_ = np.repeat([[0], [0], [1.0]], len(names), axis=1)
         self.limits_ = np.zeros((len(names), 2))
         self.cycles_: list[list[str]] = []
         self.letters_: dict[str, np.ndarray] = {}
-        for j, column in enumerate(read_columns(X, names)):
+        for j, name in enumerate(names):
+            column = there.get(name, Column(name, _OBJECTS, np.empty(0)))
             kind, kept, rare, why = column.kind, list(column.levels), list[str](), ""
-            if kind == NOTHING:
+            if kind == _OBJECTS:
+                kind = ""
+            elif kind == NOTHING:
                 why = "every value of it is missing"
             elif kind == TEXT:
                 self.letters_[column.name] = learn_groups(column.values)
@@ -152,7 +169,7 @@ class TableSchema(TableTransformer):
             self.gaps_.append(bool(column.gaps.any()))
         self.feature_names_in_ = np.array(names, dtype=object)
         self.n_features_in_ = len(names)
-        if not any(self.kinds_):
+        if not any(self.kinds_) and not objects:
             raise ValueError(
                 f"Got a table none of whose {len(names)} columns tells rows apart, but expected "
                 f"features. {' '.join(self.notes_[:SHOWN])}"
@@ -173,6 +190,11 @@ class TableSchema(TableTransformer):
         """
         widths = [len(self._parts(j)) for j in self._used]
         return np.repeat(np.arange(len(widths)), widths)
+
+    @property
+    def width(self) -> int:
+        """Number of features, and of columns of objects beside them."""
+        return len(self.groups_) + len(vars(self).get("objects") or ())  # older files have none
 
     def features_of(self, columns: Iterable[Any] | None) -> np.ndarray:
         """Numbers of the features of some columns.
@@ -204,11 +226,31 @@ class TableSchema(TableTransformer):
         """A copy that knows what was learned: as a parameter of a kernel, it is what was chosen."""
         return copy.copy(self)
 
-    def _features(self, X: Any) -> np.ndarray:
+    def _features(self, X: Any) -> Any:
         features, said = self.encoded(X)
         if said:
             warn(" ".join(said))
-        return features
+        places = self.object_places(self.objects) if vars(self).get("objects") else []
+        if not places:
+            return features
+        names = self.feature_names_in_
+        return MixedRows(features, {j: Objects(raw_column(X, names[j])) for j in places})
+
+    def object_places(self, columns: Any) -> list[int]:
+        """Places of columns of objects, by name or place.
+
+        Parameters
+        ----------
+        columns : list of str or int
+            Some columns.
+
+        Returns
+        -------
+        list of int
+            Their places in the table.
+        """
+        names = self.feature_names_in_.tolist()
+        return places_of(columns, len(names), names)
 
     def _remarks(self, X: Any) -> list[str]:
         return self.encoded(X)[1]
@@ -253,7 +295,7 @@ class TableSchema(TableTransformer):
             part, more = self._encoded_column(j, column)
             parts.append(part)
             said += more
-        return np.hstack(parts), said
+        return np.hstack([np.empty((_num_samples(X), 0)), *parts]), said
 
     def _encoded_column(self, j: int, column: Column) -> tuple[np.ndarray, list[str]]:
         """The features of a column, and sentences on what was never seen."""
