@@ -98,7 +98,7 @@ def test_a_function_is_never_given_numbers_made_of_texts(X, function):
         lambda: FunctionKernel(function, form="points")(X),
     ]
     for use in uses:
-        with pytest.raises(ValueError, match=r"a function as kernel expected.*'precomputed'.*Col"):
+        with pytest.raises(ValueError, match=r"a function as kernel expected.*objects=True.*Col"):
             use()
 
 

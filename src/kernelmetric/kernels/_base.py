@@ -174,22 +174,7 @@ class Kernel(BaseEstimator):
         array-like or Objects
             Points, of which rows can be taken.
         """
-        if is_objects(X):
-            raise TypeError(
-                f"Got objects, but {self!r} expected rows of numbers: a sum or product takes "
-                "kernels of the same points."
-            )
-        return X
-
-    def versions(self) -> list[Kernel]:
-        """What this kernel may become where labels choose; most kernels are one.
-
-        Returns
-        -------
-        list of Kernel
-            The first is what it becomes without labels.
-        """
-        return [self]
+        return self._points(X)
 
     def __add__(self, other: Any) -> Sum:
         """The sum, with the terms of sums side by side."""
@@ -209,6 +194,18 @@ class Kernel(BaseEstimator):
 
     def __rmul__(self, other: Any) -> Sum | Product:
         return self.__mul__(other)
+
+    def _points(self, X: Any) -> Any:
+        if is_objects(X):
+            raise TypeError(
+                f"Got objects, but {self!r} expected rows of numbers: a sum or product takes "
+                "kernels of the same points."
+            )
+        return X
+
+    def _versions(self) -> list[Kernel]:
+        """What this kernel may become where labels choose; the first without labels."""
+        return [self]
 
     def _flat(self) -> Iterator[tuple[float, Kernel]]:
         """Weights and terms, also those of sums within sums."""
@@ -288,12 +285,7 @@ class _Composition(Terms, Kernel):
 
     accepts_sparse = _of_all_terms("accepts_sparse", "Whether every term accepts sparse points.")
     is_bound = _of_all_terms("is_bound", "Whether every term can be evaluated.")
-    takes_objects = _of_all_terms("takes_objects", "Whether every term takes objects.")
     is_radial = _of_all_terms("is_radial", "Whether every term is a function of the distance.")
-
-    def points(self, X: Any) -> Any:
-        """Points as all terms take them."""
-        return reduce(lambda read, kernel: kernel.points(read), self._checked().kernels, X)
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         self._checked()

@@ -109,7 +109,7 @@ class CountKernel(ObjectKernel):
             )
         return self.similarity
 
-    def _evaluate(self, A: Objects, B: Objects | None) -> Any:
+    def _values(self, A: Objects, B: Objects | None) -> Any:
         F = self._made(A)
         G = F if B is None else self._made(B)
         return alike(F.products(G), F.squares(), G.squares(), self._checked_similarity())

@@ -102,7 +102,7 @@ class FromDistance(ObjectKernel):
         self._require_bound()
         return self.learned["negative_share"]
 
-    def versions(self) -> list[Kernel]:
+    def _versions(self) -> list[Kernel]:
         """This kernel; where its width is open, one for each of some widths."""
         if self.learned is not None or self.relative_width != "auto":
             return [self]

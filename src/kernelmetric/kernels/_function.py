@@ -75,10 +75,10 @@ class FunctionKernel(Kernel):
         """Whether points are objects."""
         return bool(self.objects)
 
-    def points(self, X: Any) -> Any:
+    def _points(self, X: Any) -> Any:
         """Objects as points, where they are some."""
         if not self.objects:
-            return super().points(X)
+            return super()._points(X)
         return X if isinstance(X, Objects) else Objects(listed_objects(X))
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:

@@ -145,15 +145,15 @@ class Columns(MappedKernel):
         """Whether the kernel inside takes the objects of one column."""
         return self._inside().takes_objects
 
-    def versions(self) -> list[Kernel]:
+    def _versions(self) -> list[Kernel]:
         """This kernel with each version of the kernel inside."""
-        versions = self._inside().versions()
+        versions = self._inside()._versions()
         params = {"columns": self.columns, "schema": self.schema}
         return [Columns(kernel=v, **params) for v in versions] if len(versions) > 1 else [self]
 
-    def points(self, X: Any) -> Any:
+    def _points(self, X: Any) -> Any:
         """Rows of a table, also with columns of objects; a schema reads them."""
-        return X if isinstance(X, MixedRows) else super().points(X)
+        return X if isinstance(X, MixedRows) else super()._points(X)
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         kernel = self._inside()

@@ -77,7 +77,7 @@ class Molecules(ObjectKernel):
         parts = (map(np.concatenate, part) for part in zip(rows, ids, strict=True))
         return Together(Counts.of(*part, len(items)) for part in parts)
 
-    def _evaluate(self, A: Objects, B: Objects | None) -> Any:
+    def _values(self, A: Objects, B: Objects | None) -> Any:
         of_A = self._made(A)
         of_B = of_A if B is None else self._made(B)
         K = np.zeros((len(A), len(A if B is None else B)))

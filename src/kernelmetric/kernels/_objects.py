@@ -98,7 +98,7 @@ class ObjectKernel(Kernel):
         """
         return None
 
-    def points(self, X: Any) -> Objects:
+    def _points(self, X: Any) -> Objects:
         """Objects as points, each of them read; refused by its row where it is none."""
         if is_objects(X) and not isinstance(X, Objects):
             raise TypeError(
@@ -145,6 +145,8 @@ class ObjectKernel(Kernel):
         return A.made(self._key(), self.features)
 
     def _evaluate(self, A: Objects, B: Objects | None) -> Any:
+        if not len(A) or (B is not None and not len(B)):
+            return np.zeros((len(A), len(A if B is None else B)))
         K = self._values(A, B)
         if not self.normalize:
             return K

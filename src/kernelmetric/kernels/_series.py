@@ -131,7 +131,7 @@ class GlobalAlignment(SeriesKernel):
         """Whether width and window are numbers."""
         return self.width is not None and isinstance(self.window, Integral)
 
-    def versions(self) -> list[Kernel]:
+    def _versions(self) -> list[Kernel]:
         """This kernel; where its width is open, one for each of some widths."""
         if self.width is not None or self.relative_width != "auto":
             return [self]
@@ -156,7 +156,7 @@ class GlobalAlignment(SeriesKernel):
     def _key(self) -> Hashable:
         return type(self), bool(self.scale), bool(self.derivative)
 
-    def _evaluate(self, A: Objects, B: Objects | None) -> np.ndarray:
+    def _values(self, A: Objects, B: Objects | None) -> np.ndarray:
         first = self._made(A)
         second = first if B is None else self._made(B)
         shape = len(first), len(second)

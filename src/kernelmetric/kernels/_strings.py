@@ -67,7 +67,7 @@ class NGrams(CountKernel):
         """Whether the length is a number."""
         return not isinstance(self.n, str)
 
-    def versions(self) -> list[Kernel]:
+    def _versions(self) -> list[Kernel]:
         """This kernel; where its length is open, one for each of some lengths."""
         if self.is_bound or self.n != "auto":
             return [self]

@@ -60,10 +60,10 @@ class Tanimoto(Kernel):
         """Whether points are packed bits, which are no numbers."""
         return bool(self.packed)
 
-    def points(self, X: Any) -> Any:
+    def _points(self, X: Any) -> Any:
         """Packed bits as points; rows of numbers as they are."""
         if not self.packed:
-            return super().points(X)
+            return super()._points(X)
         if isinstance(X, Objects):
             X = X.values if X.rows is None else X.values[X.rows]
         if not isinstance(X, np.ndarray) or X.dtype != np.uint8 or X.ndim != 2 or not X.shape[1]:

@@ -157,15 +157,6 @@ class KernelAlignment(Terms, Kernel):
         except ValueError:  # bind will say what is wrong; asking must not
             return False
 
-    @property
-    def takes_objects(self) -> bool:
-        """Whether every base kernel takes objects."""
-        return all(getattr(kernel, "takes_objects", False) for kernel in self.kernels or [None])
-
-    def points(self, X: Any) -> Any:
-        """Points as all base kernels take them."""
-        return Sum(self._base_kernels()).points(X)
-
     def _bound(self, X: Any, y: Any) -> AlignedSum:
         check_flags(self)
         what = f"{type(self).__name__}: aligning kernels with labels"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from functools import reduce
 from numbers import Integral
 from typing import Any
 
@@ -69,18 +68,9 @@ class KernelChoice(Terms, Kernel):
         """Whether every kernel accepts sparse points."""
         return all(kernel.accepts_sparse for kernel in self._listed())
 
-    @property
-    def takes_objects(self) -> bool:
-        """Whether the kernels take objects."""
-        return all(kernel.takes_objects for kernel in self._listed())
-
-    def points(self, X: Any) -> Any:
-        """Points as all kernels take them."""
-        return reduce(lambda read, kernel: kernel.points(read), self._listed(), X)
-
     def _listed(self) -> list[Kernel]:
         Sum(self.kernels)._checked()
-        return [version for kernel in self.kernels for version in kernel.versions()]
+        return [version for kernel in self.kernels for version in kernel._versions()]
 
     def _bound(self, X: Any, y: Any) -> Kernel:
         check_flags(self)
@@ -113,4 +103,4 @@ class KernelChoice(Terms, Kernel):
 def as_choice(spec: Any) -> Kernel:
     """A kernel, where it has several versions of itself the choice among them."""
     kernel = as_kernel(spec)
-    return kernel if kernel.is_bound or len(kernel.versions()) == 1 else KernelChoice([kernel])
+    return kernel if kernel.is_bound or len(kernel._versions()) == 1 else KernelChoice([kernel])
