@@ -14,6 +14,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+from scipy import sparse
 
 
 class Objects:
@@ -152,7 +153,8 @@ def is_objects(X: Any) -> bool:
 
 def listed_objects(X: Any, expects: str = "objects") -> list[Any]:
     """The objects of a list, an array, a column, or a frame of one column."""
-    if isinstance(X, str | bytes | Mapping | Set) or not getattr(X, "shape", hasattr(X, "__len__")):
+    odd = isinstance(X, str | bytes | Mapping | Set) or sparse.issparse(X)
+    if odd or not getattr(X, "shape", hasattr(X, "__len__")):
         raise TypeError(f"Got {shown(X)}, but expected a list of {expects}.")
     shape = getattr(X, "shape", (len(X),))
     if len(shape) == 2 and hasattr(X, "columns"):

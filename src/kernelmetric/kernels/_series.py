@@ -59,7 +59,7 @@ def prepared(items: list[np.ndarray], scale: bool, derivative: bool) -> list[np.
     if derivative:
         items = [np.diff(item, axis=1) if item.shape[1] > 1 else 0.0 * item for item in items]
     if not scale:
-        return items
+        return [item.copy() for item in items]  # what is kept is not the caller's
     centred = [item - item.mean(axis=1, keepdims=True) for item in items]
     sizes = [item.std(axis=1, keepdims=True) for item in centred]
     return [

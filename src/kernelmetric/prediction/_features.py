@@ -87,7 +87,7 @@ def asks_features(predictor: Any, X: Any) -> bool:
         return False
     if not plain:
         raise ValueError(
-            "Got use_features=True with sparse points or kernel values, but expected a table of "
+            "Got use_features=True with sparse points, objects or kernel values, but expected a table of "
             "features: try use_features=False."
         )
     try:  # before the metric is fitted, which may take what has no numbers

@@ -121,7 +121,8 @@ class Nystroem(FeatureMapSpace):
     def _n_map_features(self, n_samples: int) -> int:
         if isinstance(self.landmarks, str):
             return min(int(self.n_landmarks), n_samples)
-        return max(1, (np.shape(self.landmarks) or (1,))[0])
+        listed = isinstance(self.landmarks, list)
+        return max(1, len(self.landmarks) if listed else (np.shape(self.landmarks) or (1,))[0])
 
     def _bytes_in_full(self, n_samples: int, n_features: int) -> float:
         m = self._n_map_features(n_samples)
@@ -141,6 +142,8 @@ class Nystroem(FeatureMapSpace):
 
     def _feature_map(self, X: Any, y: Any) -> tuple[Any | None, int, float]:
         self.anchors_ = self._chosen_landmarks(X)
+        if is_objects(X):  # rows of them are a view of all
+            self.anchors_ = self.anchors_.copy()
         if self.anchors_.shape[0] == 0:  # every point has norm zero in the feature space
             refuse_rank_zero(X.shape[0], self.kernel_)
         eps = rounding_of(X)
