@@ -39,6 +39,7 @@ from kernelmetric.kernelized._parts import (
     fit_points,
     is_auto,
     metric_tags,
+    read_points,
     with_columns,
 )
 from kernelmetric.kernelized._places import (
@@ -61,7 +62,6 @@ from kernelmetric.learners._progress import (
     with_callbacks,
 )
 from kernelmetric.metric import Metric
-from kernelmetric.selection import automatic_kernel
 from kernelmetric.spaces._base import own
 
 
@@ -237,7 +237,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
             automatic space of labelled points, each row is where it would be had it not been in
             the table: use these coordinates for training rows alone.
         """
-        X = automatic_kernel(self.kernel).points(X)
+        X = read_points(self, X)
         if not hasattr(self.learner, "transform"):
             refuse_zeros(fit_params.get("sample_weight"), _num_samples(X))
             Z, E = self._fit(X, y, how="fit_transform", **fit_params)
@@ -294,7 +294,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, *, how: str = "fit", **given) -> tuple[Any, Any]:
         """Fit everything; coordinates of the training points, and what the learner returned."""
-        X = automatic_kernel(self.kernel).points(X)
+        X = read_points(self, X)
         compared = is_compared(X, given.get("tuples"), given)
         kernel = check_parts(self, y, compared=compared)
         check_recipe(self.recipe)

@@ -169,6 +169,13 @@ def _plain(X: Any) -> Any:
         return X
 
 
+def read_points(metric: Any, X: Any) -> Any:
+    """X as the kernel of a metric takes it: objects are read, rows of numbers stay as they are."""
+    known = None if metric.recipe is None else metric.recipe.kernel
+    kernel = known if is_auto(metric.kernel) and known is not None else metric.kernel
+    return automatic_kernel(kernel).points(X)
+
+
 def with_columns(kernel: Kernel, schema: TableSchema | None) -> Kernel:
     """A copy of a kernel that knows the columns of its table, where there is one."""
     return clone(kernel) if schema is None else with_schema(kernel, schema)

@@ -7,8 +7,11 @@ from itertools import combinations
 from numbers import Integral
 from typing import Any
 
+import joblib
 import numpy as np
 
+from kernelmetric.compute import fits_budget
+from kernelmetric.inputs import Objects
 from kernelmetric.kernels._series import SeriesKernel, check_channels, prepared
 
 _TAPS = 9
@@ -87,17 +90,31 @@ class Convolutions(SeriesKernel):
             )
         items = self._prepared(X.listed())
         known = self._drawn(items)
-        counts = _counts(items, known)
+        counts = self._counted(X, known)
         known["means"] = counts.mean(axis=0)
         spread = counts.std(axis=0)
         known["spreads"] = np.where(spread > 0, spread, np.inf)
         return {"learned": known}
 
+    def _made(self, A: Objects) -> Any:
+        known = self.learned
+        Z = (self._counted(A, known) - known["means"]) / known["spreads"]
+        return Z / np.sqrt(Z.shape[1])
+
+    def _counted(self, A: Objects, known: dict[str, np.ndarray]) -> np.ndarray:
+        """How often every pattern occurs, looked up where memory has room for all of a table."""
+
+        def make(items: list[np.ndarray]) -> np.ndarray:
+            return _counts(self._prepared(items), known)
+
+        thresholds = known["thresholds"]
+        if not fits_budget(8.0 * len(A.values) * len(thresholds)):
+            return make(A.listed())
+        return A.made((type(self), bool(self.derivative), joblib.hash(thresholds)), make)
+
     def features(self, items: list[np.ndarray]) -> Any:
         """How often every pattern occurs, with mean zero and deviation one."""
-        known = self.learned
-        Z = (_counts(self._prepared(items), known) - known["means"]) / known["spreads"]
-        return Z / np.sqrt(Z.shape[1])
+        return self._made(Objects(items))
 
     def _prepared(self, items: list[np.ndarray]) -> list[np.ndarray]:
         n_channels = check_channels(self, items)

@@ -177,7 +177,9 @@ class Columns(MappedKernel):
 
     def _column(self, A: Any) -> Any:
         """The column of objects."""
-        places = self.schema.object_places(self.columns) if isinstance(A, MixedRows) else []
+        places = np.atleast_1d(self.columns).tolist() if isinstance(A, MixedRows) else []
+        if places and self.schema is not None:
+            places = self.schema.object_places(self.columns)
         if len(places) != 1 or places[0] not in A.columns:
             raise ValueError(
                 f"Got {self!r}, but expected one column of a table for a kernel of objects: try "

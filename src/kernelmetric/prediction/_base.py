@@ -23,7 +23,7 @@ from kernelmetric.inputs._methods import CollectionsMixin
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernelized._candidates import listed_kernels
 from kernelmetric.kernelized._delegation import attribute_of
-from kernelmetric.kernelized._parts import check_estimator, is_auto, tags_of
+from kernelmetric.kernelized._parts import check_estimator, is_auto, read_points, tags_of
 from kernelmetric.kernelized._time import check_shape, learner_seconds, neighbors_seconds
 from kernelmetric.metric import refuse_signed
 from kernelmetric.prediction._cross_fit import (
@@ -405,7 +405,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
 def _read(metric: Any, X: Any) -> Any:
     """X as the kernels of a metric take it: objects are read once, for all folds."""
     if isinstance(metric, Kernelized):
-        return automatic_kernel(metric.kernel).points(X)
+        return read_points(metric, X)
     for kernel in listed_kernels(metric.kernels) if isinstance(metric, KernelizedCV) else ():
         X = automatic_kernel(kernel).points(X)
     return X

@@ -108,6 +108,11 @@ def feature_rows(metric: Any, X: Any) -> np.ndarray:
     own = isinstance(metric, Kernelized)
     Z = metric._checked(X) if own else check_array(X, dtype=np.float64)
     Z = Z.numbers if isinstance(Z, MixedRows) else Z
+    if not Z.shape[1]:
+        raise ValueError(
+            "Got use_features=True with columns of objects alone, but expected numbers beside "
+            "them: try use_features=False."
+        )
     return to_numpy(Z).astype(np.float64, copy=False)
 
 

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 _MOST_CATEGORIES = 40
 _FEW = 5  # names may all differ in a small table
 KINDS = ("number", "date", "names", "text")  # what a user may say that a column is
+OBJECTS = {  # what kernels take as it is, by the names of these kernels
+    "molecules": "molecules, by the substructures that they share",
+    "ngrams": "strings, by the n-grams that they share",
+}
 _WORDS = 3  # of a text, at least, in the mean: fewer are a name
 _YES = dict.fromkeys(("yes", "y", "true", "t", "ja", "oui", "si", "on"), "yes")
 _NO = dict.fromkeys(("no", "n", "false", "f", "nein", "non", "off"), "no")
@@ -61,6 +65,8 @@ class ColumnPlan:
         The first column that names the rows, each by a text of its own.
     dates, texts, marks, units, spellings : dict of str to str, tuple of str, and dicts
         Likewise.
+    objects : dict of str to str
+        Columns that a kernel takes as they are, and its name.
 
     Examples
     --------
@@ -84,11 +90,12 @@ class ColumnPlan:
     marks: dict[str, str] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
     spellings: dict[str, dict[str, str]] = field(default_factory=dict)
+    objects: dict[str, str] = field(default_factory=dict)
 
     @property
     def used(self) -> tuple[str, ...]:
         """The columns that become features."""
-        return (*self.categories, *self.texts, *self.dates, *self.numbers)
+        return (*self.categories, *self.texts, *self.dates, *self.numbers, *self.objects)
 
     def encoder(self) -> TableEncoder:
         """The plan as a transformer, still to be fitted.
@@ -108,6 +115,7 @@ class ColumnPlan:
             dates=dict(self.dates),
             spellings=dict(self.spellings),
             texts=self.texts,
+            objects=dict(self.objects),
             unused=(*self.left_out, *([] if self.label is None else [self.label])),
             label=self.label,
             identifier=self.identifier,
@@ -136,8 +144,8 @@ def plan_columns(
         The column of labels, no feature.
     use, ignore : iterable of str, default=()
         Columns to use even though they look like identifiers, and columns not to use.
-    kinds : mapping of str to {'number', 'date', 'names', 'text'}, default=None
-        What columns are, whatever they look like.
+    kinds : mapping of str to {'number', 'date', 'names', 'text', 'molecules', 'ngrams'}, default=None
+        What columns are, whatever they look like; the last two are for kernels of objects.
     n_rows : int, default=None
         The rows of the table that these are a sample of; None, where they are all.
 
@@ -162,13 +170,13 @@ def plan_columns(
     """
     use, ignore, kinds = tuple(use), tuple(ignore), dict(kinds or {})
     require_columns(frame, [*use, *ignore, *kinds, *([] if label is None else [label])])
-    looks = {
-        name: _Look(frame[name]) for name in frame.columns if name != label and name not in ignore
-    }
+    objects = {name: kind for name, kind in kinds.items() if kind in OBJECTS}
+    others = {*ignore, *objects, label}
+    looks = {name: _Look(frame[name]) for name in frame.columns if name not in others}
     # '1,234' is 1.234 in a table whose other columns have decimal commas, else who knows
     comma = any(look.way.kind == "comma" for look in looks.values())
     found: dict[str, list[str]] = {kind: [] for kind in KINDS} | {"out": [*ignore]}
-    notes: list[str] = []
+    notes = [f"{name}: {OBJECTS[kind]}." for name, kind in objects.items()]
     for name, look in looks.items():
         if comma and look.way.kind == "either":
             look.way = look.way._replace(kind="comma")
@@ -178,7 +186,7 @@ def plan_columns(
         )
         found[kind].append(name)
         notes += [f"{name}: {sentence}" for sentence in said]
-    if not any(found[kind] for kind in KINDS):
+    if not objects and not any(found[kind] for kind in KINDS):
         raise TableError(
             "No column is left to learn from: "
             + (" ".join(notes) or "the table holds nothing but the label.")
@@ -202,6 +210,7 @@ def plan_columns(
         marks={name: looks[name].way.mark for name in numbers if looks[name].way.mark},
         units={name: looks[name].way.unit for name in numbers if looks[name].way.unit},
         spellings={c: looks[c].spellings for c in found["names"] if looks[c].spellings},
+        objects=objects,
     )
 
 

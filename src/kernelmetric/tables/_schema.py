@@ -230,6 +230,21 @@ class TableSchema(TableTransformer):
         features, said = self.encoded(X)
         if said:
             warn(" ".join(said))
+        return self.with_objects(X, features)
+
+    def with_objects(self, X: Any, features: np.ndarray) -> Any:
+        """The features of a table, and beside them its columns of objects, where there are any.
+
+        Parameters
+        ----------
+        X, features : table, ndarray of shape (n_rows, n_features_out)
+            The table, and what ``encoded`` made of it.
+
+        Returns
+        -------
+        ndarray or MixedRows
+            What ``transform`` gives.
+        """
         places = self.object_places(self.objects) if vars(self).get("objects") else []
         if not places:
             return features
@@ -295,7 +310,8 @@ class TableSchema(TableTransformer):
             part, more = self._encoded_column(j, column)
             parts.append(part)
             said += more
-        return np.hstack([np.empty((_num_samples(X), 0)), *parts]), said
+        n_rows = len(X[0].values) if isinstance(X, list) else _num_samples(X)
+        return np.hstack([np.empty((n_rows, 0)), *parts]), said
 
     def _encoded_column(self, j: int, column: Column) -> tuple[np.ndarray, list[str]]:
         """The features of a column, and sentences on what was never seen."""
