@@ -12,13 +12,13 @@ from kernelmetric.kernels import (
     Cosine,
     Delta,
     FunctionKernel,
-    Tanimoto,
     Laplacian,
     Linear,
     Polynomial,
     Product,
     Rescaled,
     Sum,
+    Tanimoto,
 )
 
 N_FEATURES = 3

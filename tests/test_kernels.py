@@ -19,7 +19,6 @@ from kernelmetric.kernels import (
     Cosine,
     Delta,
     FunctionKernel,
-    Tanimoto,
     Kernel,
     Laplacian,
     Linear,
@@ -29,6 +28,7 @@ from kernelmetric.kernels import (
     Product,
     Rescaled,
     Sum,
+    Tanimoto,
     as_kernel,
     values_of,
 )

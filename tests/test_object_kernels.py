@@ -6,7 +6,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from object_examples import CLASSES, EXAMPLES, LetterCounts, N, SharedLetters, graphs, series, words
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
@@ -31,6 +30,7 @@ from kernelmetric.kernels import (
 from kernelmetric.kernels._distance import _of_series
 from kernelmetric.kernels._registry import OBJECT_KERNELS
 from kernelmetric.selection import KernelChoice
+from object_examples import CLASSES, EXAMPLES, LetterCounts, N, SharedLetters, graphs, series, words
 
 OURS = [SharedLetters, LetterCounts]
 
@@ -73,8 +73,10 @@ def test_blocks_are_parts_of_the_whole(kernel, objects):
     assert bound(points[rows], points[8:]) == pytest.approx(K[np.ix_(rows, range(8, N))], abs=1e-9)
     assert bound(objects[:1], objects[3:4]) == pytest.approx(K[:1, 3:4], abs=1e-9)
     assert bound(points[:0], points).shape == (0, N)
-    fresh = bound.points([objects[i] for i in rows]) if not kernel.get_params().get("packed") else (
-        bound.points(objects[rows])
+    fresh = (
+        bound.points([objects[i] for i in rows])
+        if not kernel.get_params().get("packed")
+        else (bound.points(objects[rows]))
     )
     assert bound(fresh) == pytest.approx(K[np.ix_(rows, rows)], abs=1e-9)
 
@@ -118,9 +120,11 @@ def test_a_metric_is_learned_saved_and_loaded(kernel, objects, space, tmp_path):
     E = metric.transform(objects)
     near = KNeighborsClassifier(3).fit(E, CLASSES).score(E, CLASSES)
     assert near > 0.7
-    assert pickle.loads(pickle.dumps(metric)).transform(objects) == pytest.approx(
-        E
-    ) if not _has_function(kernel) else True
+    assert (
+        pickle.loads(pickle.dumps(metric)).transform(objects) == pytest.approx(E)
+        if not _has_function(kernel)
+        else True
+    )
     if not _has_function(kernel):
         again = load(save(metric, tmp_path / "a.km"), kernels=OURS)
         assert again.transform(objects) == pytest.approx(E, abs=1e-12)

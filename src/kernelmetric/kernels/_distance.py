@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._objects import ObjectKernel
 from kernelmetric.kernels._points import check_number
 from kernelmetric.kernels._series import SeriesKernel, over_alignments, prepared
+from kernelmetric.kernels._sets import MeanEmbedding
 from kernelmetric.kernels._strings import NGrams
 
 _WIDTHS = (1.0, 0.5, 2.0, 0.25, 4.0)  # of the median distance, where labels choose
@@ -38,7 +39,8 @@ class FromDistance(ObjectKernel):
 
     with references :math:`r_j` among the objects that ``bind`` sees, and :math:`S^+` the inverse of
     S on its positive eigenvalues. Between references it is S, its negative part cut off. So it is
-    positive semi-definite whatever d is, and knows new objects by their distances to the references.
+    positive semi-definite whatever d is; new objects are known by their distances to the
+    references.
 
     O(m) distances for an object, once, of m references.
 
@@ -103,7 +105,7 @@ class FromDistance(ObjectKernel):
         return self.learned["negative_share"]
 
     def _versions(self) -> list[Kernel]:
-        """This kernel; where its width is open, one for each of some widths."""
+        """One kernel for each of some widths, where the width is open."""
         if self.learned is not None or self.relative_width != "auto":
             return [self]
         params = self.get_params(deep=False)
@@ -111,11 +113,16 @@ class FromDistance(ObjectKernel):
 
     def read(self, item: Any) -> Any:
         """An object of the kind that the distance takes."""
-        if self.distance in _STRINGS:
-            return NGrams.read(self, item)
-        if self.distance == "dtw":
-            return SeriesKernel.read(self, item)
-        return vectors(item) if self.distance == "matches" else super().read(item)
+        return self._kind().read(self, item)
+
+    def parts(self, item: Any) -> Iterator[tuple[str, Any]]:
+        """Parts of an object of that kind; none of objects of another kind."""
+        return self._kind().parts(self, item)
+
+    def _kind(self) -> Any:
+        """The class that knows objects of the kind that the distance takes."""
+        kinds = dict.fromkeys(_STRINGS, NGrams) | {"dtw": SeriesKernel, "matches": MeanEmbedding}
+        return ObjectKernel if callable(self.distance) else kinds.get(self.distance, ObjectKernel)
 
     def _reader(self) -> Hashable:
         return type(self), self.distance, "read"
@@ -181,14 +188,6 @@ class FromDistance(ObjectKernel):
                 "expected finite ones, none of them negative."
             )
         return D.reshape(len(A), len(B))
-
-
-def vectors(item: Any) -> np.ndarray:
-    """A set of vectors as an array (n_vectors, d) of finite numbers."""
-    found = np.asarray(item, dtype=np.float64)
-    if found.ndim != 2 or not found.size or not np.all(np.isfinite(found)):
-        raise ValueError(f"it has shape {found.shape}, or NaN or infinity inside")
-    return found
 
 
 def _of_strings(name: str, A: list[str], B: list[str]) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -64,6 +65,12 @@ class WeisfeilerLehman(CountKernel):
         if ends.size and not 0 <= ends.min() <= ends.max() < len(labels):
             raise ValueError(f"it has edges of nodes that are none of its {len(labels)}")
         return ends, [str(label) for label in labels]
+
+    def parts(self, item: Any) -> Iterator[tuple[str, Any]]:
+        """Nodes, the label of each of them taken away."""
+        edges, labels = item
+        for i, label in enumerate(labels):
+            yield f"{label} at {i}", (edges, [*labels[:i], "", *labels[i + 1 :]])
 
     def count(self, items: list[Any]) -> tuple[np.ndarray, np.ndarray]:
         """The neighbourhoods of all nodes of graphs: the row and the code of each."""

@@ -146,7 +146,7 @@ class Columns(MappedKernel):
         return self._inside().takes_objects
 
     def _versions(self) -> list[Kernel]:
-        """This kernel with each version of the kernel inside."""
+        """The same with each version of the kernel inside."""
         versions = self._inside()._versions()
         params = {"columns": self.columns, "schema": self.schema}
         return [Columns(kernel=v, **params) for v in versions] if len(versions) > 1 else [self]

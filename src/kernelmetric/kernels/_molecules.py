@@ -59,6 +59,14 @@ class Molecules(ObjectKernel):
         _molecule(item)
         return str(item)
 
+    def parts(self, item: str) -> Iterator[tuple[str, str]]:
+        """Atoms, as rdkit numbers them, each of them made one of no element."""
+        chem = _rdkit()
+        for atom in _molecule(item).GetAtoms():
+            hidden = _molecule(item)
+            hidden.GetAtomWithIdx(atom.GetIdx()).SetAtomicNum(0)
+            yield f"{atom.GetSymbol()} at {atom.GetIdx()}", chem.MolToSmiles(hidden)
+
     def features(self, items: list[str]) -> Any:
         """The counts of every fingerprint."""
         generators = list(self._generators())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any, ClassVar
 
 import joblib
@@ -97,6 +97,21 @@ class ObjectKernel(Kernel):
             One row for each.
         """
         return None
+
+    def parts(self, item: Any) -> Iterator[tuple[str, Any]]:
+        """The parts of an object, and the object with each of them hidden.
+
+        Parameters
+        ----------
+        item : object
+            An object, as ``read`` returns it.
+
+        Yields
+        ------
+        tuple of str and object
+            The name of the part, and the object without it; nothing where parts are not known.
+        """
+        yield from ()
 
     def _points(self, X: Any) -> Objects:
         """Objects as points, each of them read; refused by its row where it is none."""

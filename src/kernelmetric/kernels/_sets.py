@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 
 from kernelmetric.inputs import Objects
 from kernelmetric.kernels._base import Kernel
-from kernelmetric.kernels._distance import vectors
 from kernelmetric.kernels._objects import ObjectKernel
 from kernelmetric.kernels._radial import RBF
 
@@ -50,8 +50,16 @@ class MeanEmbedding(ObjectKernel):
         return getattr(self.kernel, "is_bound", False)
 
     def read(self, item: Any) -> np.ndarray:
-        """A set as an array of its vectors."""
-        return vectors(item)
+        """A set as an array (n_vectors, d) of finite numbers."""
+        found = np.asarray(item, dtype=np.float64)
+        if found.ndim != 2 or not found.size or not np.all(np.isfinite(found)):
+            raise ValueError(f"it has shape {found.shape}, or NaN or infinity inside")
+        return found
+
+    def parts(self, item: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+        """Vectors, each of them left out, where there are others."""
+        for i in range(len(item) if len(item) > 1 else 0):
+            yield f"vector {i}", np.delete(item, i, axis=0)
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         kernel = RBF() if self.kernel is None else self.kernel

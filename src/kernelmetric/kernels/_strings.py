@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 from numbers import Integral
 from typing import Any, ClassVar
@@ -79,6 +80,11 @@ class NGrams(CountKernel):
         if not isinstance(item, str):
             raise ValueError("it is no string")
         return str(item)
+
+    def parts(self, item: str) -> Iterator[tuple[str, str]]:
+        """Letters, each of them made one that is nowhere else."""
+        for i, letter in enumerate(item):
+            yield f"{letter} at {i}", f"{item[:i]}\N{REPLACEMENT CHARACTER}{item[i + 1 :]}"
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         return {"n": _VERSIONS[0] if isinstance(self.n, str) and self.n == "auto" else self.n}

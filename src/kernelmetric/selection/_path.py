@@ -14,7 +14,7 @@ from sklearn.base import clone
 from kernelmetric.compute import all_finite, fits_budget, namespace, precise
 from kernelmetric.compute.reductions import squared_distances
 from kernelmetric.inputs import WeightedLabels, labels_and_weights
-from kernelmetric.kernels import Kernel, Precomputed, as_kernel
+from kernelmetric.kernels import Kernel, Precomputed
 from kernelmetric.selection._alignment import KernelAlignment
 from kernelmetric.selection._kernel_choice import as_choice
 from kernelmetric.selection._leave_one_out import LeaveOneOutRidge

@@ -28,8 +28,8 @@ from kernelmetric import linkage
 from kernelmetric.compute import is_sparse
 from kernelmetric.evaluation import PairVerifier
 from kernelmetric.graphs import IndexTuples, Pairs
-from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.inputs import is_objects
+from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import Kernel
 from kernelmetric.learners import Learner
 from kernelmetric.linkage._comparisons import KINDS

@@ -180,7 +180,11 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
         self._check_parameters()  # before anything is computed from them
         refuse_objects(kernel, X)
         return check_points(
-            self, kernel.points(X), reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
+            self,
+            kernel.points(X),
+            reset=True,
+            accept_sparse=kernel.accepts_sparse,
+            ensure_min_samples=2,
         )
 
     def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:

@@ -126,7 +126,11 @@ class TableSchema(TableTransformer):
 
     def _fit(self, X: Any) -> None:
         names = column_names(X)
-        objects = {names[j] for j in places_of(self.objects, len(names), names)} if self.objects else set()
+        objects = (
+            {names[j] for j in places_of(self.objects, len(names), names)}
+            if self.objects
+            else set()
+        )
         there = {c.name: c for c in read_columns(X, [n for n in names if n not in objects])}
         self.kinds_, self.names_, self.rare_, self.gaps_, self.notes_ = [], [], [], [], []
         self.centres_, self.rests_, self.scales_ = np.repeat([[0], [0], [1.0]], len(names), axis=1)
