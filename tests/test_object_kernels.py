@@ -103,7 +103,7 @@ def test_junk_is_refused_by_its_row(kernel, objects, junk):
 
 def test_what_is_no_list_of_objects_is_refused(kernel):
     for X in ("text", {"a": 1}, 3, None):
-        with pytest.raises((TypeError, ValueError), match="but.*expected"):
+        with pytest.raises((TypeError, ValueError), match=r"but.*expected"):
             kernel.bind(X)
     with pytest.raises(ValueError, match=r"0 sample\(s\)|minimum of 2"):
         KPCA(2, kernel=kernel).fit(np.zeros((0, 3), dtype=np.uint8) if _packed(kernel) else [])

@@ -63,8 +63,8 @@ def learner_arguments(metric: Any, space: Any, X: Any, given: dict[str, Any]) ->
             raise ValueError(refusal.format(learner=name, space=type(space).__name__))
     if metric.neighbors == "input" and (space.kernel_.pairwise or is_objects(X)):
         raise ValueError(
-            "Got neighbors='input' with objects or a precomputed kernel, but expected points: there "
-            "is no input space to look in."
+            "Got neighbors='input' with objects or a precomputed kernel, but expected rows of "
+            "numbers: there is no input space to look in."
         )
     return arguments
 

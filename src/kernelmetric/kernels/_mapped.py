@@ -11,7 +11,7 @@ from kernelmetric.compute.reductions import map_points
 from kernelmetric.inputs import MixedRows
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._names import as_kernel
-from kernelmetric.tables import TableSchema
+from kernelmetric.tables import TableSchema, object_places
 from kernelmetric.tables._columns import places_of
 
 
@@ -120,6 +120,10 @@ class Columns(MappedKernel):
     schema : TableSchema, default=None
         What the columns are. ``bind`` on a table learns it.
 
+    See Also
+    --------
+    KernelAlignment : Weights for the kernels of several groups.
+
     Examples
     --------
     >>> import numpy as np
@@ -179,7 +183,8 @@ class Columns(MappedKernel):
         """The column of objects."""
         places = np.atleast_1d(self.columns).tolist() if isinstance(A, MixedRows) else []
         if places and self.schema is not None:
-            places = self.schema.object_places(self.columns)
+            names = self.schema.feature_names_in_.tolist()
+            places = object_places(self.schema, names, self.columns)
         if len(places) != 1 or places[0] not in A.columns:
             raise ValueError(
                 f"Got {self!r}, but expected one column of a table for a kernel of objects: try "

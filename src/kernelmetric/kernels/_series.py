@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -47,7 +48,7 @@ class SeriesKernel(ObjectKernel):
         """Tenths of the length, each of them made a straight line."""
         n = item.shape[1]
         ends = np.unique(np.linspace(0, n, min(_PARTS, n) + 1).round().astype(int))
-        for first, stop in zip(ends[:-1], ends[1:], strict=True):
+        for first, stop in pairwise(ends.tolist()):
             known = np.delete(np.arange(n), np.arange(first, stop))
             hidden = item.copy()
             for channel in hidden if len(known) else ():
@@ -144,7 +145,7 @@ class GlobalAlignment(SeriesKernel):
         return self.width is not None and isinstance(self.window, Integral)
 
     def _versions(self) -> list[Kernel]:
-        """This kernel; where its width is open, one for each of some widths."""
+        """One kernel for each of some widths, where the width is open."""
         if self.width is not None or self.relative_width != "auto":
             return [self]
         params = self.get_params()

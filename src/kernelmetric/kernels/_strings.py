@@ -69,7 +69,7 @@ class NGrams(CountKernel):
         return not isinstance(self.n, str)
 
     def _versions(self) -> list[Kernel]:
-        """This kernel; where its length is open, one for each of some lengths."""
+        """One kernel for each of some lengths, where the length is open."""
         if self.is_bound or self.n != "auto":
             return [self]
         params = self.get_params() | {"n": None}

@@ -20,10 +20,11 @@ from kernelmetric.compute import map_rows
 from kernelmetric.compute.watch import stage, time_kept, time_left
 from kernelmetric.inputs import Weights, check_weights, rows_of, unchanged_on_failure
 from kernelmetric.inputs._methods import CollectionsMixin
-from kernelmetric.kernelized import Kernelized, KernelizedCV
-from kernelmetric.kernelized._candidates import listed_kernels
+from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernelized._delegation import attribute_of
-from kernelmetric.kernelized._parts import check_estimator, is_auto, read_points, tags_of
+from kernelmetric.kernelized._parts import check_estimator, is_auto, tags_of
+from kernelmetric.kernelized._recipe import ShowsRecipe
+from kernelmetric.kernelized._search import read_once
 from kernelmetric.kernelized._time import check_shape, learner_seconds, neighbors_seconds
 from kernelmetric.metric import refuse_signed
 from kernelmetric.prediction._cross_fit import (
@@ -58,14 +59,7 @@ from kernelmetric.prediction._neighbors import (
     spread,
     usual_kernel_distance,
 )
-from kernelmetric.prediction._scores import (
-    OWN,
-    RIDGES,
-    LinearScores,
-    linear_scores,
-    own_scores,
-)
-from kernelmetric.selection import automatic_kernel
+from kernelmetric.prediction._scores import OWN, RIDGES, LinearScores, linear_scores, own_scores
 
 FEW = 500  # points: with so few, a kernel that was chosen with a point knows its label
 _FOLDS = 5
@@ -73,7 +67,7 @@ _TIME = 0.3  # of a time limit is kept for the folds, and at most so much for th
 
 
 @dataclass(eq=False, repr=False)
-class MetricPredictor(CollectionsMixin, BaseEstimator):
+class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
     """A metric, its training points in learned coordinates, and what neighbours there say.
 
     Classes that mix it in define ``_default_metric()``, ``_fit(X, y, sample_weight)``,
@@ -120,7 +114,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
                 f"expected a {self._target} for every row."
             )
         with unchanged_on_failure(self), stage(type(self).__name__):
-            X = _read(self._given_metric(), X)
+            X = read_once(self._given_metric(), X)
             self._fit(X, y, sample_weight)
         return self
 
@@ -400,12 +394,3 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         """What each of the first k neighbours counts: by distance, and by its own weight."""
         votes, mass = found.weights(k, width), vars(self).get("_mass")
         return votes if mass is None else votes * mass[rows][found.rows[:, :k]]
-
-
-def _read(metric: Any, X: Any) -> Any:
-    """X as the kernels of a metric take it: objects are read once, for all folds."""
-    if isinstance(metric, Kernelized):
-        return read_points(metric, X)
-    for kernel in listed_kernels(metric.kernels) if isinstance(metric, KernelizedCV) else ():
-        X = automatic_kernel(kernel).points(X)
-    return X

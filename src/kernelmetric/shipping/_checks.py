@@ -28,6 +28,7 @@ from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.shipping._attributes import Attributes
 from kernelmetric.shipping._fitted import CHECKS, TABLE
 from kernelmetric.spaces import Space
+from kernelmetric.tables import width_of
 from kernelmetric.transductive import TransductiveDistance
 
 # What takes any numbers.
@@ -88,7 +89,7 @@ def _question(asked: Any) -> tuple[Any, list[str]]:
         anchors = getattr(getattr(inner, "space_", inner), "anchors_", None)
         if schema is not None:  # then it is asked about what the schema makes of a row
             asked.__dict__.pop("feature_names_in_", None)
-            asked.n_features_in_ = schema.width
+            asked.n_features_in_ = width_of(schema)
         methods = [name for name in ("transform", "predict") if hasattr(asked, name)]
         if is_objects(anchors):
             return anchors[:1], methods

@@ -40,7 +40,7 @@ from kernelmetric.selection import AlignedSum
 from kernelmetric.shipping._attributes import Attributes, is_count
 from kernelmetric.shipping._fitted_tables import check_missing, check_schema, check_trees
 from kernelmetric.spaces import Gram, RandomFeatures, Space
-from kernelmetric.tables import TableEncoder, TableSchema
+from kernelmetric.tables import TableEncoder, TableSchema, width_of
 from kernelmetric.transductive import TransductiveDistance
 
 LINKAGE_RULES = (linkage.EqualKeys, linkage.NearestPoints, linkage.NearestText)
@@ -297,7 +297,7 @@ def _check_anchors(space: Attributes) -> None:
 def _check_space(metric: Attributes) -> None:
     space, schema = metric.get("space_"), metric.get("schema_")
     if space is not None:
-        width = metric.sides.get("d") if schema is None else schema.width
+        width = metric.sides.get("d") if schema is None else width_of(schema)
         good = getattr(space, "n_features_in_", None) == width
         metric.require(good, "space_", f"a space of {width} features")
 

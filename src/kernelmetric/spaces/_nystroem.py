@@ -99,6 +99,11 @@ class Nystroem(FeatureMapSpace):
     n_features_in_ : int
         Number of features seen in ``fit``.
 
+    See Also
+    --------
+    KPCA : Exact, for up to some thousand points.
+    RandomFeatures : Features that do not depend on the points.
+
     Examples
     --------
     >>> import numpy as np
@@ -181,8 +186,8 @@ class Nystroem(FeatureMapSpace):
             strategy = "kmeans" if by_centres else "rpcholesky"
         if strategy == "kmeans" and not vectors:
             raise ValueError(
-                "Got landmarks='kmeans' for sparse data, objects or a precomputed kernel, but expected "
-                "dense points, which have centres: try landmarks='rpcholesky'."
+                "Got landmarks='kmeans' for sparse data, objects or a precomputed kernel, but "
+                "expected dense points, which have centres: try landmarks='rpcholesky'."
             )
         self.landmarks_ = "all" if m >= n else strategy
         if m >= n:

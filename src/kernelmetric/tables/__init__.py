@@ -12,6 +12,7 @@ Cells of a file are text, so a plan says what its columns are; a data frame says
     _frames.py    data frames: what a column holds
     _encoder.py   TableEncoder: cells to features, by a plan
     _schema.py    TableSchema: typed columns to features
+    _mixed.py     columns of objects beside those features
     _columns.py   what both need: their public methods, columns by name or place
 """
 
@@ -19,6 +20,7 @@ from kernelmetric.tables._columns import require_columns
 from kernelmetric.tables._encoder import TableEncoder, features_of
 from kernelmetric.tables._files import Table, open_table, read_table, table_bytes, typed
 from kernelmetric.tables._frames import is_frame, is_table
+from kernelmetric.tables._mixed import object_places, width_of
 from kernelmetric.tables._pieces import read_pieces, sample_table
 from kernelmetric.tables._plan import ColumnPlan, plan_columns
 from kernelmetric.tables._schema import TableSchema
@@ -35,6 +37,7 @@ __all__ = [
     "is_frame",
     "is_table",
     "labels_of",
+    "object_places",
     "open_table",
     "plan_columns",
     "read_pieces",
@@ -45,4 +48,5 @@ __all__ = [
     "targets_of",
     "typed",
     "weights_of",
+    "width_of",
 ]

@@ -19,6 +19,7 @@ from kernelmetric.tables._cells import Writing, lost_digits, numbers_of, strange
 from kernelmetric.tables._columns import TableTransformer, few, require_columns
 from kernelmetric.tables._files import Table
 from kernelmetric.tables._frames import DATES, NAMES, NUMBERS, TEXT, Column, of_kind
+from kernelmetric.tables._mixed import with_objects
 from kernelmetric.tables._moments import dates_of
 from kernelmetric.tables._schema import TableSchema
 from kernelmetric.tables._text import TableError
@@ -60,6 +61,11 @@ class TableEncoder(TableTransformer):
     ----------
     schema_ : TableSchema
         The features of the columns that are used. Older files have ``columns_`` instead.
+
+    See Also
+    --------
+    kernelmetric.tables.plan_columns : Decides what each column is.
+    kernelmetric.tables.TableSchema : For frames whose columns have types.
 
     Examples
     --------
@@ -172,7 +178,7 @@ class TableEncoder(TableTransformer):
         if hasattr(self, "columns_"):
             return self.columns_.transform(self.read(X))
         columns = self._columns(self.read(X))
-        return self.schema_.with_objects(columns, self.schema_.encoded(columns)[0])
+        return with_objects(self.schema_, columns, self.schema_.encoded(columns)[0])
 
     def _names(self) -> np.ndarray:
         return (
@@ -273,6 +279,10 @@ def features_of(table: pd.DataFrame | Table, encoder: TableEncoder) -> pd.DataFr
     -------
     DataFrame
         Numbers as float, NaN where missing; names as text.
+
+    See Also
+    --------
+    kernelmetric.tables.labels_of : The column of classes.
 
     Examples
     --------

@@ -68,6 +68,10 @@ class ColumnPlan:
     objects : dict of str to str
         Columns that a kernel takes as they are, and its name.
 
+    See Also
+    --------
+    kernelmetric.tables.plan_columns : Makes it.
+
     Examples
     --------
     >>> from kernelmetric.tables import ColumnPlan
@@ -144,8 +148,9 @@ def plan_columns(
         The column of labels, no feature.
     use, ignore : iterable of str, default=()
         Columns to use even though they look like identifiers, and columns not to use.
-    kinds : mapping of str to {'number', 'date', 'names', 'text', 'molecules', 'ngrams'}, default=None
-        What columns are, whatever they look like; the last two are for kernels of objects.
+    kinds : mapping of str to str, default=None
+        What columns are, whatever they look like: 'number', 'date', 'names', 'text'; or
+        'molecules', 'ngrams', for kernels of objects.
     n_rows : int, default=None
         The rows of the table that these are a sample of; None, where they are all.
 
@@ -153,6 +158,11 @@ def plan_columns(
     -------
     ColumnPlan
         The decisions, with a sentence for each that is not plain. That none is left is refused.
+
+    See Also
+    --------
+    kernelmetric.tables.TableEncoder : Encodes by such a plan.
+    kernelmetric.tables.ColumnPlan : What it returns.
 
     Examples
     --------

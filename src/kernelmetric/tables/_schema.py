@@ -14,7 +14,6 @@ import numpy as np
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric._warnings import warn
-from kernelmetric.compute._objects import MixedRows, Objects
 from kernelmetric.inputs._far_cells import FarCellWarning, far_cells
 from kernelmetric.tables._columns import (
     MOST_NAMES,
@@ -36,9 +35,9 @@ from kernelmetric.tables._frames import (
     Column,
     column_names,
     is_frame,
-    raw_column,
     read_columns,
 )
+from kernelmetric.tables._mixed import object_places, with_objects
 from kernelmetric.tables._moments import cycles_of, on_cycle
 from kernelmetric.tables._ngrams import group_features, learn_groups
 
@@ -109,6 +108,11 @@ class TableSchema(TableTransformer):
     n_features_in_ : int
         Number of columns.
 
+    See Also
+    --------
+    kernelmetric.tables.TableEncoder : Reads text files, and undoes units and marks.
+    Kernelized : Reads data frames by itself.
+
     Examples
     --------
     >>> import numpy as np
@@ -126,11 +130,7 @@ class TableSchema(TableTransformer):
 
     def _fit(self, X: Any) -> None:
         names = column_names(X)
-        objects = (
-            {names[j] for j in places_of(self.objects, len(names), names)}
-            if self.objects
-            else set()
-        )
+        objects = {names[j] for j in object_places(self, names)}
         there = {c.name: c for c in read_columns(X, [n for n in names if n not in objects])}
         self.kinds_, self.names_, self.rare_, self.gaps_, self.notes_ = [], [], [], [], []
         self.centres_, self.rests_, self.scales_ = np.repeat([[0], [0], [1.0]], len(names), axis=1)
@@ -195,11 +195,6 @@ class TableSchema(TableTransformer):
         widths = [len(self._parts(j)) for j in self._used]
         return np.repeat(np.arange(len(widths)), widths)
 
-    @property
-    def width(self) -> int:
-        """Number of features, and of columns of objects beside them."""
-        return len(self.groups_) + len(vars(self).get("objects") or ())  # older files have none
-
     def features_of(self, columns: Iterable[Any] | None) -> np.ndarray:
         """Numbers of the features of some columns.
 
@@ -234,42 +229,7 @@ class TableSchema(TableTransformer):
         features, said = self.encoded(X)
         if said:
             warn(" ".join(said))
-        return self.with_objects(X, features)
-
-    def with_objects(self, X: Any, features: np.ndarray) -> Any:
-        """The features of a table, and beside them its columns of objects, where there are any.
-
-        Parameters
-        ----------
-        X, features : table, ndarray of shape (n_rows, n_features_out)
-            The table, and what ``encoded`` made of it.
-
-        Returns
-        -------
-        ndarray or MixedRows
-            What ``transform`` gives.
-        """
-        places = self.object_places(self.objects) if vars(self).get("objects") else []
-        if not places:
-            return features
-        names = self.feature_names_in_
-        return MixedRows(features, {j: Objects(raw_column(X, names[j])) for j in places})
-
-    def object_places(self, columns: Any) -> list[int]:
-        """Places of columns of objects, by name or place.
-
-        Parameters
-        ----------
-        columns : list of str or int
-            Some columns.
-
-        Returns
-        -------
-        list of int
-            Their places in the table.
-        """
-        names = self.feature_names_in_.tolist()
-        return places_of(columns, len(names), names)
+        return with_objects(self, X, features)
 
     def _remarks(self, X: Any) -> list[str]:
         return self.encoded(X)[1]
@@ -414,7 +374,8 @@ class TableSchema(TableTransformer):
         unnamed = known == [f"x{j}" for j in range(len(known))]
         if not isinstance(X, np.ndarray) or X.ndim != 2 or not unnamed:
             raise ValueError(
-                f"Got {type(X).__name__}, but expected a table with the columns {few(known)}."
+                f"Got {type(X).__name__}, but expected a table with the columns {few(known)}: try "
+                "pandas.DataFrame(X, columns=metric.feature_names_in_)."
             )
         if X.shape[1] != len(known):
             raise ValueError(
