@@ -147,7 +147,8 @@ class MinMax(Kernel):
 
 def _totals(A: Any) -> Any:
     """Sums of rows, which have no negative numbers."""
-    lowest = A.min() if A.shape[0] else 0
+    least = A.min if is_sparse(A) else lambda: namespace(A).min(A)
+    lowest = least() if A.shape[0] else 0
     if lowest < 0:
         raise ValueError(
             f"Got points with {float(lowest):.3g}, but MinMax expected counts, none of them "
