@@ -264,7 +264,7 @@ def open_study(data: Path | Sequence[Path], **options: Any) -> Study:
     else:
         plan = _plan_of(encoder, frame, wanted)
         if plan.objects:
-            metric.set_params(kernel=recipe.kernel)
+            metric.set_params(kernel=getattr(recipe, "kernel", None))
     notes = [*table.notes, *plan.notes, *notes]
     if plan.objects:
         notes.append(

@@ -81,7 +81,7 @@ class Objects:
             return self.values if self.rows is None else self.values[self.rows]
         return [self.values[i] for i in self.rows]
 
-    def made(self, key: Hashable, make: Callable[[list[Any]], Any]) -> Any:
+    def made(self, key: Hashable, make: Callable[[Any], Any]) -> Any:
         """What is made of all objects of the table, once, and of it the part of these rows."""
         if key not in self._made:
             self._made[key] = make(self.values)
@@ -120,7 +120,8 @@ class MixedRows:
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows, and of all columns."""
-        return self.numbers.shape[0], self.numbers.shape[1] + len(self.columns)
+        n, d = np.shape(self.numbers)
+        return n, d + len(self.columns)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -140,7 +141,7 @@ class MixedRows:
 
     def keys(self) -> np.ndarray:
         """A number of 64 bits for each row, the same for equal rows."""
-        keys = np.array([_key(row) for row in self.numbers + 0.0], dtype=np.uint64)
+        keys: Any = np.array([_key(row) for row in self.numbers + 0.0], dtype=np.uint64)
         for j, column in self.columns.items():
             keys = keys * np.uint64(0x9E3779B97F4A7C15) + column.keys() * np.uint64(2 * j + 1)
         return keys
@@ -156,7 +157,7 @@ def listed_objects(X: Any, expects: str = "objects") -> list[Any]:
     odd = isinstance(X, str | bytes | Mapping | Set) or sparse.issparse(X)
     if odd or not getattr(X, "shape", hasattr(X, "__len__")):
         raise TypeError(f"Got {shown(X)}, but expected a list of {expects}.")
-    shape = getattr(X, "shape", (len(X),))
+    shape: Any = getattr(X, "shape", (len(X),))
     if len(shape) == 2 and hasattr(X, "columns"):
         if shape[1] != 1:
             raise ValueError(

@@ -97,7 +97,7 @@ class Convolutions(SeriesKernel):
         return {"learned": known}
 
     def _made(self, A: Objects) -> Any:
-        known = self.learned
+        known: Any = self.learned
         Z = (self._counted(A, known) - known["means"]) / known["spreads"]
         return Z / np.sqrt(Z.shape[1])
 

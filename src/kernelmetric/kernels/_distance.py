@@ -102,7 +102,8 @@ class FromDistance(ObjectKernel):
     def negative_share_(self) -> float:
         """What was cut off of the eigenvalues."""
         self._require_bound()
-        return self.learned["negative_share"]
+        known: Any = self.learned
+        return known["negative_share"]
 
     def _versions(self) -> list[Kernel]:
         """One kernel for each of some widths, where the width is open."""
@@ -164,7 +165,7 @@ class FromDistance(ObjectKernel):
 
     def features(self, items: list[Any]) -> Any:
         """Coordinates by the distances to the references."""
-        known = self.learned
+        known: Any = self.learned
         D = self._distances(items, known["references"])
         return np.exp(D / -known["width"]) @ known["projection"]
 

@@ -76,14 +76,16 @@ class Molecules(ObjectKernel):
             molecule = _molecule(item)
             for j, (_, generator) in enumerate(generators):
                 counts = generator.GetSparseCountFingerprint(molecule).GetNonzeroElements()
-                codes = np.fromiter(counts, np.uint64, len(counts))
+                known = np.fromiter(counts, np.uint64, len(counts))
                 times = np.fromiter(counts.values(), np.intp, len(counts))
                 # the first, the second, ... of a substructure are different things
                 order = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-                ids[j].append(mixed(np.repeat(codes, times), order.astype(np.uint64)))
+                ids[j].append(mixed(np.repeat(known, times), order.astype(np.uint64)))
                 rows[j].append(np.full(len(order), i))
-        parts = (map(np.concatenate, part) for part in zip(rows, ids, strict=True))
-        return Together(Counts.of(*part, len(items)) for part in parts)
+        return Together(
+            Counts.of(np.concatenate(own), np.concatenate(codes), len(items))
+            for own, codes in zip(rows, ids, strict=True)
+        )
 
     def _values(self, A: Objects, B: Objects | None) -> Any:
         of_A = self._made(A)

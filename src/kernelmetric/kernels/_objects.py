@@ -169,11 +169,11 @@ class ObjectKernel(Kernel):
         return K * own[:, None] * (own if B is None else self._inverse_norms(B))
 
     def _diagonal(self, A: Objects) -> Any:
-        values = A.made((*self._key(), "own"), self._own) if len(A) else np.empty(0)
+        values = A.made((self._key(), "own"), self._own) if len(A) else np.empty(0)
         return (values > 0).astype(np.float64) if self.normalize else values.copy()
 
     def _inverse_norms(self, A: Objects) -> np.ndarray:
-        own = A.made((*self._key(), "own"), self._own)
+        own = A.made((self._key(), "own"), self._own)
         return np.divide(1.0, np.sqrt(own), out=np.zeros_like(own), where=own > 0)
 
     def _own(self, items: list[Any]) -> np.ndarray:
@@ -209,7 +209,7 @@ class ObjectKernel(Kernel):
 def _hashed(value: Any) -> Hashable:
     """A parameter as part of a key; of a kernel the parameters follow, a function is itself."""
     if isinstance(value, Kernel):
-        return type(value)
+        return type(value).__name__
     return value if callable(value) else joblib.hash(value)
 
 

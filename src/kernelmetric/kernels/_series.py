@@ -191,7 +191,7 @@ class GlobalAlignment(SeriesKernel):
             some, all_rows = self._made(Objects(items)), np.arange(len(items))
             return self._logs(some, some, all_rows, all_rows)
 
-        return A.made((*self._key(), self.width, self.window), make)
+        return A.made((self._key(), self.width, self.window), make)
 
     def _logs(self, A: Any, B: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         width = check_number("width", self.width, positive=True)
@@ -221,9 +221,9 @@ class Listed(list):
 
 def window_of(window: Any, longest: int) -> int:
     """A window as a number of elements."""
-    if isinstance(window, Integral) and not isinstance(window, bool) and window >= 1:
+    if isinstance(window, Integral) and not isinstance(window, bool) and int(window) >= 1:
         return int(window)
-    if not isinstance(window, Real) or isinstance(window, Integral) or not 0 < window <= 1:
+    if not isinstance(window, Real) or isinstance(window, Integral) or not 0 < float(window) <= 1:
         raise ValueError(
             f"Got window={window!r}, but expected a number of elements, at least 1, or a fraction "
             "of the length above 0 and up to 1: try 0.1."

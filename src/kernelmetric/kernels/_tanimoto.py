@@ -109,8 +109,8 @@ class Tanimoto(Kernel):
     def _evaluate(self, A: Any, B: Any) -> Any:
         if self.packed:
             given = [unpacked(rows.listed()) for rows in (A, A if B is None else B)]
-            squares = [squared_norms(bits) for bits in given]
-            return to_numpy(precise(alike(given[0] @ given[1].T, *squares, "tanimoto")))
+            own, other = map(squared_norms, given)
+            return to_numpy(precise(alike(given[0] @ given[1].T, own, other, "tanimoto")))
         own = squared_norms(A)
         other = own if B is None else squared_norms(B)
         return alike(inner_products(A, B), own, other, "tanimoto")

@@ -86,7 +86,7 @@ def _question(asked: Any) -> tuple[Any, list[str]]:
     if isinstance(asked, _NUMERIC) and hasattr(asked, "n_features_in_"):
         schema = asked.__dict__.pop("schema_", None)
         inner = getattr(asked, "best_estimator_", asked)
-        anchors = getattr(getattr(inner, "space_", inner), "anchors_", None)
+        anchors: Any = getattr(getattr(inner, "space_", inner), "anchors_", None)
         if schema is not None:  # then it is asked about what the schema makes of a row
             asked.__dict__.pop("feature_names_in_", None)
             asked.n_features_in_ = width_of(schema)

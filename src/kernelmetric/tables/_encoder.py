@@ -152,13 +152,13 @@ class TableEncoder(TableTransformer):
             # object: newer pandas would turn text with gaps into a type of its own
             columns[name] = pd.Series(texts, index, dtype=object)
         for name in self.objects or {}:
-            texts = list(texts_of(table.frame[name]))
-            for i in [i for i, text in enumerate(texts) if text is None][:1]:
+            whole = list(texts_of(table.frame[name]))
+            for i in [i for i, text in enumerate(whole) if text is None][:1]:
                 raise TableError(
                     f"Got nothing in column {name!r}, {table.place(i)}, but expected some text for "
                     "a kernel: leave the row out."
                 )
-            columns[name] = pd.Series(texts, index, dtype=object)
+            columns[name] = pd.Series(whole, index, dtype=object)
         return pd.DataFrame(columns, index)
 
     def _fit(self, X: Any) -> None:

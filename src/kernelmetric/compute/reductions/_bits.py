@@ -55,7 +55,8 @@ def most_similar_bits(
     for rows in watched(groups):
         Q, counts = unpacked(queries[rows]), other[rows].astype(np.float64)
         bounds = _bounds(counts[:, None], ends.T)
-        found, best = np.empty((len(rows), 0), np.intp), np.empty((len(rows), 0))
+        found: Any = np.empty((len(rows), 0), np.intp)
+        best: Any = np.empty((len(rows), 0))
         for j in np.argsort(-bounds.max(axis=0), kind="stable"):
             if best.shape[1] == k and np.all(bounds[:, j] < best[:, -1]):
                 continue
