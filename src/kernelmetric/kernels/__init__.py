@@ -13,8 +13,7 @@ semi-definite for every legal parameter. Those that learn from labels what they 
 """
 
 from kernelmetric._warnings import moved
-from kernelmetric.kernels._base import Kernel
-from kernelmetric.kernels._compositions import Product, Sum
+from kernelmetric.kernels._base import Kernel, Product, Sum
 from kernelmetric.kernels._dot import polynomial_degrees
 from kernelmetric.kernels._function import FunctionKernel, PairwiseKernel, refuse_objects
 from kernelmetric.kernels._idealized_gram import (

@@ -1,18 +1,20 @@
-"""What every kernel can do."""
+"""What every kernel can do; and sums and products, which kernels are made into by + and *."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from kernelmetric.compute import all_finite, map_rows, namespace, take_rows
+from kernelmetric.compute import all_finite, backend_of, map_rows, namespace, take_rows
 from kernelmetric.inputs import is_objects
 from kernelmetric.kernels._points import (
     as_block,
+    check_number,
     object_columns,
     overflow_error,
     reads_columns,
@@ -20,10 +22,8 @@ from kernelmetric.kernels._points import (
     schema_of,
     with_schema,
 )
+from kernelmetric.kernels._terms import Composition, check_terms
 from kernelmetric.tables import TableSchema, is_frame, is_table
-
-if TYPE_CHECKING:
-    from kernelmetric.kernels._compositions import Product, Sum
 
 _DIAGONAL_ROWS = 64  # rows per block when only the diagonal of K is wanted
 
@@ -178,17 +178,19 @@ class Kernel(BaseEstimator):
 
     def __add__(self, other: Any) -> Sum:
         """The sum, with the terms of sums side by side."""
-        from kernelmetric.kernels import _compositions as made  # classes of this one
-
-        return made.sum_of(self, other) if isinstance(other, Kernel) else NotImplemented
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        return _weighted_sum([*self._flat(), *other._flat()])
 
     def __mul__(self, other: Any) -> Sum | Product:
         """The product, with factors side by side; with a number, the weighted kernel."""
-        from kernelmetric.kernels import _compositions as made
-
         if isinstance(other, Kernel):
-            return made.product_of(self, other)
-        return made.multiple_of(self, other) if isinstance(other, Real) else NotImplemented
+            factors = [k.kernels if isinstance(k, Product) else [k] for k in (self, other)]
+            return Product([*factors[0], *factors[1]])._checked()
+        if not isinstance(other, Real):
+            return NotImplemented
+        factor = check_number("weight", other)
+        return _weighted_sum([(factor * weight, kernel) for weight, kernel in self._flat()])
 
     def __rmul__(self, other: Any) -> Sum | Product:
         return self.__mul__(other)
@@ -266,3 +268,120 @@ class Kernel(BaseEstimator):
                 "number: try passing points of one data set."
             )
         return same_dtype(A, B)
+
+
+class _Composition(Composition, Kernel):
+    """Kernel made of kernels."""
+
+    def _checked(self) -> Any:
+        check_terms(self.kernels, type(self).__name__, Kernel)
+        return self
+
+
+class Sum(_Composition):
+    r"""Weighted sum of kernels.
+
+    .. math:: k(x, y) = \sum_i w_i k_i(x, y), \qquad w_i \ge 0
+
+    All radial terms (RBF, Delta) share one block of squared distances.
+
+    Parameters
+    ----------
+    kernels : list of Kernel
+        The terms.
+    weights : list of float, default=None
+        Non-negative weights; None means ones.
+
+    Examples
+    --------
+    >>> from kernelmetric.kernels import RBF, Linear
+    >>> kernel = 0.5 * RBF(gamma=1.0) + Linear()
+    >>> kernel
+    0.5 * RBF(gamma=1.0) + Linear()
+    >>> kernel([[0.0], [1.0]]).round(3)
+    array([[0.5  , 0.184],
+           [0.184, 1.5  ]])
+    >>> kernel.get_params()["k0__gamma"]
+    1.0
+    """
+
+    def __init__(self, kernels: Any, weights: Any = None):
+        self.kernels = kernels
+        self.weights = weights
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        try:
+            weights = self._weights()
+        except (TypeError, ValueError):  # a mistake should be seen as it was written
+            return super().__repr__(N_CHAR_MAX)
+        terms = []
+        for weight, kernel in zip(weights, self.kernels, strict=False):
+            inside = f"({kernel!r})" if isinstance(kernel, Sum) else repr(kernel)
+            terms.append(inside if weight == 1 else f"{weight:.6g} * {inside}")
+        return _shortened(" + ".join(terms) or "Sum([])", N_CHAR_MAX)
+
+    def _weights(self) -> list[float]:
+        if self.weights is None:
+            return [1.0] * len(self.kernels)
+        if np.ndim(self.weights) != 1 or len(self.weights) != len(self.kernels):
+            raise ValueError(
+                f"Got weights={self.weights!r} for {len(self.kernels)} kernels, but expected "
+                "one weight per kernel."
+            )
+        return [check_number("weight", weight) for weight in self.weights]
+
+    def _flat(self) -> Iterator[tuple[float, Kernel]]:
+        self._checked()
+        for weight, kernel in zip(self._weights(), self.kernels, strict=True):
+            yield from ((weight * inner, term) for inner, term in kernel._flat())
+
+    def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
+        return super()._from_data(X, y) | {"weights": self._weights()}
+
+    def _terms(self) -> list[Kernel]:
+        return [kernel for _, kernel in self._flat()]
+
+    def _combined(self, values: Iterable[Any]) -> Any:
+        terms = zip(self._flat(), values, strict=True)
+        scaled = (K if w == 1.0 else backend_of(K).multiplied(K, w) for (w, _), K in terms)
+        return reduce(lambda total, K: backend_of(total).added(total, K), scaled)
+
+
+class Product(_Composition):
+    r"""Product of kernels.
+
+    .. math:: k(x, y) = \prod_i k_i(x, y)
+
+    Parameters
+    ----------
+    kernels : list of Kernel
+        The factors.
+
+    Examples
+    --------
+    >>> from kernelmetric.kernels import Linear, RBF
+    >>> kernel = RBF(gamma=1.0) * Linear()
+    >>> kernel
+    RBF(gamma=1.0) * Linear()
+    >>> kernel([[1.0], [2.0]]).round(3)
+    array([[1.   , 0.736],
+           [0.736, 4.   ]])
+    """
+
+    def __init__(self, kernels: Any):
+        self.kernels = kernels
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        parts = [f"({k!r})" if isinstance(k, Sum) else repr(k) for k in self.kernels]
+        return _shortened(" * ".join(parts) or "Product([])", N_CHAR_MAX)
+
+    def _combined(self, values: Iterable[Any]) -> Any:
+        return reduce(lambda total, K: backend_of(total).multiplied(total, K), values)
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def _weighted_sum(terms: list[tuple[float, Kernel]]) -> Sum:
+    return Sum([kernel for _, kernel in terms], [weight for weight, _ in terms])._checked()

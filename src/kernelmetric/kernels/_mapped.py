@@ -11,8 +11,9 @@ from kernelmetric.compute.reductions import map_points
 from kernelmetric.inputs import MixedRows
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._names import as_kernel
-from kernelmetric.tables import TableSchema, object_places
+from kernelmetric.tables import TableSchema
 from kernelmetric.tables._columns import places_of
+from kernelmetric.tables._mixed import object_places
 
 
 class MappedKernel(Kernel):

@@ -28,7 +28,7 @@ from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.shipping._attributes import Attributes
 from kernelmetric.shipping._fitted import CHECKS, TABLE
 from kernelmetric.spaces import Space
-from kernelmetric.tables import width_of
+from kernelmetric.tables._mixed import width_of
 from kernelmetric.transductive import TransductiveDistance
 
 # What takes any numbers.

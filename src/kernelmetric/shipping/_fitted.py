@@ -40,7 +40,8 @@ from kernelmetric.selection import AlignedSum
 from kernelmetric.shipping._attributes import Attributes, is_count
 from kernelmetric.shipping._fitted_tables import check_missing, check_schema, check_trees
 from kernelmetric.spaces import Gram, RandomFeatures, Space
-from kernelmetric.tables import TableEncoder, TableSchema, width_of
+from kernelmetric.tables import TableEncoder, TableSchema
+from kernelmetric.tables._mixed import width_of
 from kernelmetric.transductive import TransductiveDistance
 
 LINKAGE_RULES = (linkage.EqualKeys, linkage.NearestPoints, linkage.NearestText)

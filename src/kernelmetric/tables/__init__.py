@@ -20,7 +20,6 @@ from kernelmetric.tables._columns import require_columns
 from kernelmetric.tables._encoder import TableEncoder, features_of
 from kernelmetric.tables._files import Table, open_table, read_table, table_bytes, typed
 from kernelmetric.tables._frames import is_frame, is_table
-from kernelmetric.tables._mixed import object_places, width_of
 from kernelmetric.tables._pieces import read_pieces, sample_table
 from kernelmetric.tables._plan import ColumnPlan, plan_columns
 from kernelmetric.tables._schema import TableSchema
@@ -37,7 +36,6 @@ __all__ = [
     "is_frame",
     "is_table",
     "labels_of",
-    "object_places",
     "open_table",
     "plan_columns",
     "read_pieces",
@@ -48,5 +46,4 @@ __all__ = [
     "targets_of",
     "typed",
     "weights_of",
-    "width_of",
 ]

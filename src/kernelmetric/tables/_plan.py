@@ -57,14 +57,10 @@ class ColumnPlan:
         Columns of numbers, columns of names, and columns that are not used.
     notes : tuple of str
         A sentence for every decision that the user should know of.
-    label : str or None
-        The column of labels.
-    commas, missing : tuple of str, dict of str to tuple of str
+    commas, missing, dates, texts, marks, units, spellings : tuple of str, and dicts
         As in :class:`TableEncoder`.
-    identifier : str or None
-        The first column that names the rows, each by a text of its own.
-    dates, texts, marks, units, spellings : dict of str to str, tuple of str, and dicts
-        Likewise.
+    label, identifier : str or None
+        The column of labels, and the first that names the rows, each by a text of its own.
     objects : dict of str to str
         Columns that a kernel takes as they are, and its name.
 
@@ -149,8 +145,7 @@ def plan_columns(
     use, ignore : iterable of str, default=()
         Columns to use even though they look like identifiers, and columns not to use.
     kinds : mapping of str to str, default=None
-        What columns are, whatever they look like: 'number', 'date', 'names', 'text'; or
-        'molecules', 'ngrams', for kernels of objects.
+        What columns are: 'number', 'date', 'names', 'text'; for kernels 'molecules', 'ngrams'.
     n_rows : int, default=None
         The rows of the table that these are a sample of; None, where they are all.
 

@@ -44,7 +44,6 @@ from kernelmetric.tables._ngrams import group_features, learn_groups
 _MANY = 0.5  # share of rows: where more than these have a name that is not told apart, it is said
 _OTHER = "(other)"
 _GAP = "(missing)"
-_OBJECTS = "objects"  # the kind of a column that a kernel takes
 _HERE = 0.5**0.5  # two names differ in two features: their squared distance is one
 _BEYOND = 10.0  # times as far from the median as all but a few cells: a gap, where some are farther
 
@@ -74,8 +73,7 @@ class TableSchema(TableTransformer):
     Parameters
     ----------
     objects : list of str or int, default=()
-        Columns that a kernel of objects takes as they are, by name or place. With some,
-        ``transform`` gives their rows beside the features of the other columns.
+        Columns that a kernel takes as they are; ``transform`` gives their rows beside features.
 
     Attributes
     ----------
@@ -101,8 +99,7 @@ class TableSchema(TableTransformer):
     groups_ : ndarray of int of shape (n_features_out,)
         The column of each feature, counted among those used.
     notes_ : list of str
-        A sentence on each column that is not used, that has mostly rare names, or that has
-        numbers far from all others.
+        A sentence on each column that is not used, or that is odd.
     feature_names_in_ : ndarray of str
         Names of the columns.
     n_features_in_ : int
@@ -138,12 +135,10 @@ class TableSchema(TableTransformer):
         self.cycles_: list[list[str]] = []
         self.letters_: dict[str, np.ndarray] = {}
         for j, name in enumerate(names):
-            column = there.get(name, Column(name, _OBJECTS, np.empty(0)))
+            column = there.get(name, Column(name, NOTHING, np.empty(0)))
             kind, kept, rare, why = column.kind, list(column.levels), list[str](), ""
-            if kind == _OBJECTS:
-                kind = ""
-            elif kind == NOTHING:
-                why = "every value of it is missing"
+            if kind == NOTHING:
+                why = "every value of it is missing" if name in there else ""
             elif kind == TEXT:
                 self.letters_[column.name] = learn_groups(column.values)
             elif kind == NAMES:
@@ -167,7 +162,7 @@ class TableSchema(TableTransformer):
             if why:
                 self.notes_.append(f"Column {column.name!r} is not used: {why}.")
             self.cycles_.append(cycles_of(column.values) if kind == DATES and not why else [])
-            self.kinds_.append("" if why else kind)
+            self.kinds_.append("" if why or name in objects else kind)
             self.names_.append([] if why else kept)
             self.rare_.append([] if why else rare)
             self.gaps_.append(bool(column.gaps.any()))
