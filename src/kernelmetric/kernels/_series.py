@@ -310,10 +310,13 @@ def _by_diagonals(
                 there &= np.abs(2 * i - s) <= far[:, None]
                 here[~there] = nothing
             D[:, low : high + 1] = here
-        # what later diagonals see beside these cells; older values are farther off
-        D[:, [low - 1, high + 1]] = nothing
+            # what later diagonals see beside these cells; older values are farther off
+            D[:, [low - 1, high + 1]] = nothing
+        else:
+            D[:] = nothing
         ended = np.flatnonzero(n + m == s)
-        values = D[ended, n[ended]]
+        known = np.abs(n - m)[ended] <= far[ended]
+        values = np.where(known, D[ended, n[ended]], nothing)
         if logs:
             with np.errstate(divide="ignore"):
                 values = np.log(values) + level[ended]

@@ -57,10 +57,10 @@ class ColumnPlan:
         Columns of numbers, columns of names, and columns that are not used.
     notes : tuple of str
         A sentence for every decision that the user should know of.
-    commas, missing, dates, texts, marks, units, spellings : tuple of str, and dicts
-        As in :class:`TableEncoder`.
-    label, identifier : str or None
-        The column of labels, and the first that names the rows, each by a text of its own.
+    label : str or None
+        The column of labels.
+    commas, missing, identifier, dates, texts, marks, units, spellings : tuple of str, and dicts
+        As in :class:`TableEncoder`; the first column that names rows, each by a text of its own.
     objects : dict of str to str
         Columns that a kernel takes as they are, and its name.
 
