@@ -63,7 +63,8 @@ class Counts:
             parts = theirs.data[kept], places[theirs.indices[kept]], ends
             theirs = csr_array(parts, shape=(theirs.shape[0], len(self.ids)))
         own = self.matrix
-        meetings = own.count_nonzero(axis=0) * (theirs.count_nonzero(axis=0) / _DENSE)
+        rows = [np.bincount(M.indices, minlength=len(self.ids)) for M in (own, theirs)]
+        meetings = rows[0] * (rows[1] / _DENSE)
         often = meetings > own.shape[0] * theirs.shape[0]
         if not often.any():
             return (own @ theirs.T).toarray()

@@ -315,8 +315,7 @@ def _by_diagonals(
         else:
             D[:] = nothing
         ended = np.flatnonzero(n + m == s)
-        known = np.abs(n - m)[ended] <= far[ended]
-        values = np.where(known, D[ended, n[ended]], nothing)
+        values = D[ended, n[ended]]
         if logs:
             with np.errstate(divide="ignore"):
                 values = np.log(values) + level[ended]
