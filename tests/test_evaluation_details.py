@@ -222,7 +222,7 @@ def test_probes_lie_between_points_and_never_half_way():
 
 @pytest.mark.parametrize("tol", [0, -1.0, np.inf, np.nan, "0.01"])
 def test_a_tolerance_out_of_bounds_is_refused(tol):
-    with pytest.raises(ValueError, match=r"Got tol=.*, but expected a positive number: try 0\.01"):
+    with pytest.raises(ValueError, match=r"Got tol=.*, but expected a number > 0: try 0\.01"):
         check_kernelizable(FunctionTransformer(), tol=tol)
 
 
@@ -243,7 +243,7 @@ def test_the_baselines_search_wide_grids():
 
 @pytest.mark.parametrize("share", [0, 1, -0.1, 1.1, "half", None])
 def test_a_share_at_the_bounds_is_refused(share):
-    with pytest.raises(ValueError, match=r"Got test_size=.*, but expected a share between 0 and 1"):
+    with pytest.raises(ValueError, match=r"Got test_size=.*, but expected a number > 0 and < 1"):
         holdout([0, 1] * 8, share)
 
 

@@ -12,6 +12,7 @@ from scipy.stats import norm
 from sklearn.metrics import roc_curve
 
 from kernelmetric.evaluation._verification import halfway
+from kernelmetric.inputs._parameters import SHARE, Numbers
 
 _MOST_CUTS = 200  # thresholds that are tried for the ends of an interval
 
@@ -120,8 +121,7 @@ def threshold_for(
     True
     """
     sample = _sample(scores, same, pairs, two_tables, match_share)
-    if not 0.5 <= confidence < 1:
-        raise ValueError(f"Got confidence={confidence!r}, but expected 0.5 <= confidence < 1.")
+    Numbers(low=0.5, high=1, below=True).require("confidence", confidence)
     z = float(norm.ppf(0.5 + confidence / 2))
     wanted = {"precision": precision, "recall": recall}
     given = {name: value for name, value in wanted.items() if value is not None}
@@ -130,8 +130,7 @@ def threshold_for(
             f"Got {', '.join(given) or 'nothing'} wanted, but expected one of {list(wanted)}."
         )
     ((name, value),) = given.items()
-    if not 0 < value < 1:
-        raise ValueError(f"Got {name}={value!r}, but expected a number between 0 and 1.")
+    SHARE.require(name, value)
     # Scores from high to low, and the parts of same and of different pairs from there on.
     curve = roc_curve(sample.same, sample.scores, drop_intermediate=False)
     fpr, tpr, cuts = (each[1:] for each in curve)  # without the cut that accepts none
@@ -181,8 +180,8 @@ def _sample(scores: Any, same: Any, pairs: Any, two_tables: bool, share: Any) ->
         raise ValueError(
             f"Got {same.sum()} matches of {len(same)} pairs, but expected some of both kinds."
         )
-    if share is not None and not 0 < share < 1:
-        raise ValueError(f"Got match_share={share!r}, but expected a number between 0 and 1.")
+    if share is not None:
+        SHARE.require("match_share", share)
     if two_tables:
         left, right = (np.unique(column, return_inverse=True)[1] for column in pairs.T)
         records = np.column_stack([left, right + left.max() + 1])

@@ -13,6 +13,7 @@ from kernelmetric.compute import fits_budget
 from kernelmetric.compute.rates import Rates, fastest, most_in_time, rates
 from kernelmetric.compute.watch import time_left, warn_of_limit
 from kernelmetric.graphs import coded_targets
+from kernelmetric.inputs._parameters import COUNT
 from kernelmetric.kernelized._memory import coordinates_rank, fit_bytes
 from kernelmetric.kernelized._parts import check_parts
 from kernelmetric.kernelized._recipe import check_recipe, choose
@@ -22,7 +23,6 @@ from kernelmetric.selection import KernelAlignment, LeaveOneOutRidge, RidgeKPCA
 from kernelmetric.selection._many_rows import MANY_ROWS, seconds_of_width
 from kernelmetric.selection._ridge_kpca import ALL_ROWS, DOUBLE_ROWS, ENOUGH_ROWS
 from kernelmetric.selection._ridge_solution import LEAST_OF_CLASS
-from kernelmetric.spaces._base import check_whole
 
 _LEAST_ROWS = 200  # that a time limit leaves to a space
 _CHOSEN_ROWS = 60  # of the choice of a kernel that is measured
@@ -46,8 +46,8 @@ def choice_rate() -> float:
 
 def check_shape(n_samples: Any, n_features: Any) -> None:
     """Refuse what is not a shape of training points."""
-    check_whole("n_samples", n_samples, usual=1_000)
-    check_whole("n_features", n_features, usual=10)
+    COUNT.require("n_samples", n_samples)
+    COUNT.require("n_features", n_features)
 
 
 class Costs:

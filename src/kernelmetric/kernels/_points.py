@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from kernelmetric.compute import is_sparse, like, namespace, to_numpy
 from kernelmetric.inputs import as_floats, refuse_ambiguous
+from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.tables import TableSchema, is_frame, is_table
 
 
@@ -86,19 +87,9 @@ def overflow_error(kernel: Any, *blocks: Any) -> ValueError:
 
 def check_number(name: str, value: Any, *, positive: bool = False) -> float:
     """``value`` as a float that is finite and non-negative (or positive), else a ValueError."""
-    try:
-        real = isinstance(value, Real) and not isinstance(value, bool)
-        number = float(value) if real else np.nan
-    except OverflowError:  # an integer beyond the floating-point numbers
-        number = np.inf
-    good = np.isfinite(number) and (number > 0 if positive else number >= 0)
-    if not good:
-        kind = "positive" if positive else "non-negative"
-        raise ValueError(
-            f"Got {name}={value!r}, but expected a finite {kind} number: "
-            "other values do not give a positive semi-definite kernel."
-        )
-    return number
+    hint = "other values do not give a positive semi-definite kernel"
+    Numbers(low=0, above=positive).require(name, value, hint=hint)
+    return float(value)
 
 
 def check_gamma(gamma: Any, words: dict[str, Callable[[], float]]) -> float:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from numbers import Integral, Real
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.utils import get_tags
@@ -23,93 +22,6 @@ from kernelmetric.inputs import (
     rows_of,
     with_class_weights,
 )
-
-LARGEST = 1e100  # weights beyond leave the range of floating point once squares are summed
-_FLAGS = ("diagonal", "verbose", "warm_start")
-
-
-class Numbers(NamedTuple):
-    """What a parameter may be: a finite number of a kind within bounds, or one of some words."""
-
-    kind: type
-    low: float
-    high: float = np.inf
-    above: bool = False  # the lower bound itself is refused
-    words: tuple[str | None, ...] = ()
-
-    def check(self, estimator: Any, name: str) -> None:
-        """Refuse a parameter that is none of these."""
-        value: Any = getattr(estimator, name)
-        if value is None or isinstance(value, str):
-            good = value in self.words
-        else:
-            good = isinstance(value, self.kind) and not isinstance(value, bool | np.bool_)
-            good = good and self._bounds(_as_float(value))
-        if not good:
-            bound = f"{'>' if self.above else '>='} {self.low:g}"
-            bound += f" and <= {self.high:g}" if self.high < np.inf else ""
-            kind = "an integer" if self.kind is Integral else "a number"
-            raise ValueError(
-                f"Got {name}={value!r}, but {type(estimator).__name__} expected "
-                + _either([*(repr(word) for word in self.words if word), f"{kind} {bound}."])
-            )
-
-    def _bounds(self, number: float) -> bool:
-        above = self.low < number if self.above else self.low <= number
-        return above and number <= self.high and number < np.inf
-
-
-COUNT = Numbers(Integral, low=1)
-COUNT_OR_NONE = Numbers(Integral, low=1, words=(None,))
-PRICE = Numbers(Real, low=0, high=LARGEST)
-
-
-def check_number(
-    estimator: Any, name: str, kind: type, *, low: float, high: float = np.inf, above: bool = False
-) -> None:
-    """Refuse a parameter that is not a finite number of the kind from ``low`` to ``high``."""
-    Numbers(kind, low, high, above).check(estimator, name)
-
-
-def check_parameters(estimator: Any) -> None:
-    """Refuse what the classes of a learner do not allow (``_allowed``): numbers, or words."""
-    check_flags(estimator)
-    allowed: dict[str, Any] = {}
-    for cls in reversed(type(estimator).__mro__):
-        allowed |= vars(cls).get("_allowed", {})
-    for name, values in allowed.items():
-        if isinstance(values, Numbers) and hasattr(estimator, name):
-            values.check(estimator, name)
-        elif hasattr(estimator, name):
-            check_choice(estimator, name, values)
-
-
-def _as_float(value: Any) -> float:
-    """A number as a float; infinity for an integer that no float can hold."""
-    try:
-        return float(value)
-    except OverflowError:
-        return np.inf
-
-
-def _either(words: list[str]) -> str:
-    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
-def check_choice(estimator: Any, name: str, choices: Sequence[str]) -> None:
-    """Refuse a parameter that is none of some words."""
-    value: Any = getattr(estimator, name)
-    if not isinstance(value, str) or value not in choices:
-        words = _either([repr(word) for word in choices])
-        raise ValueError(f"Got {name}={value!r}, but expected {words}.")
-
-
-def check_flags(estimator: Any) -> None:
-    """Refuse a switch that is neither on nor off."""
-    for name in _FLAGS:
-        value = getattr(estimator, name, False)
-        if not isinstance(value, bool | np.bool_ | Integral):
-            raise ValueError(f"Got {name}={value!r}, but expected True or False.")
 
 
 def weighed(

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelmetric.graphs import patch_graph
 from kernelmetric.inputs import Weights
-from kernelmetric.learners._checks import COUNT, PRICE
+from kernelmetric.inputs._parameters import COUNT, PRICE
 from kernelmetric.learners._dne import SignedEmbedding
 
 

@@ -13,7 +13,7 @@ from kernelmetric.compute import to_numpy
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.graphs import discriminant_graph, laplacian
 from kernelmetric.inputs import Weights
-from kernelmetric.learners._checks import PRICE
+from kernelmetric.inputs._parameters import PRICE
 from kernelmetric.learners._spectral import LocalLearner
 from kernelmetric.spaces import Gram
 

@@ -13,7 +13,7 @@ from scipy import linalg
 from kernelmetric._warnings import warn
 from kernelmetric.compute import like
 from kernelmetric.graphs import IndexTuples, Pairs
-from kernelmetric.learners._checks import COUNT, LARGEST, Numbers
+from kernelmetric.inputs._parameters import COUNT, LARGEST, Numbers
 from kernelmetric.learners._factors import factor, signed_factor
 from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
 from kernelmetric.learners._space_learner import SpaceLearner

@@ -11,7 +11,7 @@ import numpy as np
 from kernelmetric.compute import map_rows, sum_rows
 from kernelmetric.compute.reductions import sampled_squared_distances, weighted_quantiles
 from kernelmetric.inputs import Weights
-from kernelmetric.learners._checks import LARGEST, Numbers
+from kernelmetric.inputs._parameters import LARGEST, Numbers
 from kernelmetric.learners._log_det import LogDetDivergence, LogDetLearner, descend
 from kernelmetric.learners._tuple_learner import (
     SAMPLED_BYTES,

@@ -14,8 +14,9 @@ from kernelmetric._warnings import warn
 from kernelmetric.compute import bytes_at_once, namespace, rough, take_rows, to_numpy
 from kernelmetric.compute.reductions import Triplets, read_only
 from kernelmetric.graphs import IndexTuples, neighbor_parts, target_neighbors
+from kernelmetric.inputs._parameters import COUNT, PRICE
 from kernelmetric.learners._base import BLOCK_BYTES
-from kernelmetric.learners._checks import COUNT, PRICE, check_elsewhere
+from kernelmetric.learners._checks import check_elsewhere
 from kernelmetric.learners._descent import OF_POINTS, Descent, Found, GradientLearner, Training
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._listed_margins import ListedMargins

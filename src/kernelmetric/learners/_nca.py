@@ -11,7 +11,7 @@ import numpy as np
 from kernelmetric.compute import in_memory, like, namespace, precise, rough, take_rows, to_numpy
 from kernelmetric.compute.reductions import product, squared_distances
 from kernelmetric.inputs import Weights, check_labels, check_points
-from kernelmetric.learners._checks import LARGEST, Numbers
+from kernelmetric.inputs._parameters import LARGEST, Numbers
 from kernelmetric.learners._descent import (
     OF_POINTS,
     Descent,

@@ -13,8 +13,8 @@ import numpy as np
 from kernelmetric.compute import repeatable, take_rows, to_numpy
 from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.inputs import Weights, check_labels
+from kernelmetric.inputs._parameters import COUNT, Numbers
 from kernelmetric.learners._base import FromLabels, Learner, as_gram
-from kernelmetric.learners._checks import COUNT, Numbers
 from kernelmetric.learners._feature_rounds import (
     KERNELS,
     Regression,

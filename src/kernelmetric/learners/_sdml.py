@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.learners._checks import Numbers
+from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._log_det import LogDetLearner
 from kernelmetric.learners._tuple_learner import PairCounts, PairLearner, Spanned, scatter

@@ -25,7 +25,8 @@ from kernelmetric.graphs import (
     warn_unlabelled,
 )
 from kernelmetric.inputs import Weights, check_labels
-from kernelmetric.learners._checks import COUNT, as_matrix
+from kernelmetric.inputs._parameters import COUNT
+from kernelmetric.learners._checks import as_matrix
 from kernelmetric.learners._descent import IterativeLearner
 from kernelmetric.learners._progress import Iterations, with_callbacks
 from kernelmetric.spaces import orthonormal

@@ -21,8 +21,8 @@ from kernelmetric.inputs import (
     refuse_tiny_columns,
     warn_of_far_cells,
 )
+from kernelmetric.inputs._parameters import Numbers, check_flags
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Rescaled
-from kernelmetric.learners._checks import check_flags
 from kernelmetric.selection._many_rows import LANDMARKS, MANY_ROWS, for_many_rows
 from kernelmetric.selection._relevance import (
     CHOICE,
@@ -234,14 +234,8 @@ class LeaveOneOutRidge(Kernel):
         return 8 * max(m * (7 * m + 5 * n_features), many) + _LEAST_BYTES
 
     def _most_rows(self) -> int:
-        most = self.max_samples
-        good = isinstance(most, Integral) and not isinstance(most, bool)
-        if not good or int(most) < _FEWEST_ROWS:
-            raise ValueError(
-                f"Got max_samples={most!r}, but expected an integer of at least {_FEWEST_ROWS}: "
-                "try 500."
-            )
-        return int(most)
+        Numbers(Integral, _FEWEST_ROWS).check(self, "max_samples")
+        return int(self.max_samples)
 
     def _rows_again(self, n: int) -> int:
         return min(n // _SHARE, _MORE * self._most_rows())

@@ -25,7 +25,7 @@ from kernelmetric.compute import (
 from kernelmetric.compute.watch import stage
 from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.inputs import Weights, labels_and_weights
-from kernelmetric.learners._checks import Numbers, check_choice
+from kernelmetric.inputs._parameters import Numbers, require_word
 from kernelmetric.selection._ridge_solution import (
     LEAST_OF_CLASS,
     boundary_rows,
@@ -172,10 +172,11 @@ class RidgeKPCA(Space):
     written_kernel = None  # bound, with its ridge, after a fit
 
     def _check_parameters(self) -> None:
-        Numbers(Integral, low=1, words=("auto",)).check(self, "n_components")
+        count = Numbers(Integral, low=1, words=("auto",))
+        count.check(self, "n_components")
         Numbers(Real, low=0, above=True, words=("auto",)).check(self, "ridge")
-        Numbers(Integral, low=1, words=("auto",)).check(self, "n_landmarks")
-        check_choice(self, "rows", ("auto", "all", "boundary", "sample"))
+        count.check(self, "n_landmarks")
+        require_word("rows", self.rows, ("auto", "all", "boundary", "sample"))
 
     def most_rank(self, n_samples: int) -> int:
         """The most coordinates that there may be of so many points."""

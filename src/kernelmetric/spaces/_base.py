@@ -27,6 +27,7 @@ from kernelmetric.inputs import (
     rows_of,
     unchanged_on_failure,
 )
+from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.kernels import Kernel, as_kernel, refuse_objects
 
 BLOCK_BYTES = 2**25  # features of one block of rows: past this, larger blocks are not faster
@@ -315,21 +316,8 @@ def check_n_components(value: Any) -> None:
         )
 
 
-def check_whole(name: str, value: Any, *, least: int = 1, usual: int = 500) -> None:
-    """Refuse what is not an integer of at least so much."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(
-            f"Got {name}={value!r}, but expected an integer of at least {least}: try {usual}."
-        )
-
-
-def check_tol(value: Any) -> None:
-    """Refuse what is neither None nor a relative cut-off."""
-    if value is not None and not (isinstance(value, float | int | np.number) and 0 <= value < 1):
-        raise ValueError(
-            f"Got tol={value!r}, but expected None or a fraction of the largest eigenvalue, at "
-            "least 0 and below 1: try tol=None."
-        )
+# A fraction of the largest eigenvalue, or what rounding leaves.
+CUT_OFF = Numbers(low=0, high=1, below=True, words=(None,))
 
 
 def n_kept(values: np.ndarray, cut_off: float, n_components: Any, total: float) -> int:

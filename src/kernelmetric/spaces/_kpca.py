@@ -22,15 +22,16 @@ from kernelmetric.compute import (
     within_budget,
 )
 from kernelmetric.inputs import Weights, labels_and_weights
+from kernelmetric.inputs._parameters import require_word
 from kernelmetric.solvers import (
     OnSubspace,
     column_signs,
     krylov_eigenpairs,
 )
 from kernelmetric.spaces._base import (
+    CUT_OFF,
     Space,
     check_n_components,
-    check_tol,
     n_kept,
     own,
     refuse_indefinite,
@@ -134,12 +135,8 @@ class KPCA(Space):
 
     def _check_parameters(self) -> None:
         check_n_components(self.n_components)
-        check_tol(self.tol)
-        names = ("auto", "dense", "randomized")
-        if not isinstance(self.solver, str) or self.solver not in names:
-            raise ValueError(
-                f"Got solver={self.solver!r}, but expected one of {names}: try 'auto'."
-            )
+        CUT_OFF.check(self, "tol")
+        require_word("solver", self.solver, ("auto", "dense", "randomized"))
         if self.n_components is None and self.solver == "randomized":
             raise ValueError(
                 f"Got solver={self.solver!r} for full rank, but expected 'dense': an iterative "

@@ -23,10 +23,10 @@ from kernelmetric.compute import (
     to_numpy,
 )
 from kernelmetric.compute.reductions import centres_on_device
+from kernelmetric.inputs._parameters import COUNT
 from kernelmetric.kernels import FunctionKernel, Kernel
 from kernelmetric.spaces._base import (
-    check_tol,
-    check_whole,
+    CUT_OFF,
     own,
     refuse_indefinite,
     refuse_rank_zero,
@@ -130,13 +130,13 @@ class Nystroem(FeatureMapSpace):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_tol(self.tol)
+        CUT_OFF.check(self, "tol")
         if isinstance(self.landmarks, str) and self.landmarks not in _STRATEGIES:
             raise ValueError(
                 f"Got landmarks={self.landmarks!r}, but expected one of {_STRATEGIES} or an array "
                 "of points: try 'auto'."
             )
-        check_whole("n_landmarks", self.n_landmarks)
+        COUNT.check(self, "n_landmarks")
 
     def _feature_map(self, X: Any, y: Any) -> tuple[Any | None, int, float]:
         self.anchors_ = self._chosen_landmarks(X)

@@ -12,8 +12,9 @@ from scipy import linalg, sparse
 from kernelmetric.compute import like, small_steps, to_numpy
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.graphs import Pairs
+from kernelmetric.inputs._parameters import COUNT
 from kernelmetric.solvers import column_signs
-from kernelmetric.spaces._base import Space, check_whole
+from kernelmetric.spaces._base import Space
 from kernelmetric.spaces._kpca import KPCA
 
 N_DIRECTIONS = 24
@@ -89,7 +90,7 @@ class PairKPCA(Space):
         return X, y
 
     def _check_parameters(self) -> None:
-        check_whole("n_components", self.n_components, usual=N_DIRECTIONS)
+        COUNT.check(self, "n_components")
 
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
         n = n_samples
