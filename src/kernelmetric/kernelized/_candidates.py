@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.inputs import check_labels, check_points, refuse_ambiguous, refuse_text
+from kernelmetric.inputs._labels import require_target
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._parts import (
     check_estimator,
@@ -132,11 +133,7 @@ def judge_of(search: Any, y: Any = None) -> Any:
 
 def checked_data(search: Any, X: Any, y: Any, judge: Any) -> tuple[Any, Any]:
     """Points that folds can be cut from, and labels; nothing is written into the search."""
-    if y is None:
-        raise ValueError(
-            f"{type(search).__name__} requires y to be passed, but the target y is None: "
-            "candidates are scored by it."
-        )
+    require_target(y, type(search).__name__, "what candidates are scored by")
     if is_frame(X) and is_table(X):  # of arrays of objects scikit-learn says what is wrong
         raise ValueError(
             f"Got a table with names, dates or gaps, but {type(search).__name__} expected "

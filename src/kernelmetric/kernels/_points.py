@@ -11,6 +11,7 @@ from array_api_compat import is_array_api_obj
 from sklearn.base import clone
 
 from kernelmetric.compute import is_sparse, like, namespace, to_numpy
+from kernelmetric.compute.reductions import out_of_range
 from kernelmetric.inputs import as_floats, refuse_ambiguous
 from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.tables import TableSchema, is_frame, is_table
@@ -79,10 +80,8 @@ def overflow_error(kernel: Any, *blocks: Any) -> ValueError:
         for A in blocks
         if A is not None
     ]
-    return ValueError(
-        f"Got non-finite values from {kernel!r} on points with entries up to {max(sizes):.3g}, but "
-        "expected finite numbers: try rescaling the features, for instance with StandardScaler."
-    )
+    top = max(sizes)
+    return out_of_range(f"non-finite values from {kernel!r} on points with entries up to {top:.3g}")
 
 
 def check_number(name: str, value: Any, *, positive: bool = False) -> float:

@@ -13,6 +13,7 @@ from kernelmetric.compute.reductions import (
     exp_of_negative,
     l1_distances,
     median_squared_distance,
+    out_of_range,
     squared_distances,
     weighted_quantiles,
 )
@@ -193,10 +194,7 @@ class Laplacian(Kernel):
     def _evaluate(self, A: Any, B: Any) -> Any:
         D1 = l1_distances(A, B)
         if not all_finite(D1):
-            raise ValueError(
-                "Got L1 distances that overflow, but expected finite numbers: "
-                "try rescaling the features, for instance with StandardScaler."
-            )
+            raise out_of_range("L1 distances that overflow")
         return exp_of_negative(D1, self._gamma(), overwrite=True)
 
     def _diagonal(self, A: Any) -> Any:
@@ -264,10 +262,7 @@ def _variance(X: Any, weights: Weights | None = None) -> float:
 
 def _inverse(value: float) -> float:
     if not np.isfinite(value):
-        raise ValueError(
-            f"Got a spread of {value} between the points, but expected a finite number: "
-            "try rescaling the features, for instance with StandardScaler."
-        )
+        raise out_of_range(f"a spread of {value} between the points")
     return 1.0 / value if value > _LEAST_SPREAD else 1.0
 
 

@@ -18,6 +18,7 @@ from kernelmetric.compute import in_memory, like, rounding_of, take_rows, to_num
 from kernelmetric.compute.reductions import GramProducts, gram_products, row_products
 from kernelmetric.compute.watch import stage
 from kernelmetric.inputs import check_labels, label_column, labels_and_weights
+from kernelmetric.inputs._labels import require_target
 from kernelmetric.inputs._parameters import Numbers, check_flags, require_word
 from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
 from kernelmetric.kernels._points import overflow_error
@@ -310,11 +311,7 @@ def ideal_kernel(
 ) -> Block:
     """The kernel that the labels would like, as a function of two slices of ``rows``."""
     require_word("target", target, ("classes", "same", "regression"))
-    if y is None:
-        raise ValueError(
-            "Got y=None, but KernelAlignment requires y to be passed, as it learns the kernel from "
-            "labels: try kernel='rbf' where there are none."
-        )
+    require_target(y, "KernelAlignment", "labels; without them try kernel='rbf'")
     chosen: Any = slice(None) if rows is None else rows
     if target == "regression":
         t = _centred_numbers(y, X, weights)[chosen]

@@ -25,6 +25,7 @@ from kernelmetric.compute import (
 from kernelmetric.compute.watch import stage
 from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.inputs import Weights, labels_and_weights
+from kernelmetric.inputs._labels import require_target
 from kernelmetric.inputs._parameters import Numbers, require_word
 from kernelmetric.selection._ridge_solution import (
     LEAST_OF_CLASS,
@@ -212,11 +213,8 @@ class RidgeKPCA(Space):
 
     def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
         y, weights = labels_and_weights(y)
-        if y is None:
-            raise ValueError(
-                "RidgeKPCA requires y to be passed, but the target y is None: expected labels or "
-                "numbers, one for each point; without them try KPCA(32)."
-            )
+        expected = "labels or numbers, one for each point; without them try KPCA(32)"
+        require_target(y, "RidgeKPCA", expected)
         for name in _OF_ONE_FIT:
             self.__dict__.pop(name, None)
         targets = coded_targets(y, X)

@@ -19,6 +19,7 @@ from kernelmetric.compute import (
     namespace,
     require_memory,
 )
+from kernelmetric.compute.reductions import out_of_range
 from kernelmetric.inputs import (
     DeviceMixin,
     WeightedLabels,
@@ -29,6 +30,7 @@ from kernelmetric.inputs import (
 )
 from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.kernels import Kernel, as_kernel, refuse_objects
+from kernelmetric.kernels._names import with_tags_of
 
 BLOCK_BYTES = 2**25  # features of one block of rows: past this, larger blocks are not faster
 
@@ -156,13 +158,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        try:
-            kernel = as_kernel(self.kernel)
-        except ValueError:  # fit will say what is wrong; asking for tags must not
-            return tags
-        tags.input_tags.pairwise = kernel.pairwise
-        tags.input_tags.sparse = kernel.accepts_sparse
-        return tags
+        return with_tags_of(self.kernel, tags)
 
     @property
     def _n_features_out(self) -> int:
@@ -254,11 +250,7 @@ def as_finite(Z: Any, dtype: Any) -> Any:
         with np.errstate(all="ignore"):
             Z = namespace(Z).astype(Z, dtype)
     if not all_finite(Z):
-        raise ValueError(
-            f"Got coordinates that are not finite numbers of {dtype}, but expected points whose "
-            "kernel values stay in its range: try rescaling the features, for instance with "
-            "StandardScaler."
-        )
+        raise out_of_range(f"kernel values or coordinates that are not finite numbers of {dtype}")
     return Z
 
 

@@ -21,6 +21,7 @@ from kernelmetric.compute import (
     to_numpy,
     within_budget,
 )
+from kernelmetric.compute.reductions import out_of_range
 from kernelmetric.inputs import Weights, labels_and_weights
 from kernelmetric.inputs._parameters import require_word
 from kernelmetric.solvers import (
@@ -199,11 +200,7 @@ class KPCA(Space):
         norms = norms if weights is None else weights.counts * norms
         trace = float(np.sum(norms, dtype=np.float64))
         if not np.isfinite(trace * (n if self.solver_ == "dense" else trace)):
-            raise ValueError(
-                f"Got values of {self.kernel_!r} so large that sums and squares of them are not "
-                "finite, but expected smaller ones: try rescaling the features, for instance with "
-                "StandardScaler."
-            )
+            raise out_of_range(f"values of {self.kernel_!r} whose sums or squares are not finite")
         return CentredGram(
             self.kernel_,
             X,

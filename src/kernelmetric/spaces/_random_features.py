@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
 from kernelmetric.compute import all_finite, in_library_of, is_sparse, like, namespace
+from kernelmetric.compute.reductions import out_of_range
 from kernelmetric.inputs import location_of
 from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.kernels import RBF, Kernel, Laplacian
@@ -128,10 +129,7 @@ class RandomFeatures(FeatureMapSpace):
             else:
                 angles = times(X, frequencies)
         if not all_finite(angles):
-            raise ValueError(
-                "Got random features of angles that overflow, but expected finite numbers: "
-                "try rescaling the features, for instance with StandardScaler."
-            )
+            raise out_of_range("random features of angles that overflow")
         xp = namespace(angles)
         return xp.concat([xp.cos(angles) * amplitudes, xp.sin(angles) * amplitudes], axis=1)
 
