@@ -31,8 +31,8 @@ from kernelmetric.evaluation._kernelizable import (
     _default_data,
 )
 from kernelmetric.evaluation._outcomes import Answer, answers, constant
-from kernelmetric.evaluation._scores import _without_self
 from kernelmetric.graphs import discriminant_graph, laplacian
+from kernelmetric.kernelized._places import other_neighbors
 
 DEFAULT_SPREAD = [0.694027, 0.515532, 0.369579, 0.200502]
 DEFAULT_MEAN = [1.671729, 1.868679, 0.853131, 1.133593]
@@ -247,9 +247,11 @@ def test_a_share_at_the_bounds_is_refused(share):
         holdout([0, 1] * 8, share)
 
 
-def test_a_query_that_twins_hid_loses_its_last_neighbour():
-    found = np.array([[1, 2, 3], [4, 1, 2]])
-    assert_array_equal(_without_self(found, np.array([0, 1])), [[1, 2], [4, 2]])
+def test_a_row_among_twins_is_no_neighbour_of_its_own():
+    rows = np.arange(6)
+    found, _ = other_neighbors(np.zeros((6, 1)), rows, 2)
+    assert found.shape == (6, 2)
+    assert not np.any(found == rows[:, None])
 
 
 def test_times_are_differences_of_the_clock(monkeypatch):

@@ -16,7 +16,7 @@ from kernelmetric.graphs import coded_targets
 from kernelmetric.inputs._parameters import COUNT
 from kernelmetric.kernelized._memory import coordinates_rank, fit_bytes
 from kernelmetric.kernelized._parts import check_parts
-from kernelmetric.kernelized._recipe import check_recipe, choose
+from kernelmetric.kernelized._recipe import Recipe, check_recipe, choose
 from kernelmetric.kernelized._supervision import Supervision
 from kernelmetric.learners._in_time import least_seconds
 from kernelmetric.selection import KernelAlignment, LeaveOneOutRidge, RidgeKPCA
@@ -68,9 +68,7 @@ class Costs:
         int
             An estimate of the step that takes most. ``fit`` refuses what cannot fit.
         """
-        check_parts(self)
-        check_recipe(self.recipe)
-        return fit_bytes(choose(self, n_samples, Supervision()), n_samples, n_features)
+        return fit_bytes(self._planned(n_samples), n_samples, n_features)
 
     def estimate_time(self, n_samples: int, n_features: int) -> float:
         """Seconds that a fit takes on this machine, which a short run measures once a process.
@@ -93,9 +91,13 @@ class Costs:
         True
         """
         check_shape(n_samples, n_features)
+        return fit_seconds(self._planned(n_samples), n_samples, n_features)
+
+    def _planned(self, n_samples: int) -> Recipe:
+        """The recipe for so many points with labels."""
         check_parts(self)
         check_recipe(self.recipe)
-        return fit_seconds(choose(self, n_samples, Supervision()), n_samples, n_features)
+        return choose(self, n_samples, Supervision())
 
 
 def rows_in_time(recipe: Any, X: Any, supervision: Supervision) -> np.ndarray | None:

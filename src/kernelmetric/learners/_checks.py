@@ -24,6 +24,15 @@ from kernelmetric.inputs import (
 )
 
 
+def arguments_of(
+    learner: Any, fit: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+) -> dict[str, Any]:
+    """What a fit was given, by the names of its parameters."""
+    given = inspect.signature(fit).bind(learner, *args, **options).arguments
+    given.pop("self")
+    return given
+
+
 def weighed(
     learner: Any, fit: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -31,8 +40,7 @@ def weighed(
     sample_weight, class_weight = options.get("sample_weight"), vars(learner).get("class_weight")
     if isinstance(sample_weight, Weights) or (sample_weight is None and class_weight is None):
         return args, options
-    given = inspect.signature(fit).bind(learner, *args, **options).arguments
-    given.pop("self")
+    given = arguments_of(learner, fit, args, options)
     X, y = given["X"], given.get("y")
     refuse_streams(X)
     if sample_weight is not None and getattr(X, "ndim", 2) == 3:

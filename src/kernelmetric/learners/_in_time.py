@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +11,7 @@ from kernelmetric.compute.rates import most_in_time, rates
 from kernelmetric.compute.watch import time_left, warn_of_limit
 from kernelmetric.graphs import coded_targets
 from kernelmetric.inputs import Weights
-from kernelmetric.learners._checks import kept_rows
+from kernelmetric.learners._checks import arguments_of, kept_rows
 
 _LEAST_OF_CLASS = 10
 _OF_ROWS = {"X", "y", "gram", "sample_weight", "neighbors"}  # what a sample of rows can be taken of
@@ -26,8 +25,7 @@ def in_time(
     """The arguments of a fit, of so many rows as the time limit leaves time for."""
     if math.isinf(time_left()):
         return args, options
-    given = inspect.signature(fit).bind(learner, *args, **options).arguments
-    given.pop("self")
+    given = arguments_of(learner, fit, args, options)
     X: Any = given.get("X")
     y: Any = given.get("y")
     told = {name for name, value in given.items() if value is not None}
