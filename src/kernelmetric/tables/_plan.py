@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ _MOST_CATEGORIES = 40
 _FEW = 5  # names may all differ in a small table
 KINDS = ("number", "date", "names", "text")  # what a user may say that a column is
 _WORDS = 3  # of a text, at least, in the mean: fewer are a name
+_OF_A_PLAN = ("left_out", "notes")  # and of no encoder
 _YES = dict.fromkeys(("yes", "y", "true", "t", "ja", "oui", "si", "on"), "yes")
 _NO = dict.fromkeys(("no", "n", "false", "f", "nein", "non", "off"), "no")
 _ID_NAME = re.compile(r"(^|[_\W])(id|uuid|guid|index|key|row)($|[_\W\d])", re.IGNORECASE)
@@ -98,20 +100,9 @@ class ColumnPlan:
         TableEncoder
             From tables to arrays of numbers.
         """
-        return TableEncoder(
-            self.numbers,
-            self.categories,
-            commas=self.commas,
-            marks=dict(self.marks),
-            units=dict(self.units),
-            missing=dict(self.missing),
-            dates=dict(self.dates),
-            spellings=dict(self.spellings),
-            texts=self.texts,
-            unused=(*self.left_out, *([] if self.label is None else [self.label])),
-            label=self.label,
-            identifier=self.identifier,
-        )
+        own = {name: copy(part) for name, part in vars(self).items() if name not in _OF_A_PLAN}
+        unused = (*self.left_out, *([] if self.label is None else [self.label]))
+        return TableEncoder(**own, unused=unused)
 
 
 def plan_columns(
