@@ -258,18 +258,13 @@ def _proportion(holds: np.ndarray, among: np.ndarray, records: np.ndarray, z: fl
     hits = int(np.sum(holds & among))
     # A little off the estimate: where all pairs agree, those of one record are still one witness.
     x = holds[among] - (hits + 1) / (n + 2)
-    # so many independent pairs vary as much
-    n /= max(1.0, _record_variance(x, records[among]) / (x @ x))
+    # So many independent pairs vary as much: Σ_r (Σ_{p of r} x_p)² - Σ_p x_p², beside Σ_p x_p².
+    sums = np.bincount(records[among].ravel(), weights=np.repeat(x, 2))
+    n /= max(1.0, float(sums @ sums - x @ x) / (x @ x))
     value = hits / int(among.sum())
     middle = (value + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(value * (1 - value) / n + z**2 / (4 * n**2))
     return Estimate(value, max(0.0, float(middle - half)), min(1.0, float(middle + half)))
-
-
-def _record_variance(x: np.ndarray, records: np.ndarray) -> float:
-    """Σ_r (Σ_{p of r} x_p)² - Σ_p x_p²."""
-    sums = np.bincount(records.ravel(), weights=np.repeat(x, 2))
-    return float(sums @ sums - x @ x)
 
 
 def _range_of(

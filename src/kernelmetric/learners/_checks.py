@@ -11,7 +11,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples
 
 from kernelmetric.compute import namespace, to_numpy
-from kernelmetric.graphs import Quadruplets, Triplets, as_pairs, check_length, coded_targets
+from kernelmetric.graphs import as_pairs, coded_targets
+from kernelmetric.graphs._given import as_tuples
 from kernelmetric.inputs import (
     Weights,
     check_labels,
@@ -97,12 +98,9 @@ def kept_rows(given: dict[str, Any], X: Any, y: Any, rows: np.ndarray) -> dict[s
     if any(part is not None for part in (pairs, similar, dissimilar)):
         kept |= {name: None for name in ("similar", "dissimilar") if name in given}
         kept["pairs"] = as_pairs(pairs, similar, dissimilar, y, n).subset(rows)
-    for name, kind in (("triplets", Triplets), ("quadruplets", Quadruplets)):
-        tuples: Any = given.get(name)
-        if tuples is not None:
-            found = tuples if isinstance(tuples, kind) else kind(tuples, n)
-            check_length(n, found.n_samples)
-            kept[name] = found.subset(rows)
+    for name in ("triplets", "quadruplets"):
+        if given.get(name) is not None:
+            kept[name] = as_tuples(name, given[name], n).subset(rows)
     return kept
 
 

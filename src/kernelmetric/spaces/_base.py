@@ -29,6 +29,7 @@ from kernelmetric.inputs import (
     unchanged_on_failure,
 )
 from kernelmetric.inputs._parameters import Numbers
+from kernelmetric.inputs._weights import refuse_partial_gram
 from kernelmetric.kernels import Kernel, as_kernel, refuse_objects
 from kernelmetric.kernels._names import with_tags_of
 
@@ -179,11 +180,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
     def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
         """The rows that have weight, and their labels with the weights."""
         rows, weights = rows_and_weights(sample_weight, X)
-        if rows is not None and as_kernel(self.kernel).pairwise:
-            raise ValueError(
-                "Got sample_weight of zero with a precomputed kernel, but expected some for every "
-                "row: leave the rows and columns of these points out."
-            )
+        refuse_partial_gram(rows, as_kernel(self.kernel).pairwise)
         y = rows_of(y, rows)
         return rows_of(X, rows), y if weights is None else WeightedLabels(y, weights)
 

@@ -126,7 +126,7 @@ class Nystroem(FeatureMapSpace):
         m = self._n_map_features(n_samples)
         rotation = super()._bytes_in_full(n_samples, n_features) + 8.0 * 3 * m * m
         drawn = isinstance(self.landmarks, str) and self.landmarks in ("auto", "rpcholesky")
-        return max(rotation, _rpcholesky_bytes(n_samples, m) if drawn and m < n_samples else 0.0)
+        return max(rotation, 8.0 * m * _pool(n_samples, m) if drawn and m < n_samples else 0.0)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -272,11 +272,6 @@ def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) 
         rest = np.maximum(rest - F[i] ** 2, 0.0)
         rest[pivot] = 0.0
     return np.sort(rows[chosen])
-
-
-def _rpcholesky_bytes(n: int, m: int) -> float:
-    """Bytes that :func:`rpcholesky_rows` takes: a factor of every landmark at every row."""
-    return 8.0 * m * _pool(n, m)
 
 
 def _pool(n: int, m: int) -> int:
