@@ -66,13 +66,17 @@ def threshold_for(
     two_tables: bool = False,
     confidence: float = 0.95,
 ) -> Threshold:
-    """The threshold on scores for a wanted precision or recall, and its interval.
+    r"""The threshold on scores for a wanted precision or recall, and its interval.
 
-    Two pairs that share a record are not independent. Their variance, Σ_r (Σ_{p of r} x_p)² -
-    Σ_p x_p² with x_p what a pair adds to an estimate [1]_, says how many independent pairs they are
-    worth, and Wilson's interval is taken for so many. A threshold looks too good on the pairs that
-    chose it. So precision counts one more false match than was seen, and recall one more match
-    [2]_.
+    Two pairs that share a record are not independent. So n pairs say no more than a smaller number
+    of independent ones [1]_, and Wilson's interval is that of the smaller number,
+
+    .. math:: \frac{n}{\max(1, v)}, \qquad
+              v = \frac{\sum_r \bigl(\sum_{p \ni r} x_p\bigr)^2 - \sum_p x_p^2}{\sum_p x_p^2},
+
+    with x_p what pair p adds to the estimate, and sums over records r and pairs p. A threshold
+    looks too good on the pairs that chose it. So precision counts one false match more than was
+    seen, and recall one missed match more [2]_.
 
     Parameters
     ----------

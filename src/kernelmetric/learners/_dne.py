@@ -76,11 +76,17 @@ def _seen_first(S: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(eq=False, repr=False)
 class DNE(SignedEmbedding):
-    """Discriminant neighbourhood embedding.
+    r"""Discriminant neighbourhood embedding.
 
-    Minimises ``tr(L Xᵀ(D-W)X Lᵀ)`` over maps with orthonormal rows, ``L Lᵀ = I``, eq. (4) of
-    [1]_: near points of one class are squeezed, near points of different classes pulled apart.
-    The rows of L are the eigenvectors with the most negative eigenvalues. O(n² d + d³) time.
+    Near points of one class are drawn together, and near points of different classes are pushed
+    apart, eq. (4) of [1]_:
+
+    .. math:: \min_{L L^\top = I}\; \tfrac12 \sum_{ij} w_{ij} \|L x_i - L x_j\|^2
+              = \min_{L L^\top = I}\; \operatorname{tr} L X^\top (D - W) X L^\top
+
+    where w is 1 between nearest neighbours of one class, -1 between nearest points of two classes,
+    and 0 otherwise, and D holds the sums of the rows of W. The rows of L are the eigenvectors of
+    :math:`X^\top (D - W) X` with the most negative eigenvalues. O(n² d + d³) time.
 
     Parameters
     ----------

@@ -195,14 +195,20 @@ class LargeMargin(TakesTuples, GradientLearner):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LMNN(LargeMargin):
-    """Large margin nearest neighbours.
+    r"""Large margin nearest neighbours.
 
-    Minimises, over all metrics ``M = LᵀL``, the convex objective of section 2.2 of [1]_:
-    ``Σ_ij w_ij d_ij + c Σ_ijl w_ij [y_l ≠ y_i] [1 + d_ij - d_il]_+ (+ reg tr M)``, where ``d`` are
-    squared distances and ``w_ij`` marks the ``n_neighbors`` target neighbours of each point.
+    The target neighbours of a point are the nearest points of its class. They are drawn near, and
+    a point of another class should be farther away than each of them, by a margin of one [1]_:
 
-    Of triplets and quadruplets, near pairs are drawn together, each once, and a margin of one parts
-    them from the far ones. O(n² r + n d r) time an evaluation; one block of rows × n in memory.
+    .. math:: \min_{M \succeq 0}\; \sum_i \sum_{j \in T_i} \Bigl( d_{ij}
+              + c \sum_{l:\, y_l \ne y_i} [1 + d_{ij} - d_{il}]_+ \Bigr) + \rho \operatorname{tr} M
+
+    with T_i the ``n_neighbors`` targets of point i, squared distances d in the metric
+    :math:`M = L^\top L`, and ρ the parameter ``reg``. The problem is convex in M.
+
+    Comparisons can take the place of labels: then near pairs are drawn together, each once, and
+    the far pair of a comparison should be farther than the near one by the margin.
+    O(n² r + n d r) time an evaluation; one block of rows × n in memory.
 
     Parameters
     ----------

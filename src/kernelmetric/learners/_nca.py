@@ -51,14 +51,17 @@ _PULLED_COARSE = 3_000, 2_000, 1e-4
 
 @dataclass(eq=False, repr=False)
 class NCA(GradientLearner):
-    """Neighbourhood component analysis.
+    r"""Neighbourhood component analysis.
 
-    Maximises the expected number of points whose random neighbour, drawn with probability
-    ``p_ij ∝ exp(-|L x_i - L x_j|²)``, belongs to their own class; with ``reg`` > 0, minus
-    ``reg |L|²`` (the regularized form of Theorem 3 of [1]_).
+    Every point draws one of the others as its neighbour, a near one more probably than a far one.
+    The map makes the expected number of points as large as possible whose neighbour is of their own
+    class, less a penalty (that of Theorem 3 of [1]_):
 
-    O(n² r + n d r) time an evaluation; one block of rows × n in memory, and at most half a GB of
-    the softmax.
+    .. math:: \max_L\; \sum_i \sum_{j:\, y_j = y_i} p_{ij} - \rho \|L\|_F^2, \qquad
+              p_{ij} = \frac{e^{-\|L x_i - L x_j\|^2}}{\sum_{l \ne i} e^{-\|L x_i - L x_l\|^2}}
+
+    with ρ the parameter ``reg``. O(n² r + n d r) time an evaluation; one block of rows × n in
+    memory, and at most half a GB of the probabilities.
 
     Parameters
     ----------
