@@ -27,9 +27,9 @@ class SDML(LogDetLearner, PairLearner):
     The first term keeps M near the prior M₀, by the divergence
     :math:`D(A, B) = \operatorname{tr} A B^{-1} - \log\det A B^{-1} - r`. The second one makes
     similar pairs near and dissimilar pairs far, with δ the difference of the two points of a pair.
-    The last one makes entries zero [1]_. κ is a unit for the weight of the pairs: at η = 1 they would
-    stretch some direction without limit. O(d³) time an iteration. The metric depends on the axes:
-    rotated points, or coordinates of the linear kernel, give another one.
+    The last one makes entries zero [1]_. κ is a unit for the weight of the pairs: at η = 1 they
+    would stretch some direction without limit. O(d³) time an iteration. The metric depends on the
+    axes: rotated points, or coordinates of the linear kernel, give another one.
 
     Parameters
     ----------
