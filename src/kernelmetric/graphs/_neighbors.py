@@ -71,7 +71,9 @@ def neighbor_graph(
            [0., 0., 0., 1.],
            [0., 0., 1., 0.]])
     """
-    _check(n_neighbors, weights, symmetrize)
+    COUNT.require("n_neighbors", n_neighbors, hint="try 20")
+    require_word("weights", weights, _WEIGHTS)
+    require_word("symmetrize", symmetrize, _SYMMETRIZE)
     if neighbors is None:
         Z = as_points(X if metric is None else getattr(metric, "places", metric.transform)(X))
         indices, squared = nearest_neighbors(Z, n_neighbors)
@@ -99,12 +101,6 @@ def union_graph(neighbors: np.ndarray) -> sparse.csr_array:
     A = adjacency(neighbors)
     A.data[:] = 1.0  # a neighbour listed twice is one neighbour
     return A.maximum(A.T).tocsr()
-
-
-def _check(n_neighbors: int, weights: str, symmetrize: str) -> None:
-    COUNT.require("n_neighbors", n_neighbors, hint="try 20")
-    require_word("weights", weights, _WEIGHTS)
-    require_word("symmetrize", symmetrize, _SYMMETRIZE)
 
 
 def _first_others(distances: Any, indices: Any, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -257,9 +257,7 @@ def _judge(
         odd = (text for text in look.texts if not is_plain_number(text))
         text = next(odd, f"{np.nanmax(look.numbers):.0f}")
         reason = _UNCLEAR[look.way.kind].format(text)
-        if forced:
-            raise TableError(f"Cannot use the column {look.name!r}: {reason}.")
-        return "out", [f"left out, {reason}."]
+        return _left_out(look, reason, [], forced)
     code = next(filter(is_code, look.texts), None)
     if look.way.kind != "text" and (code is None or asked == "number"):
         numbers = look.numbers
@@ -275,6 +273,13 @@ def _judge(
     return _judge_names(look, said, forced)
 
 
+def _left_out(look: _Look, reason: str, said: list[str], forced: bool) -> tuple[str, list[str]]:
+    """What is said of a column that cannot be used; refused where it has to be."""
+    if forced:
+        raise TableError(f"Cannot use the column {look.name!r}: {reason}.")
+    return "out", [*said, f"left out, {reason}."]
+
+
 def _judge_names(look: _Look, said: list[str], forced: bool) -> tuple[str, list[str]]:
     """Whether texts are names, sentences, or identifiers."""
     n, n_present, kinds = len(look.column), look.n_present, look.n_kinds
@@ -288,10 +293,7 @@ def _judge_names(look: _Look, said: list[str], forced: bool) -> tuple[str, list[
     if not forced and many:
         return "out", [*said, "left out, most rows have a text of their own, like an identifier."]
     if max(Counter(map(spelled, look.texts)).values()) < 2:
-        reason = "no name of it is in two rows"
-        if forced:
-            raise TableError(f"Cannot use the column {look.name!r} as names: {reason}.")
-        return "out", [*said, f"left out, {reason}."]
+        return _left_out(look, "no name of it is in two rows", said, forced)
     named = _as_names(look, said)
     n_names = len(set(look.spellings.values())) or kinds
     if not forced and n_names > _MOST_CATEGORIES:
@@ -328,9 +330,7 @@ def _judge_dates(look: _Look, formats: list[str], forced: bool) -> tuple[str, li
     text = look.texts[0]
     if len(formats) > 1:
         reason = f"{text!r} may begin with the day or with the month: write 2026-06-30"
-        if forced:
-            raise TableError(f"Cannot use the column {look.name!r}: {reason}.")
-        return "out", [f"left out, {reason}."]
+        return _left_out(look, reason, [], forced)
     look.format = formats[0]
     clock = "%Y" not in look.format
     said = [
