@@ -30,7 +30,7 @@ from kernelmetric.learners._factors import factor, signed_factor, truncated
 from kernelmetric.learners._feature_rounds import KERNELS
 from kernelmetric.learners._idealized_choice import _largest_good, _tells
 from kernelmetric.learners._lfda import _local_scatter, local_scatters
-from kernelmetric.learners._listed_margins import ListedMargins
+from kernelmetric.learners._margin import ListedMargins
 from kernelmetric.learners._mcml import CollapsedClasses
 from kernelmetric.learners._mmc import FarApart
 from kernelmetric.learners._progress import Iterations

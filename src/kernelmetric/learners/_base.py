@@ -21,8 +21,7 @@ from kernelmetric.inputs import (
     warn_of_far_cells,
 )
 from kernelmetric.inputs._parameters import COUNT_OR_NONE, check_parameters
-from kernelmetric.learners._checks import check_spread, weighed
-from kernelmetric.learners._in_time import in_time
+from kernelmetric.learners._checks import check_spread, in_time, weighed
 from kernelmetric.learners._users import refuse_unknown, score_of
 from kernelmetric.metric import Metric
 from kernelmetric.spaces import Gram

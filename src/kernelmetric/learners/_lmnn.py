@@ -19,10 +19,10 @@ from kernelmetric.learners._base import BLOCK_BYTES
 from kernelmetric.learners._checks import check_elsewhere
 from kernelmetric.learners._descent import OF_POINTS, Descent, Found, GradientLearner, Training
 from kernelmetric.learners._factors import truncated
-from kernelmetric.learners._listed_margins import ListedMargins
 from kernelmetric.learners._margin import (
     FEW_POINTS,
     FIRST_CORNER,
+    ListedMargins,
     MarginProblem,
     descend,
 )

@@ -26,9 +26,9 @@ from kernelmetric.inputs import (
 )
 from kernelmetric.inputs._methods import CollectionsMixin
 from kernelmetric.kernelized import Kernelized
+from kernelmetric.kernelized._costs import check_shape, learner_seconds, neighbors_seconds
 from kernelmetric.kernelized._delegation import attribute_of
 from kernelmetric.kernelized._parts import check_estimator, is_auto, tags_of
-from kernelmetric.kernelized._time import check_shape, learner_seconds, neighbors_seconds
 from kernelmetric.metric import refuse_signed
 from kernelmetric.prediction._cross_fit import (
     ENOUGH,
