@@ -44,7 +44,8 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         and ``transform``. None is ``Kernelized(MLKR())``. A metric that is not fitted again
         (``FrozenEstimator``) must not have seen X, or intervals are too short.
     cv : 'auto', int, splitter or list of splits, default='auto'
-        How points are held out, as in :class:`MetricClassifier`.
+        How points are held out, as in :class:`MetricClassifier`. Up to 150 points, 'auto' is ten
+        folds.
     random_state : int, RandomState or None, default=0
         For the folds, and for what the trees draw.
     use_features : {'auto', True, False}, default='auto'
@@ -109,6 +110,7 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
     """
 
     _target = "number"
+    _few_rows = 150  # without a fifth of them, errors are larger than those of all rows
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted numbers.
