@@ -236,10 +236,9 @@ def _stream(
     n_chunks = min(len(folds[0].candidates), -(-_CHUNKS_PER_JOB * n_jobs // len(folds)))
     tasks = [(number, start) for number in range(len(folds)) for start in range(n_chunks)]
     share = None if on_cluster() else int(within_budget(math.inf)) // n_jobs
-    left = max(time_left(), 1e-6) if math.isfinite(time_left()) else None
     chunks = Parallel(n_jobs=n_jobs, return_as="generator")(
         # neighbours in the list cost about the same, so a chunk takes every n-th kernel
-        delayed(_run_apart)(trial, folds[number].part(start, n_chunks), X, y, share, left)
+        delayed(_run_apart)(trial, folds[number].part(start, n_chunks), X, y, share, _limit())
         for number, start in tasks
     )
     try:
@@ -256,6 +255,11 @@ def on_cluster() -> bool:
     """Whether joblib hands work to other machines, such as Dask's, whose memory is their own."""
     backend, _ = get_active_backend()
     return not type(backend).__module__.startswith("joblib._parallel_backends")
+
+
+def _limit() -> float | None:
+    """The limit of another process that begins now."""
+    return max(time_left(), 1e-6) if math.isfinite(time_left()) else None
 
 
 def _run_apart(

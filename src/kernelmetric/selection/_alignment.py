@@ -311,7 +311,7 @@ def ideal_kernel(
 ) -> Block:
     """The kernel that the labels would like, as a function of two slices of ``rows``."""
     require_word("target", target, ("classes", "same", "regression"))
-    require_target(y, "KernelAlignment", "labels; without them try kernel='rbf'")
+    require_target(y, "An aligned kernel", "labels; without them try kernel='rbf'")
     chosen: Any = slice(None) if rows is None else rows
     if target == "regression":
         t = _centred_numbers(y, X, weights)[chosen]
