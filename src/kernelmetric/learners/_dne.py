@@ -111,6 +111,11 @@ class DNE(SignedEmbedding):
     n_features_in_ : int
         Number of features seen in fit.
 
+    See Also
+    --------
+    DLA : One eigenproblem too, from patches of neighbours.
+    LMNN : Slower, and usually the better metric.
+
     References
     ----------
     .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance

@@ -250,6 +250,11 @@ class LMNN(LargeMargin):
     n_features_in_ : int
         Number of features seen in fit.
 
+    See Also
+    --------
+    LMCA : The same objective over maps of low rank.
+    NCA : Probabilities instead of margins.
+
     References
     ----------
     .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance

@@ -116,6 +116,11 @@ class NCA(GradientLearner):
     n_features_in_ : int
         Number of features seen in fit.
 
+    See Also
+    --------
+    LMNN : Margins instead of probabilities; no local optima.
+    MetricClassifier : Classes and probabilities in such a metric.
+
     References
     ----------
     .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance

@@ -24,6 +24,7 @@ from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernelized._costs import check_shape, learner_seconds, neighbors_seconds
 from kernelmetric.kernelized._delegation import attribute_of
 from kernelmetric.kernelized._parts import check_estimator, is_auto, tags_of
+from kernelmetric.kernelized._recipe import ShowsRecipe
 from kernelmetric.metric import refuse_signed
 from kernelmetric.prediction._cross_fit import (
     ENOUGH,
@@ -57,13 +58,7 @@ from kernelmetric.prediction._neighbors import (
     spread,
     usual_kernel_distance,
 )
-from kernelmetric.prediction._scores import (
-    OWN,
-    RIDGES,
-    LinearScores,
-    linear_scores,
-    own_scores,
-)
+from kernelmetric.prediction._scores import OWN, RIDGES, LinearScores, linear_scores, own_scores
 
 FEW = 500  # points: with so few, a kernel that was chosen with a point knows its label
 _FOLDS = 5
@@ -71,7 +66,7 @@ _TIME = 0.3  # of a time limit is kept for the folds, and at most so much for th
 
 
 @dataclass(eq=False, repr=False)
-class MetricPredictor(CollectionsMixin, BaseEstimator):
+class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
     """A metric, its training points in learned coordinates, and what neighbours there say.
 
     Classes that mix it in define ``_default_metric()``, ``_fit(X, y, sample_weight)``,

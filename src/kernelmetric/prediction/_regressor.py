@@ -82,6 +82,11 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
 
+    See Also
+    --------
+    MetricClassifier : For classes.
+    Kernelized : The metric that it learns.
+
     Notes
     -----
     Intervals are cross-conformal [1]_. A residual is divided by the spread of the neighbours'
