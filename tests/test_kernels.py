@@ -403,7 +403,8 @@ def test_a_kernel_that_waits_for_data_says_so(kernel, X):
     [
         (RBF(gamma=1.0, sigma=1.0), "one of them"),
         (RBF(gamma=-1.0), "a number >= 0"),
-        (RBF(gamma=np.nan), "a number >= 0"),
+        (RBF(gamma=np.nan), "a finite number >= 0"),
+        (RBF(gamma=np.inf), "a finite number >= 0"),
         (RBF(gamma="wide"), "'median', 'scale' or 'auto'"),
         (RBF(sigma=0.0), "positive"),
         (RBF(sigma=1e-200), "underflows"),

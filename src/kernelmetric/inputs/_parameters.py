@@ -32,7 +32,9 @@ class Numbers(NamedTuple):
         if not good:
             bounds = f" {'>' if self.above else '>='} {self.low:g}" if self.low > -np.inf else ""
             bounds += f" and {'<' if self.below else '<='} {self.high:g}" * (self.high < np.inf)
-            kind = "an integer" if self.kind is Integral else "a number"
+            infinite = isinstance(value, Real) and not np.isfinite(_as_float(value))
+            number = "a finite number" if infinite and self.high == np.inf else "a number"
+            kind = "an integer" if self.kind is Integral else number
             names = [repr(word) for word in self.words if word is not None]
             expected = either([*names, kind + bounds, *["None"] * (None in self.words)])
             owner = f"{owner} expected" if owner else "expected"
