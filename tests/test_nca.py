@@ -4,8 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import make_blobs
+from sklearn.datasets import load_wine, make_blobs
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import scale
 
 from kernelmetric import MLKR, NCA, Kernelized, memory_budget
 from kernelmetric.compute.reductions import nca_loss
@@ -302,3 +303,13 @@ def test_a_penalty_is_a_number_or_shrinks(noisy):
         NCA(reg="norm").fit(*noisy)
     with pytest.raises(ValueError, match=f"Got reg=-1, {expected}"):
         NCA(reg=-1).fit(*noisy)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("learner", [NCA(2), MLKR(2)], ids=["NCA", "MLKR"])
+def test_a_descent_ends_as_low_in_any_unit_of_the_points(learner, dtype):
+    X, y = load_wine(return_X_y=True)
+    X = scale(X)
+    usual = learner.fit(X, y).loss_
+    for unit in (1e-12, 1e-6, 1e3, 1e9):
+        assert learner.fit((unit * X).astype(dtype), y).loss_ < usual + 0.5

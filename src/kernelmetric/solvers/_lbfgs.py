@@ -29,7 +29,8 @@ _DECREASE = 1e-3  # share of what the first slope promises that a step has to gi
 _SLOPE = 0.9  # share of the first slope that a step may leave
 _WIDTH = 0.1  # of the interval around a step, relative to its end, at which a search ends
 _LONGEST = 1e10
-_FLAT = 1e-12  # the largest entry of a gradient that is as good as zero
+_FLAT = 1e-12  # the largest entry of a gradient that is as good as zero, where x is of size one
+_FIRST = 1e-3, 1.0  # shares of the length of x, between which the first step is one long
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -94,6 +95,7 @@ class _Descent:
         self.x, self.value, self.gradient = x.ravel(), value, gradient
         self.n_iter, self.walled = 0, False
         self._least = value
+        self._size = float(linalg.norm(self.x)) or 1.0
         self._trial, self._direction = np.empty(x.size), np.empty(x.size)
         self._corrections = corrections
         corrections.face(gradient)
@@ -102,7 +104,7 @@ class _Descent:
         self, max_iter: int, tol: float, report: Callable[[np.ndarray, float], bool] | None
     ) -> str:
         """Iterate until something ends it; what that was."""
-        while np.abs(self.gradient).max(initial=0.0) > _FLAT:
+        while np.abs(self.gradient).max(initial=0.0) * max(1.0, self._size) > _FLAT:
             before = self.value
             step = self._step()
             if step is None:
@@ -130,6 +132,7 @@ class _Descent:
         if not (self.n_iter or self._corrections.count):
             # The norm is SciPy's, whose squares do not overflow.
             length = max(float(linalg.norm(old.astype(np.float64, copy=False))), 1.0 / _FAR)
+            length /= float(np.clip(1.0, *(self._size * np.array(_FIRST))))
             self._direction /= length
             slope /= length
         self.walled = False
