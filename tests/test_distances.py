@@ -366,7 +366,7 @@ def test_a_metric_answers_hostile_queries_or_refuses_them(scale):
 
 
 def test_a_map_that_overflows_is_refused():
-    with pytest.raises(ValueError, match=r"entries up to 1e\+300.*overflow float64"):
+    with pytest.raises(ValueError, match=r"points up to 1e\+300.*overflow float64"):
         map_points(np.array([[1e300, 1.0], [0.0, 0.0]]), np.array([[1e10, 0.0]]))
     with pytest.raises(ValueError, match="overflow"):  # infinity less infinity
         map_points(np.array([[1e300, 1e300]]), np.array([[1e10, -1e10]]))

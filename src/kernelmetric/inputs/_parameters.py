@@ -48,7 +48,7 @@ class Numbers(NamedTuple):
     def _bounds(self, number: float) -> bool:
         low = self.low < number if self.above else self.low <= number
         high = number < self.high if self.below else number <= self.high
-        return low and high and number < np.inf
+        return low and high and bool(np.isfinite(number))
 
 
 COUNT = Numbers(Integral, low=1)
