@@ -66,7 +66,7 @@ def numbers_of(X: Any) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whoever learns from it says it
-            Z = TableSchema().fit(X).transform(X) if is_table(X) else X
+            Z = TableSchema().fit_transform(X) if is_table(X) else X
             Z = Z if is_array_api_obj(Z) or not in_memory(Z) else np.asarray(Z)
     except (TypeError, ValueError):
         return None

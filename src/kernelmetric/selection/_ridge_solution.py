@@ -134,7 +134,7 @@ def _regression(
     try:
         K, along = _lifted(gram, q), gram.centred_trace / gram.n
         namespace(K).reshape(K, (-1,), copy=False)[:: gram.n + 1] += ridge
-        solve = backend_of(K).positive_solver(K)
+        solve = backend_of(K).positive_solver(K, ridge)
         alpha, diagonal = solve(scaled), solve.inverse_diagonal() - q**2 / (along + ridge)
     except linalg.LinAlgError:
         raise ValueError(
