@@ -26,7 +26,14 @@ from kernelmetric.inputs._methods import (
     to_host,
     unchanged_on_failure,
 )
-from kernelmetric.inputs._points import as_floats, check_points, location_of
+from kernelmetric.inputs._points import (
+    as_floats,
+    check_points,
+    column_order,
+    in_order,
+    keys_of,
+    location_of,
+)
 from kernelmetric.inputs._refusals import refuse_ambiguous, refuse_text
 from kernelmetric.inputs._weights import (
     WeightedLabels,
@@ -48,8 +55,11 @@ __all__ = [
     "check_labels",
     "check_points",
     "check_weights",
+    "column_order",
     "device_like",
     "farthest_column",
+    "in_order",
+    "keys_of",
     "label_column",
     "labels_and_weights",
     "location_of",

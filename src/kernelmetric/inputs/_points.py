@@ -9,9 +9,18 @@ from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from kernelmetric.compute import in_memory, is_sparse, namespace, precise, to_device, to_numpy
+from kernelmetric.compute import (
+    in_memory,
+    is_sparse,
+    map_rows,
+    namespace,
+    precise,
+    to_device,
+    to_numpy,
+)
 from kernelmetric.inputs._refusals import refuse_ambiguous
 
+_TOLD_APART = 10_000  # rows: columns that are equal in so many may change places
 _FAR = 100.0  # deviations from zero, which leave five of the digits of float32
 
 
@@ -30,6 +39,7 @@ def check_points(
     # those of pyarrow's columns are data
     refuse_twins(getattr(X, "column_names", None) or getattr(X, "columns", ()))
     refuse_ambiguous(X, "X")
+    X = X if reset else in_order(estimator, X)
     try:
         with np.errstate(all="ignore"):  # its test for finite numbers adds up huge ones, ± both
             checked = validate_data(
@@ -99,6 +109,36 @@ def _check_streamed(estimator: Any, X: Any, *, reset: bool) -> Any:
         if X.names is not None:
             estimator.feature_names_in_ = X.names
     return X
+
+
+def in_order(estimator: Any, X: Any) -> Any:
+    """A frame with its columns as they were in fit, where these are in another order."""
+    names = list(getattr(estimator, "feature_names_in_", ()))
+    found = list(getattr(X, "column_names", None) or getattr(X, "columns", ()))
+    if found == names or len(found) != len(names) or set(found) != set(names):
+        return X
+    return X.select(names) if hasattr(X, "select") else X[names]
+
+
+def keys_of(X: Any, seed: int = 0) -> np.ndarray:
+    """A number for each row, the same for equal rows: sums of bits, in which no digit is lost."""
+    drawn = np.random.RandomState(seed).randint(2**62, size=X.shape[1]).astype(np.uint64)
+
+    def mixed(cells: np.ndarray, factors: np.ndarray) -> np.ndarray:
+        bits = (cells.astype(np.float64) + 0.0).view(np.uint64)  # of zero, one sign
+        bits = (bits ^ (bits >> np.uint64(32))) * (2 * factors + np.uint64(1))
+        return bits ^ (bits >> np.uint64(29))
+
+    if is_sparse(X):
+        sums = np.append(np.uint64(0), np.cumsum(mixed(X.data, drawn[X.indices])))
+        return sums[X.indptr[1:]] - sums[X.indptr[:-1]]
+    A = to_numpy(X)
+    return map_rows(lambda rows: mixed(A[rows], drawn).sum(axis=1), len(A), 32 * A.shape[1])
+
+
+def column_order(X: Any) -> np.ndarray:
+    """Columns in an order that goes by what they hold, not by their places."""
+    return np.argsort(keys_of(to_numpy(X[:_TOLD_APART, :]).T), kind="stable")
 
 
 def as_points(X: Any) -> Any:

@@ -20,6 +20,7 @@ from kernelmetric.compute import is_sparse, map_rows, to_numpy
 from kernelmetric.compute._threads import until_limit_in_threads
 from kernelmetric.compute.rates import rates
 from kernelmetric.compute.watch import stage
+from kernelmetric.inputs import column_order, in_order
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernelized._parts import is_auto
 from kernelmetric.prediction._cross_fit import Fold
@@ -105,7 +106,7 @@ def asks_features(predictor: Any, X: Any) -> bool:
 def feature_rows(metric: Any, X: Any) -> np.ndarray:
     """The features of points, as numbers."""
     own = isinstance(metric, Kernelized)
-    Z = metric._checked(X) if own else check_array(X, dtype=np.float64)
+    Z = metric._checked(X) if own else check_array(in_order(metric, X), dtype=np.float64)
     return to_numpy(Z).astype(np.float64, copy=False)
 
 
@@ -192,6 +193,8 @@ def _grown(
 ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     """Trees, each on rows drawn with return; and votes for some rows by trees that drew others."""
     rng, n = check_random_state(random_state), len(A)
+    order = column_order(A)  # trees draw columns
+    A = A[:, order]
     drawn = _drawn(n)
     kind = DecisionTreeClassifier if classes else DecisionTreeRegressor
     options = {
@@ -216,7 +219,7 @@ def _grown(
             np.where(side > 0, side + begins[-1], 0)
             for side in (nodes.children_left, nodes.children_right)
         )
-        links = np.column_stack([left, right, np.maximum(nodes.feature, 0)])
+        links = np.column_stack([left, right, order[np.maximum(nodes.feature, 0)]])
         parts.append((links.astype(np.int32), nodes.threshold, votes.astype(np.float32)))
         begins.append(begins[-1] + nodes.node_count)
         unseen = np.bincount(rows, minlength=n)[judged] == 0

@@ -51,7 +51,6 @@ class CentredGram:
 
     def _rows(self, work: Callable[[Any], Any]) -> Any:
         """An array from a function of some rows of K."""
-
         return map_rows(
             lambda rows: work(self._block(rows, 0)), self.n, **block_size(self.X, self.n)
         )

@@ -11,7 +11,6 @@ from scipy.spatial.distance import cdist
 from kernelmetric.compute.backends._array_api import ArrayAPI
 from kernelmetric.compute.lapack import eigh
 
-
 _MOST_LEVELS = 6  # of a column: as many products take as long as differences
 _LEAST_ROWS = 64  # of both blocks: for fewer, to look for such columns takes longer
 _ACCURACY = 1e-9  # of a gap

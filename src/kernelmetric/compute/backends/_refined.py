@@ -112,7 +112,7 @@ def squares_of_columns(lower: np.ndarray) -> np.ndarray:
 def _factor(
     K: np.ndarray, diagonal: np.ndarray, shift: float, least: float
 ) -> tuple[np.ndarray, float]:
-    """The Cholesky factor of K with a little more on its diagonal, in one triangle; and how much."""
+    """The Cholesky factor of K with a little more on its diagonal, in a triangle; how much."""
     n = len(K)
     for _ in range(_ATTEMPTS):
         K.reshape(-1)[:: n + 1] = diagonal + np.float32(shift)

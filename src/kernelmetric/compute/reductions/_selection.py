@@ -63,7 +63,7 @@ def true_entries(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def first_of_rows(rows: np.ndarray, values: np.ndarray, n_rows: int, k: int) -> np.ndarray:
-    """Positions (n_rows, k) of the k smallest of each row in a list sorted by row; ties by place."""
+    """Positions (n_rows, k) of the k smallest of each row in a list by rows; ties by place."""
     counts = np.bincount(rows, minlength=n_rows)
     first = np.cumsum(counts) - counts
     table = np.full((n_rows, counts.max(initial=k)), np.inf, dtype=values.dtype)
