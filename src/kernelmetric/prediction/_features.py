@@ -31,6 +31,7 @@ N_SCORES = 2
 _N_TREES = 60
 _FEW = 2_000  # rows: of more, a tree draws half
 _MOST_DRAWN = 20_000
+_MOST_TRIED = 150_000  # values on a level of a tree: of wide tables fewer rows are drawn
 _LEAVES = 600  # of a tree, at most about: more say little of noisy targets
 _LEAST_LEAF = 3  # rows
 _RIDGE = 0.1  # of a feature's variance
@@ -167,13 +168,14 @@ def fit_feature_scores(
 
 def feature_seconds(n: int, d: int) -> float:
     """About how long trees take to grow."""
-    drawn = _drawn(n)
+    drawn = _drawn(n, d)
     return _TREE_VALUES * rates().value * _N_TREES * drawn * math.log2(drawn + 2) * math.sqrt(d)
 
 
-def _drawn(n: int) -> int:
+def _drawn(n: int, d: int) -> int:
     """How many rows each tree draws."""
-    return min(max(min(n, _FEW), n // 2), _MOST_DRAWN)
+    most = min(_MOST_DRAWN, max(_FEW, int(_MOST_TRIED / math.sqrt(d))))
+    return min(max(min(n, _FEW), n // 2), most)
 
 
 def _located(Z: np.ndarray, location: np.ndarray) -> np.ndarray:
@@ -195,7 +197,7 @@ def _grown(
     rng, n = check_random_state(random_state), len(A)
     order = column_order(A)  # trees draw columns
     A = A[:, order]
-    drawn = _drawn(n)
+    drawn = _drawn(n, A.shape[1])
     kind = DecisionTreeClassifier if classes else DecisionTreeRegressor
     options = {
         "max_features": "sqrt" if classes else 1 / 3,
