@@ -148,19 +148,21 @@ def fit_feature_scores(
     judged: np.ndarray | None = None,
 ) -> tuple[FeatureScores, np.ndarray | None]:
     """Fit to codes of classes, or numbers; and what is said of some of the rows, each left out."""
-    size = np.maximum(np.max(np.abs(Z), axis=0), np.finfo(float).tiny)  # squares stay in range
-    centre, spread = np.mean(Z / size, axis=0), np.std(Z / size, axis=0)
+    largest = np.maximum(np.max(Z, axis=0), -np.min(Z, axis=0))
+    size = np.maximum(largest, np.finfo(float).tiny)  # squares stay in range
+    columns = (column / unit for column, unit in zip(Z.T, size, strict=True))
+    centre, spread = np.transpose([(np.mean(column), np.std(column)) for column in columns])
     location = np.stack([centre * size, np.where(spread > 0, spread, 1.0) * size])
-    A = _located(Z, location)
+    A = map_rows(lambda rows: _located(Z[rows], location), len(Z), 32 * Z.shape[1])
     rows = np.arange(0) if judged is None else judged
     coef, said = np.zeros((Z.shape[1], Y.shape[1])), np.zeros((len(rows), Y.shape[1]))
     intercept = np.zeros(Y.shape[1])
     if Z.shape[1] <= _WIDEST:
-        line = linear_scores(A.astype(np.float64), Y, _RIDGE, mass)
+        line = linear_scores(A, Y, _RIDGE, mass)
         coef = line.coef / location[1][:, None]
         intercept = line.intercept - location[0] @ coef
         if len(rows):
-            said = left_out_scores(A.astype(np.float64), Y, _RIDGE, mass)[rows]
+            said = left_out_scores(A, Y, _RIDGE, mass, rows)
     trees, voted = _grown(A, y, Y.shape[1], mass, random_state, classes, rows)
     found = FeatureScores(coef, intercept, location, *trees)
     return found, None if judged is None else np.stack([said, voted], axis=2)
