@@ -37,7 +37,7 @@ from kernelmetric import (
     save,
 )
 from kernelmetric.compute import _threads
-from kernelmetric.inputs import column_order
+from kernelmetric.inputs._keys import column_order
 from kernelmetric.prediction._classifier import _stacked
 from kernelmetric.prediction._cross_fit import (
     Fold,

@@ -6,6 +6,7 @@ machines, or should be computed with on a device, is brought there, and results 
     _points.py      points of any library: two-dimensional, finite, float32 or float64
     _labels.py      labels, and their codes
     _weights.py     weights of rows, checked, and what they mean
+    _keys.py        rows and columns told apart by what they hold
     _refusals.py    what would become numbers only by a guess
     _far_cells.py   cells far from all others of their column
     _methods.py     what happens around a public method: clusters, devices, failures
@@ -26,14 +27,7 @@ from kernelmetric.inputs._methods import (
     to_host,
     unchanged_on_failure,
 )
-from kernelmetric.inputs._points import (
-    as_floats,
-    check_points,
-    column_order,
-    in_order,
-    keys_of,
-    location_of,
-)
+from kernelmetric.inputs._points import as_floats, check_points, location_of
 from kernelmetric.inputs._refusals import refuse_ambiguous, refuse_text
 from kernelmetric.inputs._weights import (
     WeightedLabels,
@@ -55,11 +49,8 @@ __all__ = [
     "check_labels",
     "check_points",
     "check_weights",
-    "column_order",
     "device_like",
     "farthest_column",
-    "in_order",
-    "keys_of",
     "label_column",
     "labels_and_weights",
     "location_of",

@@ -9,18 +9,9 @@ from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from kernelmetric.compute import (
-    in_memory,
-    is_sparse,
-    map_rows,
-    namespace,
-    precise,
-    to_device,
-    to_numpy,
-)
+from kernelmetric.compute import in_memory, is_sparse, namespace, precise, to_device, to_numpy
 from kernelmetric.inputs._refusals import refuse_ambiguous
 
-_TOLD_APART = 10_000  # rows: columns that are equal in so many may change places
 _FAR = 100.0  # deviations from zero, which leave five of the digits of float32
 
 
@@ -118,29 +109,6 @@ def in_order(estimator: Any, X: Any) -> Any:
     if found == names or len(found) != len(names) or set(found) != set(names):
         return X
     return X.select(names) if hasattr(X, "select") else X[names]
-
-
-def keys_of(X: Any, seed: int = 0) -> np.ndarray:
-    """A number for each row, the same for equal rows: sums of bits, in which no digit is lost."""
-    drawn = np.random.RandomState(seed).randint(2**62, size=X.shape[1]).astype(np.uint64)
-
-    def mixed(cells: np.ndarray, factors: np.ndarray) -> np.ndarray:
-        bits = (cells.astype(np.float64) + 0.0).view(np.uint64)  # of zero, one sign
-        bits = (bits ^ (bits >> np.uint64(32))) * (2 * factors + np.uint64(1))
-        return bits ^ (bits >> np.uint64(29))
-
-    if is_sparse(X):
-        sums = np.append(np.uint64(0), np.cumsum(mixed(X.data, drawn[X.indices])))
-        return sums[X.indptr[1:]] - sums[X.indptr[:-1]]
-    A = to_numpy(X)
-    return map_rows(lambda rows: mixed(A[rows], drawn).sum(axis=1), len(A), 32 * A.shape[1])
-
-
-def column_order(X: Any) -> np.ndarray:
-    """Columns in an order that goes by what they hold, by the order of rows only where it must."""
-    A = np.ascontiguousarray(to_numpy(X[:_TOLD_APART, :]).T)
-    values = keys_of(A.reshape(-1, 1)).reshape(A.shape).sum(axis=1)
-    return np.lexsort((keys_of(A), values))
 
 
 def as_points(X: Any) -> Any:

@@ -18,7 +18,7 @@ from sklearn import get_config
 from kernelmetric._warnings import warn
 from kernelmetric.compute import in_memory, is_sparse, take_rows, to_numpy
 from kernelmetric.graphs import coded_targets
-from kernelmetric.inputs import keys_of
+from kernelmetric.inputs._keys import keys_of
 from kernelmetric.kernels import TableSchema, is_table
 
 _SAMPLE = 2_000  # different rows, of which near pairs are counted

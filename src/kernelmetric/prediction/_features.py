@@ -20,7 +20,8 @@ from kernelmetric.compute import is_sparse, map_rows, to_numpy
 from kernelmetric.compute._threads import until_limit_in_threads
 from kernelmetric.compute.rates import rates
 from kernelmetric.compute.watch import stage
-from kernelmetric.inputs import column_order, in_order
+from kernelmetric.inputs._keys import column_order
+from kernelmetric.inputs._points import in_order
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernelized._parts import is_auto
 from kernelmetric.prediction._cross_fit import Fold

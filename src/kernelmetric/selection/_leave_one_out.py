@@ -17,11 +17,11 @@ from kernelmetric.graphs import coded_targets, spread_rows
 from kernelmetric.inputs import (
     FarCellWarning,
     WeightedLabels,
-    column_order,
     labels_and_weights,
     refuse_tiny_columns,
     warn_of_far_cells,
 )
+from kernelmetric.inputs._keys import column_order
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Rescaled
 from kernelmetric.learners._checks import check_flags
 from kernelmetric.selection._many_rows import LANDMARKS, MANY_ROWS, for_many_rows
