@@ -13,7 +13,7 @@ from kernelmetric.compute.lapack import eigh
 
 _MOST_LEVELS = 6  # of a column: as many products take as long as differences
 _LEAST_ROWS = 64  # of both blocks: for fewer, to look for such columns takes longer
-_ACCURACY = 1e-9  # of a gap
+_CLEAR = 1e10  # rounding units that the gaps of such a column are at least
 
 
 class NumPy(ArrayAPI):
@@ -99,24 +99,22 @@ class NumPy(ArrayAPI):
 
 
 @np.errstate(all="ignore")
-def _levels(A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, ...]:
+def _levels(A: np.ndarray, B: np.ndarray) -> tuple[Any, ...]:
     """Columns of few values, once for each cut between two, the cuts, half their gaps; the others.
 
     ``|a - b|`` is the sum of the gaps whose cuts lie between a and b. They are rounded to whole
     numbers of a unit that any sum of them has room for: equal rows are exactly zero apart.
     """
-    found, others = [(0, 0.0, 0.0)], []
+    ranges = np.maximum(A.max(axis=0), B.max(axis=0)) - np.minimum(A.min(axis=0), B.min(axis=0))
+    unit = 2.0 * np.spacing(np.sum(ranges, dtype=np.float64))
+    few, others, found = [], [], [np.empty((2, 0))]
     for j in range(A.shape[1]):
         values = np.unique(np.concatenate([A[:, j], B[:, j]]).astype(np.float64))
-        if len(values) > _MOST_LEVELS:
-            others.append(j)
+        gaps = np.diff(values)
+        if len(values) <= _MOST_LEVELS and np.all(gaps > _CLEAR * unit):  # not beside huge ones
+            few += len(gaps) * [j]
+            found.append([values[1:], unit * np.round(0.5 * gaps / unit)])
         else:
-            found += [(j, *cut) for cut in zip(values[1:], np.diff(values), strict=True)]
-    few, cuts, gaps = np.array(found).T
-    unit = 2.0 * np.spacing(np.sum(gaps))
-    clear = gaps > len(gaps) * unit / _ACCURACY
-    mixed = np.unique(few[~clear & (gaps != 0)])  # one is lost beside another, or not finite
-    some = ~np.isin(few, mixed)
-    halves = unit * np.round(0.5 * gaps[some] / unit)
-    columns = np.sort([*others, *mixed]).astype(int)
-    return few[some].astype(int), cuts[some], halves, columns
+            others.append(j)
+    cuts, halves = np.hstack(found)
+    return few, cuts, halves, others
