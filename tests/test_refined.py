@@ -90,8 +90,7 @@ def test_a_factor_that_fails_is_begun_again_with_the_whole_matrix(monkeypatch):
     K -= (lowest + 1e-4) * np.eye(50)  # a little below zero: the first shift is too small
     held = K.astype(np.float32)
     least = 4 * np.sqrt(50) * np.finfo(np.float32).eps
-    factor, shift = _refined._factor(held, held.diagonal().copy(), 0.0, least)
-    assert shift == pytest.approx(100 * least)
+    factor = _refined._factor(held, held.diagonal().copy(), 0.0, least)
     L = np.tril(factor)
     np.testing.assert_allclose(L @ L.T, K, atol=2e-2)
     np.testing.assert_array_equal(np.tril(held, -1), np.tril(K.astype(np.float32), -1))

@@ -30,7 +30,6 @@ from kernelmetric.selection._relevance import (
     Sample,
     better_units,
     checked_groups,
-    in_places,
     in_units,
     learned_map,
     refuse_overflow,
@@ -169,7 +168,6 @@ class LeaveOneOutRidge(Kernel):
         # By rounding alone, searches in another order of columns end elsewhere.
         plain = in_memory(X) and not is_sparse(X)
         order = column_order(X) if plain else np.arange(X.shape[1])
-        places = np.argsort(order)
 
         def sample_of(rows: np.ndarray) -> Sample:
             roots = None if shares is None else np.sqrt(shares[rows] / np.mean(shares[rows]))
@@ -189,7 +187,7 @@ class LeaveOneOutRidge(Kernel):
             units = better_units(sample.X, lambda X: _soon_told(sample._replace(X=X)))
             if units is not None:
                 with warnings.catch_warnings(category=FarCellWarning, action="ignore"):  # told of
-                    units = units[places]
+                    units = units[np.argsort(order)]
                     return in_units(self.bind(X * like(units, X), y), units)
         # Far points may underflow.
         what = f"{type(self).__name__}: comparing kernels on {len(rows):,} rows"
@@ -212,7 +210,10 @@ class LeaveOneOutRidge(Kernel):
             rows = targets.sample(MANY_ROWS, self.random_state)
             with stage(f"{type(self).__name__}: widths for many rows", shown=self.verbose):
                 choice = choose_for_many(choice, sample_of(rows))
-        bound = in_places(choice.kernel, places).bind(X, some)
+        kernel = choice.kernel
+        if isinstance(kernel, Rescaled):
+            kernel = Rescaled(kernel.kernel, kernel.scales[..., np.argsort(order)])
+        bound = kernel.bind(X, some)
         bound.__dict__.update(
             ridge_=choice.ridge,
             candidates_=choice.candidates,

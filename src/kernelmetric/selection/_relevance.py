@@ -191,13 +191,6 @@ def checked_groups(groups: Any, n_features: int, order: Any = slice(None)) -> np
     return np.argsort(np.argsort(first))[found.reshape(-1)]
 
 
-def in_places(kernel: Kernel, places: np.ndarray) -> Kernel:
-    """A kernel of points whose columns were in another order, for the points themselves."""
-    if not isinstance(kernel, Rescaled):
-        return kernel
-    return Rescaled(kernel.kernel, kernel.scales[..., places])
-
-
 def in_units(kernel: Kernel, units: np.ndarray) -> Kernel:
     """A kernel that was bound to points in other units, for the points themselves."""
     inside, scales = (kernel.kernel, kernel.scales) if isinstance(kernel, Rescaled) else (kernel, 1)

@@ -32,7 +32,7 @@ class RefinedSolver:
         self._diagonal = K.diagonal().copy()
         rounding = float(np.finfo(np.float32).eps * np.abs(self._diagonal).max())
         self._least = _SHIFT * np.sqrt(len(K)) * rounding
-        self._shift = 0.0 if lowest >= _CLEAR * self._least else self._least
+        self._first = 0.0 if lowest >= _CLEAR * self._least else self._least
 
     def __call__(self, B: np.ndarray) -> np.ndarray:
         """The solution in float64; of the columns of B, a basis is solved for."""
@@ -57,8 +57,9 @@ class RefinedSolver:
         inverse of K is ``G + s G² + s² G³ + ...``, whose diagonal after G is told by random
         vectors.
         """
-        K, shift = self._K, self._shift
-        if not shift:
+        K = self._K
+        shift = float(K[0, 0]) ** 2 - float(self._diagonal[0])
+        if shift < 0.5 * self._least:
             return squares_of_columns(inverse_factor(K.T))
         V = np.random.RandomState(0).standard_normal((len(K), _PROBES)).astype(np.float32)
         V, _ = linalg.lapack.spotrs(K.T, V, lower=1)
@@ -73,7 +74,7 @@ class RefinedSolver:
     def _solved(self, B: np.ndarray, added: float) -> tuple[np.ndarray, np.ndarray]:
         """Solve ``(K + added I) X = B`` for columns of length one; what is left of each."""
         K, symm, potrs = self._K, linalg.blas.ssymm, linalg.lapack.spotrs
-        L, self._shift = _factor(K, self._diagonal, self._shift, self._least)
+        L = _factor(K, self._diagonal, self._first, self._least)
         rest = (self._diagonal.astype(np.float64) + added - K.diagonal())[:, None]
 
         def multiply(V: np.ndarray) -> np.ndarray:
@@ -109,16 +110,14 @@ def squares_of_columns(lower: np.ndarray) -> np.ndarray:
     return found
 
 
-def _factor(
-    K: np.ndarray, diagonal: np.ndarray, shift: float, least: float
-) -> tuple[np.ndarray, float]:
-    """The Cholesky factor of K with a little more on its diagonal, in a triangle; how much."""
+def _factor(K: np.ndarray, diagonal: np.ndarray, shift: float, least: float) -> np.ndarray:
+    """The Cholesky factor of K with a little more on its diagonal, in one triangle of K."""
     n = len(K)
     for _ in range(_ATTEMPTS):
         K.reshape(-1)[:: n + 1] = diagonal + np.float32(shift)
         # Transposed it lies as LAPACK wants it; what is its lower triangle is the upper one of K.
         try:
-            return factor(K.T), shift
+            return factor(K.T)
         except linalg.LinAlgError:
             shift = max(10.0 * shift, least)
             _mirror(K)
