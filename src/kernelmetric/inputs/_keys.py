@@ -29,6 +29,6 @@ def keys_of(X: Any, seed: int = 0) -> np.ndarray:
 
 def column_order(X: Any) -> np.ndarray:
     """Columns in an order that goes by what they hold, by the order of rows only where it must."""
-    A = np.ascontiguousarray(to_numpy(X[:_TOLD_APART, :]).T)
+    A = np.ascontiguousarray(to_numpy(X[: min(X.shape[0], _TOLD_APART), :]).T)
     values = keys_of(A.reshape(-1, 1)).reshape(A.shape).sum(axis=1)
     return np.lexsort((keys_of(A), values))

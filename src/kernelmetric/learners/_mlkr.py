@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from kernelmetric.compute import like, namespace, to_numpy
+from kernelmetric.compute import backend_of, like, namespace, rough, to_numpy
 from kernelmetric.compute.reductions import product, softmax_reduction
 from kernelmetric.inputs import Weights, refuse_ambiguous, refuse_text
 from kernelmetric.learners._base import frobenius
 from kernelmetric.learners._descent import (
+    OF_POINTS,
     Descent,
     Found,
     GradientLearner,
@@ -121,10 +122,12 @@ class MLKR(GradientLearner):
         no_classes = training.without_classes()
         start = self._start(no_classes, rank, lambda L: softmax_start(L, X, weights))
         points, total = about_mean(X, None), X.shape[0] if weights is None else weights.total
+        points = rough(points, OF_POINTS * self.tol, operations=X.shape[0] ** 2 * X.shape[1])
         reg = 0.0 if isinstance(self.reg, str) else float(self.reg)
         reg, unit = reg + total * shrinking(self.reg, X, weights), _SMALL_ERROR * total
         if weights is not None:
             Y = like(_unit_variance(to_numpy(Y), weights), X)
+        Y = like(to_numpy(Y), points)
 
         def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = mlkr_loss(like(L, points), points, Y, weights)
@@ -140,13 +143,15 @@ class MLKR(GradientLearner):
 def mlkr_loss(L: Any, X: Any, Y: Any, weights: Weights | None = None) -> tuple[float, Any]:
     """Squared error ``Σ_i |y_i - ŷ_i|²`` of kernel regression on points left out, and ∂f/∂L."""
     xp = namespace(Y)
+    with_ones = xp.concat([xp.ones_like(Y[:, :1]), Y], axis=1).T
 
     def weigh(P: Any, rows: slice, logs: Any) -> tuple[float, Any]:
         predicted = P @ Y
         error = predicted - Y[rows, :]
         share = 1.0 if weights is None else like(weights.shares[rows], Y)[:, None]
-        slopes = xp.sum(error * predicted, axis=1)[:, None] - error @ Y.T
-        return xp.sum(share * error * error), 2.0 * share * slopes * P
+        about = xp.concat([xp.sum(error * predicted, axis=1)[:, None], -error], axis=1)
+        slopes = (2.0 * share * about) @ with_ones
+        return xp.sum(share * error * error), backend_of(P).multiplied(slopes, P)
 
     E = product(X, L.T)
     value, sums = softmax_reduction(E, E, weigh, weights)
