@@ -224,6 +224,15 @@ def test_a_model_does_not_depend_on_the_order_of_columns(model):
     np.testing.assert_allclose(found, other, atol=1e-6)
 
 
+def test_features_of_the_training_table_keep_its_index():
+    frame = fruit()[0]
+    frame.index = np.arange(10, 10 + len(frame))
+    schema = TableSchema().set_output(transform="pandas")
+    found = quietly(schema.fit_transform, frame)
+    pd.testing.assert_frame_equal(found, quietly(schema.fit(frame).transform, frame))
+    assert found.index.equals(frame.index)
+
+
 def test_names_never_seen_are_told_and_are_alike():
     frame, y = fruit()
     metric = Kernelized(LMNN()).fit(frame, y)

@@ -19,7 +19,7 @@ from kernelmetric.learners._descent import (
     GradientLearner,
     Training,
     about_mean,
-    descend_in,
+    descend_in_stages,
 )
 from kernelmetric.learners._nca import REG, shrinking, softmax_start
 from kernelmetric.learners._progress import Iterations
@@ -127,20 +127,26 @@ class MLKR(GradientLearner):
         no_classes = training.without_classes()
         start = self._start(no_classes, rank, lambda L: softmax_start(L, X, weights))
         points, total = about_mean(X, None), X.shape[0] if weights is None else weights.total
-        points = rough(points, OF_POINTS * self.tol, operations=X.shape[0] ** 2 * X.shape[1])
         reg = 0.0 if isinstance(self.reg, str) else float(self.reg)
         reg, unit = reg + total * shrinking(self.reg, X, weights), _SMALL_ERROR * total
         if weights is not None:
             Y = like(_unit_variance(to_numpy(Y), weights), X)
-        Y = like(to_numpy(Y), points)
+        few = rough(points, OF_POINTS * self.tol, operations=X.shape[0] ** 2 * X.shape[1])
 
-        def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = mlkr_loss(like(L, points), points, Y, weights)
-            penalty, penalty_gradient = frobenius(L, gram)
-            return value + reg * penalty, to_numpy(gradient) + reg * penalty_gradient
+        def on(points: Any) -> Any:
+            targets = like(to_numpy(Y), points)
+
+            def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
+                value, gradient = mlkr_loss(like(L, points), points, targets, weights)
+                penalty, penalty_gradient = frobenius(L, gram)
+                return value + reg * penalty, to_numpy(gradient) + reg * penalty_gradient
+
+            return objective, self.tol
 
         def minimise(report: Iterations) -> Found:
-            return descend_in(unit, objective, start, report, self.max_iter, self.tol)
+            # A far row takes the digits of all others: the finish is in all digits.
+            stages = [on(points)] if few is points else [on(few), on(points)]
+            return descend_in_stages(unit, stages, start, report, self.max_iter)
 
         return Descent(start, minimise)
 

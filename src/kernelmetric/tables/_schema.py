@@ -184,7 +184,7 @@ class TableSchema(TableTransformer):
             Finite numbers.
         """
         columns = read_columns(X, column_names(X))
-        return self.fit(columns).transform(columns)
+        return self.fit(columns)._features(columns)
 
     def groups(self) -> np.ndarray:
         """The column of each feature, counted among those used.
