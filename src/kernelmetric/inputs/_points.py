@@ -111,8 +111,9 @@ def _check_streamed(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 def in_order(estimator: Any, X: Any) -> Any:
     """A frame with its columns as they were in fit, where these are in another order."""
-    names = list(getattr(estimator, "feature_names_in_", ()))
-    found = list(getattr(X, "column_names", None) or getattr(X, "columns", ()))
+    names: list[Any] = list(getattr(estimator, "feature_names_in_", ()))
+    columns: Any = getattr(X, "column_names", None)
+    found = list(columns or getattr(X, "columns", ()))
     if found == names or len(found) != len(names) or set(found) != set(names):
         return X
     return X.select(names) if hasattr(X, "select") else X[names]

@@ -107,7 +107,9 @@ def _levels(A: np.ndarray, B: np.ndarray) -> tuple[Any, ...]:
     """
     ranges = np.maximum(A.max(axis=0), B.max(axis=0)) - np.minimum(A.min(axis=0), B.min(axis=0))
     unit = 2.0 * np.spacing(np.sum(ranges, dtype=np.float64))
-    few, others, found = [], [], [np.empty((2, 0))]
+    few: list[int] = []
+    others: list[int] = []
+    found: list[Any] = [np.empty((2, 0))]
     for j in range(A.shape[1]):
         values = np.unique(np.concatenate([A[:, j], B[:, j]]).astype(np.float64))
         gaps = np.diff(values)
