@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from kernelmetric import LDA, LMCA, LMNN, MMC, NCA, RCA, RFM, SCML
 from kernelmetric.compute.rates import Rates
 from kernelmetric.inputs import Weights
-from kernelmetric.learners import _in_time, _lfda, _lmnn, _nca, _nca_solvers
-from kernelmetric.learners._checks import check_number
+from kernelmetric.inputs._parameters import Numbers
+from kernelmetric.learners import _checks, _lfda, _lmnn, _nca, _nca_solvers
 from kernelmetric.learners._descent import Training, _complete
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._spectral import LeftOut, about_centres, shrinkage_of
@@ -211,8 +211,8 @@ def test_a_fit_that_was_asked_to_stop_ended_as_it_should(learner):
 def test_the_least_time_is_a_sum_over_kinds_of_work(learner, monkeypatch):
     def seconds(**rate):
         none = {"product": 0.0, "value": 0.0, "feature": 0.0, "cell": 0.0}
-        monkeypatch.setattr(_in_time, "rates", lambda: Rates(**none | rate))
-        return _in_time.least_seconds(learner, 300, 7)
+        monkeypatch.setattr(_checks, "rates", lambda: Rates(**none | rate))
+        return _checks.least_seconds(learner, 300, 7)
 
     kind = "value" if learner._passes else "cell"
     one, products = seconds(**{kind: 1.0}), seconds(product=1.0)
@@ -414,15 +414,15 @@ def test_a_switch_is_on_or_off(value):
 
 def test_the_least_number_is_allowed_unless_it_must_be_above():
     held = SimpleNamespace(number=0.0)
-    check_number(held, "number", float, low=0.0)
+    Numbers(float, low=0.0).check(held, "number")
     with pytest.raises(ValueError, match="Got number="):
-        check_number(held, "number", float, low=0.0, above=True)
+        Numbers(float, low=0.0, above=True).check(held, "number")
     held.number = 2.0
-    check_number(held, "number", float, low=0.0, high=2.0)
+    Numbers(float, low=0.0, high=2.0).check(held, "number")
     for bad in (np.inf, np.nan, -1.0, "x", True):
         held.number = bad
         with pytest.raises(ValueError, match="Got number="):
-            check_number(held, "number", float, low=0.0)
+            Numbers(float, low=0.0).check(held, "number")
 
 
 # --- points held out by NCA -----------------------------------------------------------------------

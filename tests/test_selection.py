@@ -411,7 +411,7 @@ def test_constant_features_and_points_that_coincide_are_taken(wine):
     [
         (LeaveOneOutRidge(), np.full(178, np.nan), "y contains NaN"),
         (LeaveOneOutRidge(), np.zeros(3), "inconsistent numbers of samples"),
-        (LeaveOneOutRidge(max_samples=2), np.arange(178) % 2, "Got max_samples=2, but expected"),
+        (LeaveOneOutRidge(max_samples=2), np.arange(178) % 2, "Got max_samples=2, but"),
     ],
 )
 def test_bad_input_is_refused_with_a_sentence(wine, kernel, y, match):

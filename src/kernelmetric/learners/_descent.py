@@ -17,8 +17,9 @@ from kernelmetric.compute import backend_of, like, namespace, precise, small_ste
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.compute.watch import OutOfTime, leavable, time_left, warn_of_limit
 from kernelmetric.inputs import Weights
+from kernelmetric.inputs._parameters import COUNT, PRICE, Numbers
 from kernelmetric.learners._base import FromLabels, Learner, as_gram
-from kernelmetric.learners._checks import COUNT, PRICE, Numbers, as_matrix, check_reach
+from kernelmetric.learners._checks import as_matrix, check_reach
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
 from kernelmetric.solvers import minimize_lbfgs, right_singular
 from kernelmetric.spaces import Gram

@@ -14,14 +14,15 @@ from kernelmetric._warnings import warn
 from kernelmetric.compute import bytes_at_once, namespace, rough, take_rows, to_numpy
 from kernelmetric.compute.reductions import Triplets, read_only
 from kernelmetric.graphs import IndexTuples, neighbor_parts, target_neighbors
+from kernelmetric.inputs._parameters import COUNT, PRICE
 from kernelmetric.learners._base import BLOCK_BYTES
-from kernelmetric.learners._checks import COUNT, PRICE, check_elsewhere
+from kernelmetric.learners._checks import check_elsewhere
 from kernelmetric.learners._descent import OF_POINTS, Descent, Found, GradientLearner, Training
 from kernelmetric.learners._factors import truncated
-from kernelmetric.learners._listed_margins import ListedMargins
 from kernelmetric.learners._margin import (
     FEW_POINTS,
     FIRST_CORNER,
+    ListedMargins,
     MarginProblem,
     descend,
 )
@@ -203,16 +204,18 @@ class LargeMargin(TakesTuples, GradientLearner):
 class LMNN(LargeMargin):
     r"""Large margin nearest neighbours.
 
-    Minimises, over all metrics :math:`M = L^\top L`, the convex objective of section 2.2 of [1]_,
+    The target neighbours of a point are the nearest points of its class. They are drawn near, and
+    a point of another class should be farther away than each of them, by a margin of one [1]_:
 
-    .. math:: \sum_{ij} w_{ij} d_{ij} + c \sum_{ij} \sum_{l : y_l \neq y_i} w_{ij}
-        \max(0, 1 + d_{ij} - d_{il}) + \mathrm{reg} \, \mathrm{tr} \, M,
+    .. math:: \min_{M \succeq 0}\; \sum_i \sum_{j \in T_i} \Bigl( d_{ij}
+              + c \sum_{l:\, y_l \ne y_i} [1 + d_{ij} - d_{il}]_+ \Bigr) + \rho \operatorname{tr} M
 
-    where d are squared distances, and :math:`w_{ij}` is one for the ``n_neighbors`` target
-    neighbours of each point and zero for others.
+    with T_i the ``n_neighbors`` targets of point i, squared distances d in the metric
+    :math:`M = L^\top L`, and ρ the parameter ``reg``. The problem is convex in M.
 
-    Of triplets and quadruplets, near pairs are drawn together, each once, and a margin of one parts
-    them from the far ones. O(n² r + n d r) time an evaluation; one block of rows × n in memory.
+    Comparisons can take the place of labels: then near pairs are drawn together, each once, and
+    the far pair of a comparison should be farther than the near one by the margin.
+    O(n² r + n d r) time an evaluation; one block of rows × n in memory.
 
     Parameters
     ----------

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from kernelmetric.compute import backend_of, like, namespace, rough, to_numpy
 from kernelmetric.compute.reductions import product, softmax_reduction
 from kernelmetric.inputs import Weights, refuse_ambiguous, refuse_text
+from kernelmetric.inputs._labels import require_target
 from kernelmetric.learners._base import frobenius
 from kernelmetric.learners._descent import (
     OF_POINTS,
@@ -171,11 +172,7 @@ def mlkr_loss(L: Any, X: Any, Y: Any, weights: Weights | None = None) -> tuple[f
 
 def _standardized(y: Any, X: Any) -> np.ndarray:
     """Targets in columns, each of zero mean, together of unit variance."""
-    if y is None:
-        raise ValueError(
-            "MLKR requires y to be passed, but the target y is None: expected one number, or one "
-            "row of numbers, per row of X."
-        )
+    require_target(y, "MLKR", "one number, or one row of numbers, per row of X")
     refuse_ambiguous(y, "y")
     refuse_text(y)
     y = to_numpy(y) if hasattr(y, "shape") else y

@@ -11,7 +11,7 @@ import numpy as np
 from kernelmetric.compute import in_memory, like, namespace, precise, rough, take_rows, to_numpy
 from kernelmetric.compute.reductions import product, squared_distances
 from kernelmetric.inputs import Weights, check_labels, check_points
-from kernelmetric.learners._checks import LARGEST, Numbers
+from kernelmetric.inputs._parameters import LARGEST, Numbers
 from kernelmetric.learners._descent import (
     OF_POINTS,
     Descent,
@@ -54,15 +54,15 @@ _PULLED_COARSE = 3_000, 2_000, 1e-4
 class NCA(GradientLearner):
     r"""Neighbourhood component analysis.
 
-    Maximises the expected number of points whose random neighbour belongs to their own class,
+    Every point draws one of the others as its neighbour, a near one more probably than a far one.
+    The map makes the expected number of points as large as possible whose neighbour is of their own
+    class, less a penalty (that of Theorem 3 of [1]_):
 
-    .. math:: \sum_i \sum_{j : y_j = y_i} p_{ij} - \mathrm{reg} \, \| L \|^2, \qquad
-        p_{ij} \propto \exp(-\| L x_i - L x_j \|^2), \; j \neq i,
+    .. math:: \max_L\; \sum_i \sum_{j:\, y_j = y_i} p_{ij} - \rho \|L\|_F^2, \qquad
+              p_{ij} = \frac{e^{-\|L x_i - L x_j\|^2}}{\sum_{l \ne i} e^{-\|L x_i - L x_l\|^2}}
 
-    with ``reg`` > 0 in the regularized form of Theorem 3 of [1]_.
-
-    O(n² r + n d r) time an evaluation; one block of rows × n in memory, and at most half a GB of
-    the softmax.
+    with ρ the parameter ``reg``. O(n² r + n d r) time an evaluation; one block of rows × n in
+    memory, and at most half a GB of the probabilities.
 
     Parameters
     ----------

@@ -22,8 +22,8 @@ from kernelmetric.inputs import (
     warn_of_far_cells,
 )
 from kernelmetric.inputs._keys import column_order
+from kernelmetric.inputs._parameters import Numbers, check_flags
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Rescaled
-from kernelmetric.learners._checks import check_flags
 from kernelmetric.selection._many_rows import LANDMARKS, MANY_ROWS, for_many_rows
 from kernelmetric.selection._relevance import (
     CHOICE,
@@ -80,17 +80,18 @@ class Choice(NamedTuple):
 class LeaveOneOutRidge(Kernel):
     r"""The kernel, width and ridge for which ridge regression predicts left-out points best.
 
-    It compares RBF and Laplacian kernels of several widths. Each point is left out in turn, and
-    the residual of its prediction has a closed form:
+    RBF and Laplacian kernels of several widths are compared. Each point is left out in turn and
+    predicted from the others. What the prediction of point i misses has a closed form:
 
     .. math:: r_i = \frac{(GY)_i}{G_{ii}}, \qquad G = (K + 1 + \lambda I)^{-1},
 
     where Y holds a column of ±1 for each class, or the standardized target. ``bind`` returns the
-    kernel with the smallest mean squared residual; its ``ridge_`` is λ. It also learns a scale for
-    each feature on some of the points, and a map of up to 128 features, from the average gradient
-    outer product of ridge regressions (see :class:`~kernelmetric.learners.RFM`). Where these lower
-    the error on other points clearly, it returns the kernel on rescaled or mapped features. It
-    takes m³ time and some m × m arrays for m rows, on one thread.
+    kernel whose mean square of r is smallest; its ``ridge_`` is λ.
+
+    On some of the points, ``bind`` also learns a scale for each feature, and a linear map of up to
+    128 features as in :class:`~kernelmetric.learners.RFM`. Where either clearly lowers the error on
+    the other points, the kernel that it returns takes rescaled or mapped features. It takes m³ time
+    and some m × m arrays for m rows, on one thread.
 
     Parameters
     ----------
@@ -243,14 +244,8 @@ class LeaveOneOutRidge(Kernel):
         return 8 * max(m * (7 * m + 5 * n_features), many) + _LEAST_BYTES
 
     def _most_rows(self) -> int:
-        most = self.max_samples
-        good = isinstance(most, Integral) and not isinstance(most, bool)
-        if not good or int(most) < _FEWEST_ROWS:
-            raise ValueError(
-                f"Got max_samples={most!r}, but expected an integer of at least {_FEWEST_ROWS}: "
-                "try 500."
-            )
-        return int(most)
+        Numbers(Integral, _FEWEST_ROWS).check(self, "max_samples")
+        return int(self.max_samples)
 
     def _rows_again(self, n: int) -> int:
         return min(n // _SHARE, _MORE * self._most_rows())

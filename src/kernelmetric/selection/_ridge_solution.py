@@ -29,6 +29,7 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
 )
+from kernelmetric.compute.reductions import out_of_range
 from kernelmetric.compute.watch import stage
 from kernelmetric.inputs import Weights
 from kernelmetric.inputs._keys import keys_of
@@ -301,8 +302,4 @@ def lengths(A: np.ndarray) -> np.ndarray:
 def refuse_large(products: Any) -> None:
     """Refuse kernel values of which products are out of range."""
     if not np.all(np.isfinite(products)):
-        raise ValueError(
-            "Got points whose kernel values are too large to be multiplied, but expected products "
-            "within the range of float64: try rescaling the features, for instance with "
-            "StandardScaler."
-        )
+        raise out_of_range("points whose kernel values are too large to be multiplied")

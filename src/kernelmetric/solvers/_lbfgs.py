@@ -11,6 +11,7 @@ corrections [1]_.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -74,6 +75,10 @@ def minimize_lbfgs(
     )
 
 
+class _FlatError(Exception):
+    """A value stayed as it was, to the bit, all the way down: rounding hides shorter steps too."""
+
+
 class _Descent:
     """Where the descent is; ``walled``: its last line search met values that are not finite."""
 
@@ -134,6 +139,8 @@ class _Descent:
             nonlocal tried
             self._move(step)
             tried = step, *self._evaluate()
+            if tried[1] == self.value and tried[3] < 0.0:
+                raise _FlatError
             if tried[2] is not None:
                 return np.float64(tried[1])
             # A value above all seen, by as much as was hoped for, brings it back.
@@ -143,7 +150,8 @@ class _Descent:
 
         known = self.value, None, slope
         limits = _DECREASE, _SLOPE, _LONGEST, 0.0, _WIDTH
-        with np.errstate(all="ignore"):  # NumPy's floats divide by zero without an error
+        # NumPy's floats divide by zero without an error.
+        with np.errstate(all="ignore"), suppress(_FlatError):
             scalar_search_wolfe1(value_at, lambda _: np.float64(tried[3]), *known, *limits)
         # A search that rounding ends has gone back to its best step.
         step, value, gradient, slope_there = tried
