@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import linalg
+from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric import LDA, LMCA, LMNN, MMC, NCA, RCA, RFM, SCML
@@ -16,6 +17,7 @@ from kernelmetric.inputs import Weights
 from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.learners import _checks, _lfda, _lmnn, _nca, _nca_solvers
 from kernelmetric.learners._descent import Training, _complete
+from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._spectral import LeftOut, about_centres, shrinkage_of
 from kernelmetric.spaces import Gram
 
@@ -358,14 +360,30 @@ def test_local_scatter_is_the_sum_over_pairs(weighs):
 
 def test_a_map_of_low_rank_is_filled_with_short_directions():
     L = np.random.RandomState(0).standard_normal((2, 5))
-    square = _lmnn.filled(L)
+    square = _lmnn.filled(L, 5)
     np.testing.assert_array_equal(square[:2], L)
     assert square.shape == (5, 5)
     assert_allclose(square[2:] @ L.T, 0.0, atol=1e-12)
     short = 0.01 * np.linalg.norm(L, 2)
     assert_allclose(square[2:] @ square[2:].T, short**2 * np.eye(3), atol=1e-15)
+    assert _lmnn.filled(L, 3).shape == (3, 5)
     for whole in (np.eye(3), np.ones((4, 3))):
-        assert _lmnn.filled(whole) is whole
+        assert _lmnn.filled(whole, 3) is whole
+
+
+def test_of_wide_tables_lmnn_seeks_a_map_of_twice_the_rank(monkeypatch):
+    X, y = make_blobs(80, n_features=12, centers=3, cluster_std=3.0, random_state=0)
+    whole = LMNN(2).fit(X, y)
+    ranks = []
+    monkeypatch.setattr(_lmnn, "_MANY_PRODUCTS", 80 * 12**2 - 1)
+    monkeypatch.setattr(
+        _lmnn, "truncated", lambda L, rank: ranks.append(L.shape) or truncated(L, rank)
+    )
+    found = LMNN(2).fit(X, y)
+    assert set(ranks) == {(4, 12), (2, 12)} and found.components_.shape == (2, 12)
+    assert found.loss_ < 1.1 * whole.loss_
+    assert LMNN(2, warm_start=True).fit(X, y).fit(X, y).loss_ < 1.1 * whole.loss_
+    assert LMNN(9).fit(X, y).components_.shape == (9, 12)
 
 
 @pytest.mark.parametrize(

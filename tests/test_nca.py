@@ -41,6 +41,19 @@ def test_batches_go_a_good_part_of_the_way(blobs):
     np.testing.assert_array_equal(again.components_, batched.components_)
 
 
+@pytest.mark.parametrize(("most", "solver"), [(60**2 * 2, "lbfgs"), (60**2 * 2 - 1, "minibatch")])
+def test_of_many_points_batches_are_enough(most, solver, monkeypatch):
+    monkeypatch.setattr("kernelmetric.learners._nca._MANY_PRODUCTS", most)
+    X, y = make_blobs(60, n_features=3, centers=3, cluster_std=2.0, random_state=0)
+    few = {"max_iter": 2, "tol": 1.0, "batch_size": 20, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        auto, told = (NCA(2, solver=which, **few).fit(X, y) for which in ("auto", solver))
+    assert auto.solver_ == told.solver_ == solver
+    np.testing.assert_array_equal(auto.components_, told.components_)
+    assert auto._meets(60, 3) == told._meets(60, 3) == (60 if solver == "lbfgs" else 20)
+
+
 @pytest.mark.parametrize("solver", ["lbfgs", "minibatch"])
 @pytest.mark.parametrize("max_iter", [1, 2, 3])
 def test_no_solver_of_nca_goes_beyond_max_iter(solver, max_iter, monkeypatch):

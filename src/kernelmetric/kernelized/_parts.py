@@ -142,8 +142,8 @@ def fit_points(metric: Any, X: Any, kernel: Kernel) -> tuple[Any, TableSchema | 
         or (is_auto(metric.kernel) and far_columns(_plain(X)))
     ):
         X = X if is_frame(X) else np.asarray(X)
-        schema = TableSchema().fit(X)
-        X = schema.transform(X)
+        schema = TableSchema()
+        X = schema.fit_transform(X)
     X = check_points(
         metric, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
     )

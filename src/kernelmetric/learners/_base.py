@@ -165,6 +165,10 @@ class Learner(Metric, BaseEstimator):
         """When a fit goes through the rows of many machines: "always", "at need" or never."""
         return None
 
+    def _meets(self, n_samples: int, n_features: int) -> int:
+        """How many rows each meets in a pass."""
+        return min(n_samples, self._others or n_samples)
+
     def _products(self, n_samples: int, n_features: int) -> float:
         """Multiplications that a fit takes beside its passes, before it is worth anything."""
         return 0.0

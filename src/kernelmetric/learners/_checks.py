@@ -214,6 +214,6 @@ def least_seconds(learner: Any, n: int, d: int) -> float:
     if not learner._passes:
         each = rate.cell * (_CELLS_A_ROW + _CELLS_A_NUMBER * d)
         return n * each + rate.product * d**2 * (_PRODUCTS_A_ROW * n + _PRODUCTS_A_SOLUTION * d)
-    pairs = learner._passes * n * min(n, learner._others or n)
+    pairs = learner._passes * n * learner._meets(n, d)
     products = 2.0 * d * pairs + learner._products(n, d)
     return rate.value * pairs + rate.product * products

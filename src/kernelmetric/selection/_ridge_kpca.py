@@ -56,7 +56,7 @@ HELD_ROWS = 12_000  # up to here where the memory has room; every point is an an
 ENOUGH_ROWS = 200_000  # more say nothing new of ridge regression on so many landmarks
 N_LANDMARKS = 2_000
 _SMOOTH = 16, 6  # landmarks for an effective dimension, and points for a landmark
-_ROWS_OF_LANDMARKS = 100_000  # of more rows, there are more landmarks too, by a cube root
+_ROWS_OF_LANDMARKS, _MOST_TIMES = 100_000, 10.0  # of more rows, more landmarks, by a cube root
 EASY_ROWS = 1_000, 1_000  # of easy classes: rows that resemble all, and those that part them
 _FEW_MISTAKES = 0.01  # on points left out: more of them would hardly be right by more points
 _MOST_DIRECTIONS = 128  # of ridge regression; more classes than that share them
@@ -105,8 +105,8 @@ class RidgeKPCA(Space):
         The ridge λ. 'auto' is that which :class:`LeaveOneOutRidge` chose with the kernel; the λ of
         a kernel written as ``k + λ Delta()``; or that which predicts 500 left-out points best.
     n_landmarks : int or 'auto', default='auto'
-        Landmarks where points are too many. 'auto' is 2,000 up to 100,000 points, and twice as many
-        for eight times the points; where the kernel is smooth, a sixth of up to 12,000 points.
+        Landmarks where points are too many. 'auto' is 2,000 up to 100,000 points, twice as many for
+        eight times the points, up to a million; of a smooth kernel, a sixth of up to 12,000 points.
     rows : {'auto', 'all', 'boundary', 'sample'}, default='auto'
         Which rows ridge regression takes of more than 4,000. 'auto' is 'boundary' where
         :class:`LeaveOneOutRidge` gave another class to at most one in a hundred left-out points;
@@ -206,7 +206,7 @@ class RidgeKPCA(Space):
         """How many landmarks there are, where so many points have any."""
         if not is_auto(self.n_landmarks):
             return int(self.n_landmarks)
-        return int(N_LANDMARKS * max(1.0, n_samples / _ROWS_OF_LANDMARKS) ** (1 / 3))
+        return int(N_LANDMARKS * np.clip(n_samples / _ROWS_OF_LANDMARKS, 1, _MOST_TIMES) ** (1 / 3))
 
     def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
         y, weights = labels_and_weights(y)
