@@ -12,9 +12,9 @@ from kernelmetric.compute import repeatable, take_rows, to_numpy
 from kernelmetric.compute.watch import stage, until_limit
 from kernelmetric.graphs import coded_targets
 from kernelmetric.inputs import labels_and_weights
+from kernelmetric.inputs._parameters import Numbers, check_flags
 from kernelmetric.kernels import Kernel, Sum, as_kernel
 from kernelmetric.kernels._terms import Terms
-from kernelmetric.learners._checks import Numbers, check_flags
 from kernelmetric.selection._ridge_solution import ridge_of
 
 _FEWEST_ROWS = 8
