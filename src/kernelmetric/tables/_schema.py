@@ -23,7 +23,6 @@ from kernelmetric.tables._columns import (
     frequent,
     places_of,
     require_names,
-    spread_of,
 )
 from kernelmetric.tables._frames import (
     DATES,
@@ -40,6 +39,7 @@ from kernelmetric.tables._frames import (
 from kernelmetric.tables._mixed import object_places, with_objects
 from kernelmetric.tables._moments import cycles_of, on_cycle
 from kernelmetric.tables._ngrams import group_features, learn_groups
+from kernelmetric.tables._quantities import apart, median_and_spread, quantities
 
 _MANY = 0.5  # share of rows: where more than these have a name that is not told apart, it is said
 _OTHER = "(other)"
@@ -155,8 +155,10 @@ class TableSchema(TableTransformer):
                     )
             else:
                 column = self._read_limits(j, column)
-                numbers = _numbers(column, kept)
-                self.centres_[j], self.rests_[j], self.scales_[j] = _spread(column, numbers)
+                numbers = quantities(column, kept)
+                self.centres_[j], self.rests_[j], self.scales_[j] = median_and_spread(
+                    column, numbers
+                )
                 if len(np.unique(self._scaled(j, column, numbers))) < 2:  # NaN count as one
                     why = "it is the same in every row"
             if why:
@@ -296,7 +298,7 @@ class TableSchema(TableTransformer):
         out = np.zeros((len(column.values), len(parts)))
         if self.kinds_[j] in QUANTITIES:
             column = self._within(j, column)
-            values = _numbers(column, self.names_[j])
+            values = quantities(column, self.names_[j])
             gaps = np.isnan(values)
             out[:, 0] = np.where(gaps, 0.0, self._scaled(j, column, values))
             out[:, 1] = gaps
@@ -363,7 +365,7 @@ class TableSchema(TableTransformer):
         """The numbers of a column from its median on, in units of its spread."""
         rest = vars(self).get("rests_", self.centres_ * 0)[j]  # files of older versions lack it
         with np.errstate(over="ignore"):
-            return _apart(column, numbers, self.centres_[j], rest) / self.scales_[j]
+            return apart(column, numbers, self.centres_[j], rest) / self.scales_[j]
 
     def _parts(self, j: int) -> list[str]:
         """Names of the features of a column that is used."""
@@ -394,23 +396,3 @@ class TableSchema(TableTransformer):
             raise ValueError(
                 f"Got {X.shape[1]} columns, but expected {len(known)}, as in fit, in their order."
             )
-
-
-def _numbers(column: Column, levels: list[str]) -> np.ndarray:
-    """The values of a column of quantities; of ordered names their places."""
-    if column.values.dtype.kind == "f":
-        return column.values
-    place = {name: float(i) for i, name in enumerate(levels)}
-    return np.array([place.get(value, np.nan) for value in column.values])
-
-
-def _apart(column: Column, numbers: np.ndarray, centre: float, rest: float = 0.0) -> np.ndarray:
-    """Differences of numbers and a centre; what floats have lost of both is in them."""
-    return numbers - centre + ((0.0 if column.lost is None else column.lost) - rest)
-
-
-def _spread(column: Column, numbers: np.ndarray) -> tuple[float, float, float]:
-    """Median, what a float has lost of it, and a spread: the standard deviation."""
-    centre = float(np.nanmedian(numbers))
-    rest = 0.0 if column.lost is None else float(np.nanmedian(_apart(column, numbers, centre)))
-    return centre, rest, spread_of(_apart(column, numbers, centre, rest), column.name)
