@@ -9,7 +9,8 @@ two targets, ``--page`` prints the table of a file. ``--search N`` looks for 20 
 fingerprints of 2,048 bits instead, and compares with rdkit. ``--device cuda`` does it there.
 
 The fingerprints that :class:`Molecules` takes by default were chosen by the errors of ridge
-regression on left-out molecules of the *training* parts of every second target (``CHOSEN_ON``).
+regression on left-out molecules of the *training* parts of every second target,
+the first, the third, and so on by name.
 """
 
 from __future__ import annotations
