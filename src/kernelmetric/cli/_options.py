@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -59,6 +60,8 @@ class Wanted:
     use: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     kinds: tuple[tuple[str, str], ...] = ()
+    smiles: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
     seed: int = 0
     pairs_file: Path | None = None
     triplets_file: Path | None = None
@@ -69,6 +72,14 @@ class Wanted:
     recipe_file: Path | None = None
     rows: int = MOST_ROWS
     decision: Any = None
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What columns are, by name; those of objects have the name of their kernel."""
+        objects = dict.fromkeys(self.smiles, "molecules") | dict.fromkeys(self.text, "ngrams")
+        if twice := [name for name in dict(self.kinds) if name in objects]:
+            raise ValueError(f"Got --as {twice[0]} beside --smiles or --text, but expected one.")
+        return dict(self.kinds) | objects
 
     @property
     def regression(self) -> bool:
@@ -186,35 +197,36 @@ rows_out_options = together(
 )
 
 
-def device_option(function: Callable) -> Callable:
-    """Where to compute."""
+def _within(
+    name: str, enter: Callable[[Any], AbstractContextManager[Any]], **how: Any
+) -> Decorator:
+    """An option whose value, where it is given, makes a context that the command runs in."""
 
-    @wraps(function)
-    def on_device(*args: Any, device: str | None, **options: Any) -> Any:
-        if device is None:
-            return function(*args, **options)
-        with use_device(device):
-            return function(*args, **options)
+    def decorate(function: Callable) -> Callable:
+        @wraps(function)
+        def inside(*args: Any, **options: Any) -> Any:
+            value = options.pop(name)
+            with nullcontext() if value is None else enter(value):
+                return function(*args, **options)
 
-    return click.option(
-        "--device", metavar="NAME", help="Compute on this device, such as cuda. It needs torch."
-    )(on_device)
+        return click.option(f"--{name}", **how)(inside)
+
+    return decorate
 
 
-def minutes_option(function: Callable) -> Callable:
-    """How long it may take."""
-
-    @wraps(function)
-    def in_time(*args: Any, minutes: float | None, **options: Any) -> Any:
-        with time_limit(None if minutes is None else 60 * minutes):
-            return function(*args, **options)
-
-    return click.option(
-        "--minutes",
-        type=click.FloatRange(0, min_open=True),
-        metavar="M",
-        help="End choices and iterations after so many minutes, and keep what was best until then.",
-    )(in_time)
+device_option = _within(
+    "device",
+    use_device,
+    metavar="NAME",
+    help="Compute on this device, such as cuda. It needs torch.",
+)
+minutes_option = _within(
+    "minutes",
+    lambda minutes: time_limit(60 * minutes),
+    type=click.FloatRange(0, min_open=True),
+    metavar="M",
+    help="End choices and iterations after so many minutes, and keep what was best until then.",
+)
 
 
 def decision_options(function: Callable) -> Callable:
@@ -301,6 +313,18 @@ metric_options = together(
         type=(str, click.Choice(KINDS)),
         metavar="COL KIND",
         help="Read a column as number, date, names or text.",
+    ),
+    click.option(
+        "--smiles",
+        multiple=True,
+        metavar="COL",
+        help="This column holds molecules, compared by their substructures. It needs rdkit.",
+    ),
+    click.option(
+        "--text",
+        multiple=True,
+        metavar="COL",
+        help="This column holds names or other strings, compared by their n-grams.",
     ),
     click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out."),
     seed_option,

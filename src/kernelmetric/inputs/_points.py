@@ -10,6 +10,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from kernelmetric.compute import in_memory, is_sparse, namespace, precise, to_device, to_numpy
+from kernelmetric.compute._objects import is_objects
 from kernelmetric.inputs._refusals import refuse_ambiguous
 
 _FAR = 100.0  # deviations from zero, which leave five of the digits of float32
@@ -23,6 +24,8 @@ def check_points(
     ``reset`` is True in ``fit``; ``options`` go to scikit-learn's ``validate_data``. What is
     NumPy's goes to the device in use, and arrays of other libraries stay where they are.
     """
+    if is_objects(X):
+        return _check_objects(estimator, X, reset=reset, **options)
     if not in_memory(X):
         return _check_streamed(estimator, X, reset=reset)
     if is_array_api_obj(X) and not is_numpy_array(X) and not is_sparse(X):
@@ -30,6 +33,7 @@ def check_points(
     # those of pyarrow's columns are data
     refuse_twins(getattr(X, "column_names", None) or getattr(X, "columns", ()))
     refuse_ambiguous(X, "X")
+    X = X if reset else in_order(estimator, X)
     try:
         with np.errstate(all="ignore"):  # its test for finite numbers adds up huge ones, ± both
             checked = validate_data(
@@ -98,6 +102,19 @@ def _check_foreign(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: i
     return X
 
 
+def _check_objects(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: int = 1, **_) -> Any:
+    """Objects, which their kernel has read."""
+    if len(X) < ensure_min_samples:
+        raise ValueError(
+            f"Found array with {len(X)} sample(s), while a minimum of {ensure_min_samples} is "
+            f"required by {type(estimator).__name__}."
+        )
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+        vars(estimator).pop("feature_names_in_", None)
+    return X
+
+
 def _check_streamed(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Rows on many machines, whose chunks are checked where they lie."""
     if reset:
@@ -106,6 +123,16 @@ def _check_streamed(estimator: Any, X: Any, *, reset: bool) -> Any:
         if X.names is not None:
             estimator.feature_names_in_ = X.names
     return X
+
+
+def in_order(estimator: Any, X: Any) -> Any:
+    """A frame with its columns as they were in fit, where these are in another order."""
+    names: list[Any] = list(getattr(estimator, "feature_names_in_", ()))
+    columns: Any = getattr(X, "column_names", None)
+    found = list(columns or getattr(X, "columns", ()))
+    if found == names or len(found) != len(names) or set(found) != set(names):
+        return X
+    return X.select(names) if hasattr(X, "select") else X[names]
 
 
 def as_points(X: Any) -> Any:

@@ -21,11 +21,13 @@ from kernelmetric.graphs import coded_targets
 from kernelmetric.inputs import (
     Weights,
     check_weights,
+    is_objects,
     refuse_streams,
     rows_and_weights,
     rows_of,
     silent_about_far_cells,
 )
+from kernelmetric.inputs._weights import refuse_partial_gram
 from kernelmetric.learners import Learner
 from kernelmetric.learners._checks import kept_rows, weights_of_classes
 from kernelmetric.selection._ridge_solution import LEAST_OF_CLASS
@@ -60,10 +62,10 @@ def learner_arguments(metric: Any, space: Any, X: Any, given: dict[str, Any]) ->
     for key, refusal in _NOT_TAKEN.items():
         if arguments.get(key) is not None and key not in known:
             raise ValueError(refusal.format(learner=name, space=type(space).__name__))
-    if metric.neighbors == "input" and space.kernel_.pairwise:
+    if metric.neighbors == "input" and (space.kernel_.pairwise or is_objects(X)):
         raise ValueError(
-            "Got neighbors='input' with a precomputed kernel, but expected points: there is no "
-            "input space to look in."
+            "Got neighbors='input' with objects or a precomputed kernel, but expected rows of "
+            "numbers: there is no input space to look in."
         )
     return arguments
 
@@ -110,11 +112,7 @@ def weighed_fit(
         given.pop("sample_weight", None)
     if rows is None:
         return X, y, weights, given
-    if kernel.pairwise:
-        raise ValueError(
-            "Got sample_weight of zero with a precomputed kernel, but expected some for every row: "
-            "leave the rows and columns of these points out."
-        )
+    refuse_partial_gram(rows, kernel.pairwise)
     kept = {**given, **kept_rows({**given, "X": X, "y": y}, X, y, rows)}
     if "sample_weight" in kept:
         kept["sample_weight"] = check_weights(sample_weight, _num_samples(X))[rows]

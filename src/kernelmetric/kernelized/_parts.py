@@ -12,12 +12,15 @@ from sklearn.utils import get_tags
 
 from kernelmetric.inputs import check_points
 from kernelmetric.inputs._far_cells import far_columns
+from kernelmetric.inputs._labels import require_target
+from kernelmetric.inputs._parameters import require_word
 from kernelmetric.kernels import (
     Kernel,
     Linear,
     TableSchema,
     is_frame,
     is_table,
+    object_columns,
     reads_columns,
     refuse_objects,
     with_schema,
@@ -54,6 +57,9 @@ def metric_tags(tags: Any, learner: Any, judge: Any, kernels: Callable[[], list[
         return tags
     tags.input_tags.pairwise = all(kernel.pairwise for kernel in known)
     tags.input_tags.sparse = all(kernel.accepts_sparse for kernel in known)
+    objects = all(kernel.takes_objects for kernel in known)
+    tags.input_tags.string = tags.input_tags.three_d_array = objects
+    tags.input_tags.two_d_array = not objects
     return tags
 
 
@@ -104,14 +110,11 @@ def check_parts(metric: Any, y: Any = None, *, compared: bool | None = None) -> 
     """The kernel of a metric, not bound, once all its parts are in order."""
     check_learner(metric)
     kernel = automatic_kernel(metric.kernel)
-    if not isinstance(metric.neighbors, str) or metric.neighbors not in ("feature", "input"):
-        raise ValueError(f"Got neighbors={metric.neighbors!r}, but expected 'feature' or 'input'.")
+    require_word("neighbors", metric.neighbors, ("feature", "input"))
     told = y is not None or compared is None
     told |= bool(compared) and hasattr(metric.learner, "from_rows")
     if not told and get_tags(metric.learner).target_tags.required:
-        raise ValueError(
-            f"{type(metric.learner).__name__} requires y to be passed, but the target y is None."
-        )
+        require_target(y, type(metric.learner).__name__, "labels or numbers, one for each row")
     return kernel
 
 
@@ -143,8 +146,8 @@ def fit_points(metric: Any, X: Any, kernel: Kernel) -> tuple[Any, TableSchema | 
         or (is_auto(metric.kernel) and far_columns(_plain(X)))
     ):
         X = X if is_frame(X) else np.asarray(X)
-        schema = TableSchema().fit(X)
-        X = schema.transform(X)
+        schema = TableSchema(object_columns(kernel))
+        X = schema.fit_transform(X)
     X = check_points(
         metric, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
     )
@@ -163,6 +166,13 @@ def _plain(X: Any) -> Any:
         return np.asarray(X) if isinstance(X, list | tuple) else X
     except ValueError:  # rows of several lengths, of which others tell
         return X
+
+
+def read_points(metric: Any, X: Any) -> Any:
+    """X as the kernel of a metric takes it: objects are read, rows of numbers stay as they are."""
+    known = None if metric.recipe is None else metric.recipe.kernel
+    kernel = known if is_auto(metric.kernel) and known is not None else metric.kernel
+    return automatic_kernel(kernel).points(X)
 
 
 def with_columns(kernel: Kernel, schema: TableSchema | None) -> Kernel:

@@ -9,6 +9,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from kernelmetric.compute import is_sparse, namespace
+from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._points import check_gamma, check_number
 
@@ -81,12 +82,8 @@ class Polynomial(Kernel):
         return dict(zip(("degree", "gamma", "coef0"), self._checked(gamma), strict=True))
 
     def _checked(self, gamma: Any) -> tuple[int, float, float]:
-        whole = isinstance(self.degree, Integral) and not isinstance(self.degree, bool)
-        if not whole or not 1 <= self.degree <= _HIGHEST_DEGREE:
-            raise ValueError(
-                f"Got degree={self.degree!r}, but expected a positive integer, at most "
-                f"{_HIGHEST_DEGREE}: fractional powers are not positive semi-definite; try 2."
-            )
+        hint = "fractional powers are not positive semi-definite; try 2"
+        Numbers(Integral, 1, _HIGHEST_DEGREE).require("degree", self.degree, hint=hint)
         gamma = 1.0 if gamma is None else check_number("gamma", gamma)
         return int(self.degree), gamma, check_number("coef0", self.coef0)
 
@@ -146,43 +143,6 @@ class Cosine(Kernel):
     def _evaluate(self, A: Any, B: Any) -> Any:
         A = unit_rows(A)
         return inner_products(A, None if B is None else unit_rows(B))
-
-
-class Jaccard(Kernel):
-    r"""What two sets share, as a part of what either has; of numbers, Tanimoto's coefficient.
-
-    .. math:: k(x, y) = \frac{x^\top y}{\|x\|^2 + \|y\|^2 - x^\top y}
-
-    For features of zeros and ones that is |X ∩ Y| / |X ∪ Y|: of words, of pieces of text, of
-    whatever ``CountVectorizer(binary=True)`` finds. Two empty sets have the value 1. It is positive
-    semi-definite for all points [1]_.
-
-    References
-    ----------
-    .. [1] Ralaivola, Swamidass, Saigo and Baldi, "Graph kernels for chemical informatics", Neural
-       Networks 2005.
-
-    Examples
-    --------
-    >>> from sklearn.feature_extraction.text import CountVectorizer
-    >>> from kernelmetric.kernels import Jaccard
-    >>> pieces = CountVectorizer(analyzer="char_wb", ngram_range=(2, 2), binary=True)
-    >>> Jaccard()(pieces.fit_transform(["Anna Berg", "Anna Burg", "Paul Stone"])).round(2)
-    array([[1.  , 0.67, 0.  ],
-           [0.67, 1.  , 0.  ],
-           [0.  , 0.  , 1.  ]])
-    """
-
-    accepts_sparse = True
-
-    def _evaluate(self, A: Any, B: Any) -> Any:
-        shared = inner_products(A, B)
-        own = squared_norms(A)
-        other = own if B is None else squared_norms(B)
-        either = own[:, None] + other[None, :] - shared
-        # Zero only where both are empty: |c| <= (a + b) / 2. Their value is 1.
-        empty = namespace(shared).astype(either == 0, shared.dtype)
-        return (shared + empty) / (either + empty)
 
 
 def inner_products(A: Any, B: Any) -> Any:

@@ -19,15 +19,20 @@ from kernelmetric.compute import (
     namespace,
     require_memory,
 )
+from kernelmetric.compute.reductions import out_of_range
 from kernelmetric.inputs import (
     DeviceMixin,
     WeightedLabels,
     check_points,
+    is_objects,
     rows_and_weights,
     rows_of,
     unchanged_on_failure,
 )
+from kernelmetric.inputs._parameters import Numbers
+from kernelmetric.inputs._weights import refuse_partial_gram
 from kernelmetric.kernels import Kernel, as_kernel, refuse_objects
+from kernelmetric.kernels._names import with_tags_of
 
 BLOCK_BYTES = 2**25  # features of one block of rows: past this, larger blocks are not faster
 
@@ -123,6 +128,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
             Coordinates, in the array library and dtype of X.
         """
         check_is_fitted(self)
+        X = self.kernel_.points(X)
         X = check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
         return self._coordinates(X)
 
@@ -155,13 +161,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        try:
-            kernel = as_kernel(self.kernel)
-        except ValueError:  # fit will say what is wrong; asking for tags must not
-            return tags
-        tags.input_tags.pairwise = kernel.pairwise
-        tags.input_tags.sparse = kernel.accepts_sparse
-        return tags
+        return with_tags_of(self.kernel, tags)
 
     @property
     def _n_features_out(self) -> int:
@@ -176,17 +176,17 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
         self._check_parameters()  # before anything is computed from them
         refuse_objects(kernel, X)
         return check_points(
-            self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
+            self,
+            kernel.points(X),
+            reset=True,
+            accept_sparse=kernel.accepts_sparse,
+            ensure_min_samples=2,
         )
 
     def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
         """The rows that have weight, and their labels with the weights."""
         rows, weights = rows_and_weights(sample_weight, X)
-        if rows is not None and as_kernel(self.kernel).pairwise:
-            raise ValueError(
-                "Got sample_weight of zero with a precomputed kernel, but expected some for every "
-                "row: leave the rows and columns of these points out."
-            )
+        refuse_partial_gram(rows, as_kernel(self.kernel).pairwise)
         y = rows_of(y, rows)
         return rows_of(X, rows), y if weights is None else WeightedLabels(y, weights)
 
@@ -253,11 +253,7 @@ def as_finite(Z: Any, dtype: Any) -> Any:
         with np.errstate(all="ignore"):
             Z = namespace(Z).astype(Z, dtype)
     if not all_finite(Z):
-        raise ValueError(
-            f"Got coordinates that are not finite numbers of {dtype}, but expected points whose "
-            "kernel values stay in its range: try rescaling the features, for instance with "
-            "StandardScaler."
-        )
+        raise out_of_range(f"kernel values or coordinates that are not finite numbers of {dtype}")
     return Z
 
 
@@ -277,7 +273,7 @@ def times(F: Any, P: Any) -> Any:
 
 def own(points: Any) -> Any:
     """A copy to keep: the original belongs to the caller, who may change it."""
-    if is_sparse(points):
+    if is_sparse(points) or is_objects(points):
         return points.copy()
     return namespace(points).asarray(points, copy=True)
 
@@ -315,21 +311,8 @@ def check_n_components(value: Any) -> None:
         )
 
 
-def check_whole(name: str, value: Any, *, least: int = 1, usual: int = 500) -> None:
-    """Refuse what is not an integer of at least so much."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(
-            f"Got {name}={value!r}, but expected an integer of at least {least}: try {usual}."
-        )
-
-
-def check_tol(value: Any) -> None:
-    """Refuse what is neither None nor a relative cut-off."""
-    if value is not None and not (isinstance(value, float | int | np.number) and 0 <= value < 1):
-        raise ValueError(
-            f"Got tol={value!r}, but expected None or a fraction of the largest eigenvalue, at "
-            "least 0 and below 1: try tol=None."
-        )
+# A fraction of the largest eigenvalue, or what rounding leaves.
+CUT_OFF = Numbers(low=0, high=1, below=True, words=(None,))
 
 
 def n_kept(values: np.ndarray, cut_off: float, n_components: Any, total: float) -> int:

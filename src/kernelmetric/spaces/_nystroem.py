@@ -23,10 +23,11 @@ from kernelmetric.compute import (
     to_numpy,
 )
 from kernelmetric.compute.reductions import centres_on_device
+from kernelmetric.inputs import is_objects
+from kernelmetric.inputs._parameters import COUNT
 from kernelmetric.kernels import FunctionKernel, Kernel
 from kernelmetric.spaces._base import (
-    check_tol,
-    check_whole,
+    CUT_OFF,
     own,
     refuse_indefinite,
     refuse_rank_zero,
@@ -125,26 +126,29 @@ class Nystroem(FeatureMapSpace):
     def _n_map_features(self, n_samples: int) -> int:
         if isinstance(self.landmarks, str):
             return min(int(self.n_landmarks), n_samples)
-        return max(1, (np.shape(self.landmarks) or (1,))[0])
+        listed = isinstance(self.landmarks, list)
+        return max(1, len(self.landmarks) if listed else (np.shape(self.landmarks) or (1,))[0])
 
     def _bytes_in_full(self, n_samples: int, n_features: int) -> float:
         m = self._n_map_features(n_samples)
         rotation = super()._bytes_in_full(n_samples, n_features) + 8.0 * 3 * m * m
         drawn = isinstance(self.landmarks, str) and self.landmarks in ("auto", "rpcholesky")
-        return max(rotation, _rpcholesky_bytes(n_samples, m) if drawn and m < n_samples else 0.0)
+        return max(rotation, 8.0 * m * _pool(n_samples, m) if drawn and m < n_samples else 0.0)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_tol(self.tol)
+        CUT_OFF.check(self, "tol")
         if isinstance(self.landmarks, str) and self.landmarks not in _STRATEGIES:
             raise ValueError(
                 f"Got landmarks={self.landmarks!r}, but expected one of {_STRATEGIES} or an array "
                 "of points: try 'auto'."
             )
-        check_whole("n_landmarks", self.n_landmarks)
+        COUNT.check(self, "n_landmarks")
 
     def _feature_map(self, X: Any, y: Any) -> tuple[Any | None, int, float]:
         self.anchors_ = self._chosen_landmarks(X)
+        if is_objects(X):  # rows of them are a view of all
+            self.anchors_ = self.anchors_.copy()
         if self.anchors_.shape[0] == 0:  # every point has norm zero in the feature space
             refuse_rank_zero(X.shape[0], self.kernel_)
         eps = rounding_of(X)
@@ -175,15 +179,15 @@ class Nystroem(FeatureMapSpace):
             return self._given_landmarks(X)
         n, m = X.shape[0], int(self.n_landmarks)
         rng = check_random_state(self.random_state)
-        vectors = not (is_sparse(X) or self.kernel_.pairwise)
+        vectors = not (is_sparse(X) or is_objects(X) or self.kernel_.pairwise)
         strategy = self.landmarks
         if strategy == "auto":
             by_centres = vectors and not isinstance(self.kernel_, FunctionKernel)
             strategy = "kmeans" if by_centres else "rpcholesky"
         if strategy == "kmeans" and not vectors:
             raise ValueError(
-                "Got landmarks='kmeans' for sparse data or a precomputed kernel, but expected "
-                "dense points, which have centres: try landmarks='rpcholesky'."
+                "Got landmarks='kmeans' for sparse data, objects or a precomputed kernel, but "
+                "expected dense points, which have centres: try landmarks='rpcholesky'."
             )
         self.landmarks_ = "all" if m >= n else strategy
         if m >= n:
@@ -195,6 +199,8 @@ class Nystroem(FeatureMapSpace):
         return self.kernel_.anchors(X, rpcholesky_rows(self.kernel_, X, m, rng))
 
     def _given_landmarks(self, X: Any) -> Any:
+        if is_objects(X):
+            return own(self.kernel_.points(self.landmarks))
         given = (
             self.landmarks if is_sparse(self.landmarks) else np.asarray(to_numpy(self.landmarks))
         )
@@ -277,11 +283,6 @@ def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) 
         rest = np.maximum(rest - F[i] ** 2, 0.0)
         rest[pivot] = 0.0
     return np.sort(rows[chosen])
-
-
-def _rpcholesky_bytes(n: int, m: int) -> float:
-    """Bytes that :func:`rpcholesky_rows` takes: a factor of every landmark at every row."""
-    return 8.0 * m * _pool(n, m)
 
 
 def _pool(n: int, m: int) -> int:
