@@ -8,6 +8,7 @@
     _pair_cv.py        cross_validate_pairs: folds of points or of pairs, without wrong row numbers
     _baselines.py      alternatives to a learned metric, and trials on the same splits, measured
     _class_scores.py   balanced accuracy, ranking, log-loss and confusion, where classes are uneven
+    _retrieval.py      retrieval_scores: queries and documents, with intervals; before and after
     _scores.py         recall_at_k, map_at_r; pair_counting_accuracy, cluster_scores
     _kernelizable.py   check_kernelizable: does an estimator meet the conditions of the KPCA trick?
     _outcomes.py       what an estimator says of points, and by how much two answers differ
@@ -33,6 +34,7 @@ from kernelmetric.evaluation._kernelizable import (
     check_kernelizable,
 )
 from kernelmetric.evaluation._pair_cv import cross_validate_pairs
+from kernelmetric.evaluation._retrieval import Comparison, RetrievalScores, retrieval_scores
 from kernelmetric.evaluation._scores import (
     ClusterScores,
     cluster_scores,
@@ -47,11 +49,13 @@ from kernelmetric.evaluation._verification import PairVerifier
 __all__ = [
     "ClassScores",
     "ClusterScores",
+    "Comparison",
     "Condition",
     "Estimate",
     "KernelizableReport",
     "Measured",
     "PairVerifier",
+    "RetrievalScores",
     "Threshold",
     "Trial",
     "TrickComparison",
@@ -69,6 +73,7 @@ __all__ = [
     "pair_counting_accuracy",
     "pairs_to_label",
     "recall_at_k",
+    "retrieval_scores",
     "run_trials",
     "threshold_for",
 ]

@@ -24,6 +24,7 @@ from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.learners import Learner
 from kernelmetric.linkage._evidence import MatchModel
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
+from kernelmetric.retrieval import Adapter
 from kernelmetric.shipping._attributes import Attributes
 from kernelmetric.shipping._fitted import CHECKS, TABLE
 from kernelmetric.spaces import Space
@@ -31,6 +32,7 @@ from kernelmetric.transductive import TransductiveDistance
 
 # What takes any numbers.
 _NUMERIC = (
+    Adapter,
     Learner,
     Space,
     Kernelized,

@@ -35,6 +35,7 @@ from kernelmetric.linkage._comparisons import KINDS
 from kernelmetric.linkage._evidence import N_LEVELS, Agreement, Doubt, MatchModel
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.prediction._features import N_SCORES, FeatureScores
+from kernelmetric.retrieval import Adapter
 from kernelmetric.selection import AlignedSum
 from kernelmetric.shipping._attributes import Attributes, is_count
 from kernelmetric.shipping._fitted_tables import check_missing, check_schema, check_trees
@@ -148,6 +149,12 @@ TABLE: dict[type, dict[Any, str]] = {
         "count<m t": "roots",
         "finite m": "cuts",
         "finite m p": "votes",
+    },
+    Adapter: {
+        "finite r d": "components_ document_components_",
+        "finite 3 n": "_before _after",
+        bool: "adapted_ _plain_queries _plain_documents",
+        dict: "recipe_ candidates_",
     },
     PairVerifier: {"real": "threshold_ criterion_value_"},
     Gram: {"finite n n": "matrix"},
