@@ -48,7 +48,7 @@ class Adapter(Metric, BaseEstimator):
         Number of parts of the queries, each of which is left out once.
     confidence : float, default=0.95
         How sure it must be that the map is better than none. Where matches are seldom among the
-        first ten, four standard errors are asked for.
+        first ten, three standard errors are asked for.
     random_state : int, RandomState or None, default=0
         For the parts, and for draws from large tables.
     verbose : bool, default=False
@@ -157,10 +157,15 @@ class Adapter(Metric, BaseEstimator):
             self._check(Q, D)
             n_documents = None if documents is None else D.shape[0]
             given = (pairs, triplets, y)
+            if all(part is None for part in given):
+                raise ValueError(
+                    "Adapter requires y to be passed, but the target y is None: expected labels, "
+                    "pairs or triplets, which say what documents belong to a query."
+                )
             if sum(part is not None for part in given) != 1:
                 raise ValueError(
                     f"Got {sum(part is not None for part in given)} of pairs, triplets and y, but "
-                    "expected one: what says which documents belong to a query."
+                    "expected one of them."
                 )
             if y is not None:
                 matches = _of_labels(y, document_labels, Q, documents, D, self.random_state)
@@ -169,7 +174,7 @@ class Adapter(Metric, BaseEstimator):
                     pairs, dissimilar = _of_triplets(triplets, dissimilar)
                 how = {"weights": pair_weight, "apart": dissimilar}
                 matches = Matches.of_pairs(pairs, Q.shape[0], n_documents, **how)
-            if self.geometry == "cosine":
+            if self.geometry == "cosine" and y is None:
                 for X, rows, what in zip(
                     (Q, D), matches.pairs.T, ("query", "document"), strict=True
                 ):

@@ -153,7 +153,7 @@ def _symmetric(
             yield Form(f"half of the way to the whitening of matches, {share:.0%} {target}", L, L)
     N = B @ mine(B / np.sqrt(spread[_HALF])[:, None]) @ B.T
     N *= len(N) / max(float(np.trace(N)), 1e-300)
-    for share in (*once, *twice):
+    for share in once:
         w = spread[share]
         M = ((1 - share) * N + share * np.eye(len(N))) / w[:, None] / w
         for times in (1, 2) if share in twice else (1,):

@@ -27,6 +27,7 @@ from kernelmetric.retrieval._forms import (
     forms,
 )
 from kernelmetric.retrieval._softmax import OPERATIONS, Task, refined
+from kernelmetric.solvers import column_signs
 
 _JUDGED = 2_000  # queries left out, at most
 _DOCUMENTS = 20_000  # documents that these are looked for among; of larger tables a draw
@@ -93,7 +94,7 @@ class Search:
         base = int(self.settings.n_components is not None)  # the column to be better than
         if not parts:
             found = self._found(IDENTITY, self.judged)
-            few = choose(found.ranks[:0, None], found.weights[:0], self.settings.confidence, 0)
+            few = choose(found.ranks[:, None], found.weights, self.settings.confidence, 0)
             return Result(self._finished(next(self._plain(base))), few, {}, found, found)
         with stage("Adapter", shown=self.settings.verbose):
             judged = self._judge(parts, self._closed)
@@ -128,9 +129,9 @@ class Search:
         names, columns, weights = [], [], []
         for held in until_limit(parts, "the map"):
             known = self.matches.without(held)
-            found = {form.name: self._found(form, held) for form in candidates(known)}
-            names = list(found)
-            columns.append([np.column_stack([f[i] for f in found.values()]) for i in (0, 1)])
+            found = [(form.name, self._found(form, held)) for form in candidates(known)]
+            names = [name for name, _ in found]
+            columns.append([np.column_stack([f[i] for _, f in found]) for i in (0, 1)])
             weights.append(self.matches.query_weights(held))
         ranks, gains = (np.concatenate(part) for part in zip(*columns, strict=True))
         return Judged(names, ranks, gains, np.concatenate(weights))
@@ -217,7 +218,9 @@ class Search:
         """The form with its coordinates by the variance of documents, the first of them."""
         A, B = (np.eye(len(self.T)) if L is None else L for L in (form.queries, form.documents))
         V = eigh(B @ self.T @ B.T)[1][:, ::-1][:, : self.settings.n_components]
-        return Form(form.name, V.T @ A, V.T @ B)
+        B = V.T @ B
+        signs = column_signs(B.T)[:, None]
+        return Form(form.name, signs * (V.T @ A), signs * B)
 
     def _finished(self, form: Form) -> Form:
         """The form in the order of its coordinates, as large as the vectors it is for."""
