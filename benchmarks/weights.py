@@ -32,7 +32,7 @@ FEWEST, LEAST_SHARE = 8, 0.01  # of a class: smaller ones say nothing of a split
 
 
 def default(class_weight: str | None) -> MetricClassifier:
-    """The default, ``Kernelized(LMNN())``, with weights in the metric and in the votes."""
+    """The classifier as it comes, with weights in the metric and in the votes."""
     return MetricClassifier(class_weight=class_weight)
 
 
@@ -54,7 +54,7 @@ def lda(class_weight: str | None) -> MetricClassifier:
 METHODS: dict[str, Callable[[str | None], MetricClassifier]] = {
     "LDA": lda,
     "LMNN": lmnn,
-    "Kernelized(LMNN)": default,
+    "MetricClassifier": default,
     "Kernelized(NCA)": kernel_nca,
 }
 

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import re
+import sys
 from pathlib import Path
 
 from docutils.nodes import SkipNode
@@ -11,6 +12,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 import kernelmetric
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # for gallery_order
 
 project = "kernelmetric"
 author = "The kernelmetric developers"
@@ -44,6 +46,8 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "min_reported_time": 60,
+    "thumbnail_size": (640, 448),
+    "within_subsection_order": "gallery_order.TutorialsFirst",
 }
 
 autosummary_generate = ["_api_by_room.md"]
@@ -112,6 +116,15 @@ def escape_fitted_names_in_shapes(app, what, name, obj, options, lines):
             lines[i] = re.sub(r"(?<=[(, ])(\w+)_(?=[,)])", r"\1\\_", line)
 
 
+def signature_of_init(app, what, name, obj, options, signature, returns):
+    """Show the parameters of a class, where it looks at unknown ones in ``__new__``."""
+    if what == "class" and "__new__" not in vars(obj) and "**given" in (signature or ""):
+        found = inspect.signature(obj)
+        plain = [p.replace(annotation=p.empty) for p in found.parameters.values()]
+        return str(inspect.Signature(plain)), returns
+    return None
+
+
 # The pages of the guide that explain a room, for the end of each of its API pages.
 EXPLAINED = {
     "learners": ["learners", "choose"],
@@ -171,5 +184,6 @@ def setup(app):
     app.add_html_math_renderer("mathml", (inline_math, None), (displayed_math, None))
     app.connect("autodoc-process-docstring", escape_fitted_names_in_shapes, priority=900)
     app.connect("autodoc-process-docstring", point_to_the_guide, priority=950)
+    app.connect("autodoc-process-signature", signature_of_init)
     app.connect("autodoc-skip-member", skip_what_scikit_learn_wrote)
     app.connect("html-page-context", let_keys_scroll)

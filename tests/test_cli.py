@@ -38,24 +38,21 @@ def hide(monkeypatch):
     return hide_package
 
 
-def test_the_quick_demo_shows_a_table_and_writes_three_files(run, tmp_path):
+def test_the_quick_demo_shows_a_table_and_writes_two_files(run, tmp_path):
     out = tmp_path / "new" / "folder"
     result = run("demo", "--quick", "--out", str(out))
     assert result.exit_code == 0, result.output
     for method in METHODS:
         assert method in result.stdout
-    for name in ("fig2.png", "accuracies.png", "accuracies.csv"):
+    for name in ("fig2.png", "accuracies.csv"):
         assert name in result.stdout
     assert (out / "fig2.png").read_bytes().startswith(b"\x89PNG")
-    assert (out / "accuracies.png").read_bytes().startswith(b"\x89PNG")
     with (out / "accuracies.csv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert len(rows) == Demo.quick().n_cells
     assert {row["method"] for row in rows} == set(METHODS)
     assert "Try next" in result.stdout
-    assert sorted(path.name for path in out.iterdir()) == [
-        "accuracies.csv", "accuracies.png", "fig2.png",
-    ]  # fmt: skip
+    assert sorted(path.name for path in out.iterdir()) == ["accuracies.csv", "fig2.png"]
 
 
 def test_json_is_all_that_is_printed(run, tiny, tmp_path):
@@ -72,7 +69,7 @@ def test_json_is_all_that_is_printed(run, tiny, tmp_path):
 def test_quiet_prints_nothing_and_writes_all(run, tiny, tmp_path):
     result = run("demo", "--quick", "--quiet", "--out", str(tmp_path))
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_the_table_fits_eighty_columns(run, tmp_path, monkeypatch, hide):

@@ -25,7 +25,6 @@ from kernelmetric import (
     compress,
     load,
     save,
-    to_onnx,
 )
 from kernelmetric.kernels import TableSchema, is_frame, is_table
 from kernelmetric.prediction import MetricClassifier
@@ -439,14 +438,19 @@ def test_a_schema_that_no_fit_left_is_not_saved(tmp_path, attribute, value):
         save(metric, tmp_path / "fruit.kmetric")
 
 
-def test_what_takes_numbers_alone_says_so():
+def test_a_smaller_metric_of_a_table_takes_the_table():
     frame, y = fruit()
-    metric = Kernelized(LMNN()).fit(frame, y)
-    for export in (to_onnx, lambda metric: compress(metric, 20)):
-        with pytest.raises(ValueError, match="metric of a table"):
-            export(metric)
+    metric = Kernelized(DNE(2)).fit(frame, y)
+    small = compress(metric, 30)
+    assert small.transform(frame).shape == (60, 2)
+    assert np.array_equal(small.transform(frame), compress(metric, 30, frame).transform(frame))
+    with pytest.raises(ValueError, match="no column 'kg'"):
+        small.transform(frame.drop(columns="kg"))
+
+
+def test_a_search_takes_numbers_alone_and_says_so():
     with pytest.raises(ValueError, match="put TableSchema"):
-        KernelizedCV(LMNN(), kernels=["rbf"]).fit(frame, y)
+        KernelizedCV(LMNN(), kernels=["rbf"]).fit(*fruit())
 
 
 def test_linear_learners_and_searches_take_tables_behind_a_schema():

@@ -288,7 +288,7 @@ REFUSED = {
     "power": (PowerTransformer(), r"Got PowerTransformer\(\).*step whose formula is known"),
     "quantiles": (QuantileTransformer(n_quantiles=5), r"Got QuantileTransformer"),
     "ordinal": (OrdinalEncoder(), r"Got OrdinalEncoder"),
-    "imputer": (SimpleImputer(), r"Got SimpleImputer\(\).*this step by skl2onnx"),
+    "imputer": (SimpleImputer(), r"Got SimpleImputer\(\).*this one by skl2onnx"),
     "union": (FeatureUnion([("a", StandardScaler())]), r"Got FeatureUnion.*skl2onnx"),
     "columns": (ColumnTransformer([("a", StandardScaler(), [0, 1])]), r"Got ColumnTransformer"),
     "function": (FunctionTransformer(np.sin), r"Got FunctionTransformer.*skl2onnx"),

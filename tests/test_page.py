@@ -1,6 +1,7 @@
 """The report page says what is true of the metric, and holds all it needs."""
 
 import base64
+import html
 import json
 import re
 
@@ -12,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelmetric import (
     DNE,
+    LDA,
     MLKR,
     KernelAlignment,
     Kernelized,
@@ -462,3 +464,11 @@ def test_ranges_hold_every_number_and_few_numbers_make_few_ranges():
     codes, names = ranges_of(np.array([1.0, 1.0, 1.0, 2.0]))
     assert len(names) == len(np.unique(codes)) == 2
     assert ranges_of(np.ones(4))[0].tolist() == [0, 0, 0, 0]
+
+
+def test_a_notebook_shows_the_page_as_it_is(wine):
+    X, y = wine[:2]
+    page = report_page(LDA().fit(X, y), X, y)
+    shown = page._repr_html_()
+    (inside,) = re.findall(r'^<iframe srcdoc="([^"]*)" [^>]*></iframe>$', shown, re.DOTALL)
+    assert html.unescape(inside) == page

@@ -1,5 +1,6 @@
 """Predictions in a learned metric: judged by points that no metric has seen."""
 
+import math
 import pickle
 from dataclasses import replace
 
@@ -449,6 +450,21 @@ def test_intervals_hold_what_they_promise_over_many_draws():
         low, high = model.predict_interval(new, 0.8).T
         held.append(np.mean((low <= truth) & (truth <= high)))
     assert abs(np.mean(held) - 0.8) < 0.05
+
+
+@pytest.mark.parametrize(("n", "folds"), [(150, 10), (151, 5)])
+def test_few_numbers_are_held_out_in_more_folds(n, folds):
+    sizes = []
+
+    class Counted(PCA):
+        def fit_transform(self, X, y=None):
+            sizes.append(len(X))
+            return super().fit_transform(X)
+
+    X, y, _ = wavy(n, 0)
+    MetricRegressor(Counted(2)).fit(X, y)
+    assert sorted(set(sizes[1:])) == sorted({n - n // folds, n - math.ceil(n / folds)})
+    assert len(sizes) == 1 + folds
 
 
 def covered(metric, n, d, draws):

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -382,3 +383,18 @@ def test_a_predictor_owns_what_it_keeps(curved):
     X[:], numbers[:] = 0.0, 7.0
     np.testing.assert_array_equal(model.predict_proba(new), before[0])
     np.testing.assert_array_equal(other.predict(new), before[1])
+
+
+def test_a_notebook_shows_what_a_fitted_metric_is_made_of(curved):
+    X, y = curved
+    metric = Kernelized(LDA(), lambda A, B: A @ B.T, KPCA(2)).fit(X, y)
+    model = MetricClassifier(Kernelized(LDA()), cv=2).fit(X, y)
+    for fitted, kernel in ((metric, "&lt;function"), (model, "RBF|Laplacian")):
+        for shown in (fitted._repr_html_(), fitted._repr_mimebundle_()["text/html"]):
+            table = shown[shown.index("(recipe_)") :]
+            assert re.search(kernel, table)
+            assert "<function" not in table  # which a browser would take for a tag
+            assert f"{len(X)} rows" in table
+        assert "(recipe_)" not in clone(fitted)._repr_html_()
+    with config_context(display="text"):
+        assert set(metric._repr_mimebundle_()) == {"text/plain"}

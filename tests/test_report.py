@@ -13,7 +13,6 @@ from kernelmetric.report import (
     Cell,
     MissingExtraError,
     csv_text,
-    plot_accuracies,
     plot_embedding,
     plot_fig2,
     png_bytes,
@@ -132,13 +131,6 @@ def test_fig2_has_a_row_per_data_set_and_a_column_per_map(pyplot):
     assert image.startswith(b"\x89PNG")
     assert len(image) > 5_000
     assert pyplot.get_fignums() == []
-
-
-def test_accuracies_have_a_plot_per_data_set_and_a_dot_per_method(pyplot):
-    axes = plot_accuracies([*CELLS, Cell("iris", "Euclidean", 0, 0.9, 0.0)])
-    assert [ax.get_title() for ax in axes] == ["iris", "wine"]
-    assert [len(ax.containers) for ax in axes] == [3, 2]
-    assert [label.get_text() for label in axes[0].get_yticklabels()] == ["Euclidean", "NCA"]
 
 
 def test_a_missing_matplotlib_is_named_with_its_remedy(monkeypatch):

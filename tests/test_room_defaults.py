@@ -53,7 +53,6 @@ DEFAULTS = {
     "kernels.form_alignment": {"weights": None},
     "kernels.gram_alignment": {"weights": None},
     "kernels.values_of": {"B": None},
-    "report.plot_accuracies": {"columns": 3},
     "report.png_bytes": {"dpi": 150},
     "report.rich_table": {"title": None},
     "report.visible": {"most": None, "keep": ""},

@@ -38,7 +38,8 @@ from kernelmetric import (
 )
 from kernelmetric.kernels import FunctionKernel, Jaccard, polynomial_degrees
 from kernelmetric.metric import places_of
-from kernelmetric.shipping import MissingExtraError, metric_map
+from kernelmetric.shipping import MissingExtraError
+from kernelmetric.shipping._maps import metric_map
 
 # Few directions or a kernel of no particular width: some metrics are worse than their kernel.
 pytestmark = pytest.mark.filterwarnings("ignore::kernelmetric.kernelized._places.NotBetterWarning")

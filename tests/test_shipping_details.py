@@ -215,11 +215,13 @@ def graph():
 def test_a_model_asks_for_no_newer_runtime_than_its_operators_do(graph):
     from onnx import helper
 
-    from kernelmetric.shipping._onnx_graph import OPSET
+    from kernelmetric.shipping._onnx_graph import OPSETS
 
-    model = graph.model(graph.x)
-    assert [used.version for used in model.opset_import] == [OPSET]
-    assert model.ir_version == helper.find_min_ir_version_for([helper.make_opsetid("", OPSET)])
+    graph.output("Z", graph.x.name, 2)
+    model = graph.model("")
+    assert [(used.domain, used.version) for used in model.opset_import] == [("", OPSETS[""])]
+    operators = [helper.make_opsetid(*pair) for pair in OPSETS.items()]
+    assert model.ir_version == helper.find_min_ir_version_for(operators)
 
 
 class Huge:
@@ -237,14 +239,13 @@ class Huge:
 def test_a_model_leaves_a_mebibyte_of_two_gibibytes_for_its_nodes(graph, size, said):
     graph.constants.append(Huge(size))
     with pytest.raises(ValueError, match=f"Got a metric with {said} of numbers"):
-        graph.model(graph.x)
+        graph.model("")
 
 
 def test_sums_of_rows_are_a_column(graph):
-    from kernelmetric.shipping._onnx_graph import Columns
-
     runtime = pytest.importorskip("onnxruntime")
-    model = graph.model(Columns(graph.row_sums(graph.x.name), 1))
+    graph.output("Z", graph.row_sums(graph.x.name), 1)
+    model = graph.model("")
     (sums,) = [node for node in model.graph.node if node.op_type == "ReduceSum"]
     assert [(a.name, a.i) for a in sums.attribute] == [("keepdims", 1)]
     session = runtime.InferenceSession(model.SerializeToString())

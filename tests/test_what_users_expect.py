@@ -16,11 +16,9 @@ from kernelmetric import (
     LMNN,
     LSML,
     MLKR,
-    NCA,
+    RCA,
     SCML,
     Kernelized,
-    MetricClassifier,
-    to_faiss,
 )
 
 X, y = load_wine(return_X_y=True)
@@ -139,8 +137,28 @@ def test_texts_are_no_numbers_to_score_and_gaps_no_coordinates():
         LDA().fit(X, y).inverse_transform(np.full((2, 2), np.nan))
 
 
-def test_a_predictor_is_no_metric_for_an_index():
-    faiss = pytest.importorskip("faiss")
-    assert faiss
-    with pytest.raises(ValueError, match=r"Got MetricClassifier.*try its metric_"):
-        to_faiss(MetricClassifier(NCA(2), use_features=False).fit(X, y), X)
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("predict", r"MetricClassifier\(learner\).*MetricRegressor.*predict_pairs"),
+        ("decision_function", r"PairVerifier\(learner\)\.calibrate\(pairs, X\)"),
+        ("calibrate_threshold", "PairVerifier"),
+        ("score_pairs", "called pair_score"),
+        ("kneighbors", "to_faiss"),
+    ],
+)
+def test_what_a_learner_lacks_is_named_where_it_is(name, instead):
+    learner = LSML().fit(X, y)
+    assert not hasattr(learner, name)  # so no tool of scikit-learn's takes it for a classifier
+    with pytest.raises(
+        AttributeError, match=f"^'LSML' object has no attribute '{name}': .*{instead}"
+    ):
+        getattr(learner, name)
+    with pytest.raises(AttributeError) as told:
+        _ = learner.component_
+    assert (told.value.name, told.value.obj) == ("component_", learner)
+
+
+def test_a_lone_chunk_is_the_covariance_of_metric_learn():
+    M = RCA(shrinkage=0).fit(X, chunks=np.zeros(len(X), dtype=int)).get_mahalanobis_matrix()
+    np.testing.assert_allclose(M, np.linalg.inv(np.cov(X.T, bias=True)), rtol=1e-6)

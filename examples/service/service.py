@@ -22,7 +22,7 @@ from concurrent.futures import Future
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pandas as pd
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from kernelmetric import __version__, load
 
@@ -46,6 +46,7 @@ class Model:
             raise SystemExit(f"Got {path}, which predicts no classes: try one with --label.")
         used = self.encoder.used if self.encoder else self.predictor.feature_names_in_
         self.columns = [str(name) for name in used]
+        self.threads = ThreadpoolController()  # found once: looking for libraries takes long
 
     def frame_of(self, rows):
         """The rows of a request as a data frame of the columns that the model uses."""
@@ -53,16 +54,16 @@ class Model:
             missing = [name for name in self.columns if name not in row]
             if missing:
                 raise RefusedError(f"Row {number} lacks the column {missing[0]!r}: null is a gap.")
-        frame = pd.DataFrame([{name: row[name] for name in self.columns} for row in rows])
+        cells = [[row[name] for name in self.columns] for row in rows]
         if self.encoder is not None:
-            frame = frame.map(lambda cell: "" if cell is None else str(cell))
-        return frame
+            cells = [["" if cell is None else str(cell) for cell in row] for row in cells]
+        return pd.DataFrame(cells, columns=self.columns)
 
     def predict(self, rows):
         """The answers to some rows; raises ``RefusedError`` with a sentence."""
         frame = self.frame_of(rows)
         try:
-            with warnings.catch_warnings(), threadpool_limits(limits=1):
+            with warnings.catch_warnings(), self.threads.limit(limits=1):
                 warnings.simplefilter("ignore")  # names never seen count as "(other)"
                 X = frame if self.encoder is None else self.encoder.transform(frame)
                 chances = self.predictor.predict_proba(X)

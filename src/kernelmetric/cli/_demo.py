@@ -41,7 +41,6 @@ def demo(talk: Talk, out: Path, quick: bool, seed: int) -> None:
             cells.append(cell)
         os.environ.setdefault("MPLBACKEND", "Agg")  # files only: no window, no display
         files["fig2.png"] = report.png_bytes(report.plot_fig2(comparison.fig2_panels(seed)))
-        files["accuracies.png"] = report.png_bytes(report.plot_accuracies(cells))
     except KeyboardInterrupt:
         finished = False
     except MissingExtraError as error:

@@ -278,7 +278,10 @@ def _require_sense(wanted: Wanted) -> None:
     """Refuse options that contradict each other, before anything is read."""
     known = wanted.known
     if wanted.label is None and known is None:
-        raise ValueError("Got neither --label nor --pairs, but expected something to learn from.")
+        raise ValueError(
+            "Got neither --label nor --pairs, but expected the column to predict, or a table of "
+            "pairs of rows: try --label COLUMN."
+        )
     if wanted.regression and known is not None:
         raise ValueError(f"Got --task regression with --{known}, but expected --label alone.")
     if known is not None and (wanted.weights is not None or wanted.class_weight is not None):

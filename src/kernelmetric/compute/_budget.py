@@ -50,6 +50,11 @@ def memory_budget(size: int | float | str) -> Iterator[int]:
     int
         The budget in bytes.
 
+    See Also
+    --------
+    time_limit : Seconds instead of bytes.
+    use_device : Another memory.
+
     Examples
     --------
     >>> from kernelmetric import memory_budget

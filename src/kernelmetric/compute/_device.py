@@ -43,6 +43,10 @@ def use_device(name: Any) -> Iterator[Any]:
     ValueError
         Where torch knows no such device here.
 
+    See Also
+    --------
+    memory_budget : How much of its memory blocks may take.
+
     Notes
     -----
     Fits that other processes do (``n_jobs`` above one) run on their CPUs.

@@ -39,6 +39,10 @@ _taker: list[Any] = [None]  # who shows lines in place of standard error
 class TimeLimitWarning(UserWarning):
     """A time limit ended work early; what was best until then is what there is.
 
+    See Also
+    --------
+    time_limit : The limit.
+
     Examples
     --------
     >>> import warnings
@@ -65,6 +69,10 @@ class progress:  # noqa: N801  (it is called as a function)
         Whether progress is shown.
     to : callable, default=None
         Gets each line, at least once a second, in place of standard error.
+
+    See Also
+    --------
+    time_limit : Ends what takes too long.
 
     Examples
     --------
@@ -102,6 +110,12 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     ------
     None
         Nothing; the block runs under the limit.
+
+    See Also
+    --------
+    progress : What takes the time.
+    memory_budget : Bytes instead of seconds.
+    TimeLimitWarning : What it says when it ends work.
 
     Examples
     --------

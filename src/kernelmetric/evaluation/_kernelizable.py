@@ -170,6 +170,10 @@ def check_kernelizable(
     KernelizableReport
         ``report.kernelizable``, and for each condition whether it holds, the change, a sentence.
 
+    See Also
+    --------
+    Kernelized : What to put the learner into.
+
     References
     ----------
     .. [1] Zhang, Nie and Xiang, "A general kernelization framework for learning algorithms based

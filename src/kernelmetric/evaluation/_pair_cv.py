@@ -81,6 +81,10 @@ def cross_validate_pairs(
         As ``cross_validate`` gives it: ``fit_time``, ``score_time``, ``test_score`` (or
         ``test_<name>`` for several), and what was asked for beside.
 
+    See Also
+    --------
+    PairVerifier : The threshold it judges.
+
     Examples
     --------
     >>> from sklearn.datasets import load_wine
@@ -94,7 +98,8 @@ def cross_validate_pairs(
     """
     if not isinstance(pairs, Pairs | IndexTuples):
         raise ValueError(
-            f"Got pairs of type {type(pairs).__name__}, but expected Pairs or tuples of rows."
+            f"Got pairs of type {type(pairs).__name__}, but expected Pairs or tuples of rows: of "
+            "labels y, try Pairs.from_labels(y, per_point=5)."
         )
     check_length(_num_samples(X), pairs.n_samples)
     number = isinstance(error_score, Real) and not isinstance(error_score, bool)

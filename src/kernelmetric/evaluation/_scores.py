@@ -40,6 +40,11 @@ def recall_at_k(
     float or ndarray
         The fraction of queries that succeed; one for each k.
 
+    See Also
+    --------
+    map_at_r : Counts all of the class, not only the first.
+    to_faiss : An index to search.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -60,10 +65,14 @@ def recall_at_k(
 
 
 def map_at_r(metric: Any, X: Any, y: Any, *, sample_weight: Any = None) -> float:
-    """Mean average precision at R, where R is the number of others of the query's class.
+    r"""Mean average precision at R, where R is the number of others of the query's class.
 
-    For each query the average over k = 1, ..., R of the precision among its k nearest others,
-    counted where the k-th is of its class: 1 where all of the class come first.
+    The mean over queries of
+
+    .. math:: \frac{1}{R} \sum_{k=1}^{R} P(k) \, h(k),
+
+    where P(k) is the share of the query's class among its k nearest others, and h(k) is one where
+    the k-th is of its class and zero elsewhere: 1 where all of the class come first.
 
     Parameters
     ----------
@@ -74,6 +83,10 @@ def map_at_r(metric: Any, X: Any, y: Any, *, sample_weight: Any = None) -> float
     -------
     float
         Between 0 and 1.
+
+    See Also
+    --------
+    recall_at_k : Whether one of the first k is right.
 
     References
     ----------

@@ -58,6 +58,11 @@ class PairVerifier(BaseEstimator):
     calibrator_ : estimator
         The curve of the probabilities.
 
+    See Also
+    --------
+    cross_validate_pairs : What to expect on new pairs.
+    ITML : A learner from pairs.
+
     Examples
     --------
     >>> from sklearn.datasets import load_wine

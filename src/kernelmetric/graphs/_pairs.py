@@ -59,6 +59,11 @@ class Pairs(RowTuples):
     labelled : bool
         Whether the pairs came from class labels.
 
+    See Also
+    --------
+    Triplets : Where only comparisons are known.
+    PairVerifier : Whether two points are the same.
+
     Examples
     --------
     >>> from kernelmetric import Pairs

@@ -114,6 +114,11 @@ class Triplets(IndexTuples):
     n_samples : int
         Number of points.
 
+    See Also
+    --------
+    Quadruplets : Comparisons of two separate pairs.
+    SCML : Learns from them.
+
     Examples
     --------
     >>> from kernelmetric import Triplets
@@ -218,6 +223,11 @@ class Quadruplets(IndexTuples):
         As given, read-only.
     n_samples : int
         Number of points.
+
+    See Also
+    --------
+    Triplets : Comparisons that share a point.
+    LSML : Learns from them.
 
     Examples
     --------

@@ -36,6 +36,10 @@ def label_column(y: Any) -> np.ndarray:
     """Labels as an array of one dimension, from whatever scikit-learn takes for that."""
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iub":
         return y  # as scikit-learn would leave it, after a search for data frames
+    if isinstance(y, str):
+        raise ValueError(
+            f"Got y={y!r}, but expected a label for every row: of a data frame X, X.pop({y!r})."
+        )
     y = column_or_1d(to_numpy(y) if is_array_api_obj(y) else y, warn=True)
     _refuse_unsorted(y)
     return y
@@ -60,7 +64,11 @@ def classes_of(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     classes, _, codes = coded_labels(y)
     # Whole numbers are classes, however many; scikit-learn warns of many.
     if y.dtype.kind not in "iub" or 2 * len(classes) > len(y):
-        check_classification_targets(y)
+        try:
+            check_classification_targets(y)
+        except ValueError as refusal:
+            hint = "Try MetricRegressor or MLKR, which learn from numbers."
+            raise ValueError(f"{refusal} {hint}") from None
     return classes, codes
 
 

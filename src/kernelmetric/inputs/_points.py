@@ -40,10 +40,17 @@ def check_points(
                 dtype=[np.float64, np.float32],
                 **options,
             )
-    except ValueError as refusal:
-        if not str(refusal).startswith("Input X contains NaN"):
-            raise
-        raise ValueError(_gaps(type(estimator).__name__)) from None
+    except (ValueError, TypeError) as refusal:
+        name, said = type(estimator).__name__, str(refusal)
+        if said.startswith("Input X contains NaN"):
+            raise ValueError(_gaps(name)) from None
+        if "could not convert" in said or "must be a string or a real number" in said:
+            raise type(refusal)(
+                f"Got X with text or other objects, but {name} expected numbers ({said}). Try a "
+                "data frame with Kernelized or a predictor, which read its columns, or "
+                "TableSchema() before it in a pipeline."
+            ) from None
+        raise
     return to_device(checked)
 
 

@@ -115,6 +115,10 @@ def feature_columns(encoder: Any) -> list[str]:
     list of str
         A name for each feature; those of one category are the same.
 
+    See Also
+    --------
+    kernelmetric.inspection.feature_importance : What the columns count.
+
     Examples
     --------
     >>> import pandas as pd

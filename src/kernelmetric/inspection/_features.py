@@ -26,6 +26,17 @@ class FeatureImportance(Shares):
         Not negative; they add up to one.
     how : str
         What the shares are a mean of.
+
+    See Also
+    --------
+    kernelmetric.inspection.feature_importance : Computes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.inspection import FeatureImportance
+    >>> FeatureImportance(("age", "income"), np.array([0.25, 0.75]), "by hand").ranked()[0][0]
+    'income'
     """
 
     how: str
@@ -58,6 +69,11 @@ def feature_importance(
     -------
     FeatureImportance
         Shares by name.
+
+    See Also
+    --------
+    kernelmetric.inspection.explain_pair : For two rows.
+    kernelmetric.inspection.FeatureImportance : What it returns.
 
     References
     ----------

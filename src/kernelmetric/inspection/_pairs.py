@@ -40,6 +40,20 @@ class PairExplanation(Shares):
         own; it is among the shares, split by the squared differences of the features.
     how : str
         How derivatives were taken.
+
+    See Also
+    --------
+    kernelmetric.inspection.explain_pair : Computes it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelmetric import LDA
+    >>> from kernelmetric.inspection import explain_pair
+    >>> X, y = load_iris(return_X_y=True)
+    >>> why = explain_pair(LDA().fit(X, y), X[0], X[100])
+    >>> bool(abs(why.distance**2 - why.shares.sum()) < 1e-8)
+    True
     """
 
     squared_distance: float
@@ -77,6 +91,10 @@ def explain_pair(metric: Any, a: Any, b: Any) -> PairExplanation:
     -------
     PairExplanation
         Shares by name.
+
+    See Also
+    --------
+    kernelmetric.inspection.feature_importance : For the metric as a whole.
 
     References
     ----------

@@ -47,7 +47,7 @@ from kernelmetric.kernelized._places import (
     fingerprint,
     worse_than_kernel,
 )
-from kernelmetric.kernelized._recipe import Recipe, check_recipe, choose, used
+from kernelmetric.kernelized._recipe import Recipe, ShowsRecipe, check_recipe, choose, used
 from kernelmetric.kernelized._supervision import (
     Supervision,
     coordinates_of_tuples,
@@ -65,7 +65,7 @@ from kernelmetric.spaces._base import own
 
 
 @dataclass(eq=False, repr=False)
-class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
+class Kernelized(CallbackSupportMixin, ShowsRecipe, NewPoints, Costs, BaseEstimator):
     """Any learner, run in the feature space of a kernel.
 
     The points become coordinates of the kernel's feature space (kernel PCA, section 3 of [1]_),
@@ -122,6 +122,12 @@ class Kernelized(CallbackSupportMixin, NewPoints, Costs, BaseEstimator):
         Names of the features seen in fit, where X had any.
     schema_ : TableSchema
         What the columns of X are, where X was a table of names, dates or gaps.
+
+    See Also
+    --------
+    MetricClassifier : Classes and probabilities in a learned metric.
+    KernelizedCV : The kernel chosen by cross-validation.
+    check_kernelizable : Whether a learner may go in.
 
     References
     ----------

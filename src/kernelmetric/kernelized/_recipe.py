@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from html import escape
 from numbers import Integral
 from typing import Any
 
@@ -90,6 +91,30 @@ def described(recipe: Recipe) -> dict[str, tuple[str, str]]:
     words = [_LONG.sub(lambda number: f"{float(number[0]):.4g}", text) for text in words]
     found = {name: (text, reasons.get(name, "")) for name, text in zip(parts, words, strict=True)}
     return {**found, "rows": (reasons.get("rows", "all rows"), "")}
+
+
+class ShowsRecipe:
+    """What notebooks show of a fitted estimator: scikit-learn's diagram, and its recipe."""
+
+    def _repr_html_inner(self) -> str:
+        return super()._repr_html_inner() + self._recipe_html()  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        shown = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        if "text/html" in shown:
+            shown["text/html"] += self._recipe_html()
+        return shown
+
+    def _recipe_html(self) -> str:
+        recipe = getattr(self, "recipe_", None)
+        if recipe is None:
+            return ""
+        rows = "".join(
+            f"<tr><th>{name}</th><td><code>{escape(part)}</code></td><td>{escape(why)}</td></tr>"
+            for name, (part, why) in described(recipe).items()
+        )
+        caption = '<caption style="text-align:left">What it is made of, and why (recipe_)</caption>'
+        return f'<table style="text-align:left">{caption}{rows}</table>'
 
 
 def choose(metric: Any, n_samples: int, supervision: Supervision) -> Recipe:

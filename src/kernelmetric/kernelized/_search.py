@@ -36,7 +36,7 @@ from kernelmetric.kernelized._folds import Fold, Trial, all_outcomes, candidate,
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._memory import search_bytes
 from kernelmetric.kernelized._parts import is_auto, metric_tags
-from kernelmetric.kernelized._recipe import given_space, space_for
+from kernelmetric.kernelized._recipe import ShowsRecipe, given_space, space_for
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
 from kernelmetric.selection import LeaveOneOutRidge, automatic_kernel
 
@@ -44,7 +44,7 @@ _USUAL_FOLDS = 5  # where a splitter does not say how many there are
 
 
 @dataclass(eq=False, repr=False)
-class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator):
+class KernelizedCV(CallbackSupportMixin, ShowsRecipe, Predictions, BestMetric, BaseEstimator):
     """Kernelized, with its kernel and rank chosen by cross-validation.
 
     It finds what ``GridSearchCV`` over :class:`Kernelized` and a classifier would find. In each
@@ -113,6 +113,10 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         Number of features seen in fit.
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
+
+    See Also
+    --------
+    Kernelized : The kernel chosen by points left out, which is faster.
 
     References
     ----------

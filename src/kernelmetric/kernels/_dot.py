@@ -20,6 +20,10 @@ class Linear(Kernel):
 
     .. math:: k(x, y) = x^\top y
 
+    See Also
+    --------
+    Polynomial : Products of features too.
+
     Examples
     --------
     >>> from kernelmetric.kernels import Linear
@@ -47,6 +51,10 @@ class Polynomial(Kernel):
     coef0 : float, default=1.0
         The constant c₀, non-negative (a negative one would not be positive semi-definite);
         0 keeps the monomials of exactly degree p.
+
+    See Also
+    --------
+    Linear : The same of degree one.
 
     Examples
     --------
@@ -121,6 +129,10 @@ class Cosine(Kernel):
     .. math:: k(x, y) = \frac{x^\top y}{\|x\| \|y\|}
 
     A point at the origin has kernel value 0 with every point.
+
+    See Also
+    --------
+    Linear : Where lengths count too.
 
     Examples
     --------

@@ -119,6 +119,10 @@ class Columns(MappedKernel):
     schema : TableSchema, default=None
         What the columns are. ``bind`` on a table learns it.
 
+    See Also
+    --------
+    KernelAlignment : Weights for the kernels of several groups.
+
     Examples
     --------
     >>> import numpy as np

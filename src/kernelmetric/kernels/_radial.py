@@ -59,6 +59,11 @@ class RBF(RadialKernel):
     sigma : float, default=None
         The width scaled by the number of features, γ = 1 / (2 d σ²), the form used in [1]_.
 
+    See Also
+    --------
+    Laplacian : With absolute differences; less smooth.
+    LeaveOneOutRidge : Chooses among them by the labels.
+
     References
     ----------
     .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
@@ -121,6 +126,10 @@ class Delta(RadialKernel):
         The width w. None: 0.01 times the median distance between training points, fixed by
         ``bind``.
 
+    See Also
+    --------
+    RBF : A kernel to add it to.
+
     Examples
     --------
     >>> import numpy as np
@@ -163,6 +172,10 @@ class Laplacian(Kernel):
     gamma : float or {"auto", "median"}, default=None
         The inverse width. "auto" or None: 1 / d, as in scikit-learn; "median": one over the
         median L1 distance between training points.
+
+    See Also
+    --------
+    RBF : With squared differences; smoother.
 
     Examples
     --------

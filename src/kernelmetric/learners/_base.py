@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -22,7 +22,7 @@ from kernelmetric.inputs import (
 )
 from kernelmetric.learners._checks import COUNT_OR_NONE, check_parameters, check_spread, weighed
 from kernelmetric.learners._in_time import in_time
-from kernelmetric.learners._users import refuse_unknown, score_of
+from kernelmetric.learners._users import missing, refuse_unknown, score_of
 from kernelmetric.metric import Metric
 from kernelmetric.spaces import Gram
 
@@ -54,6 +54,11 @@ class Learner(Metric, BaseEstimator):
     def __new__(cls, *_: Any, **given: Any) -> Any:
         refuse_unknown(cls, given)
         return super().__new__(cls)
+
+    if not TYPE_CHECKING:  # to which every name would be known
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing(self, name)
 
     def transform(self, X: Any) -> Any:
         """Map points to the coordinates in which Euclidean distance is the learned one.
@@ -250,6 +255,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(fit)
     def whole(self: Any, *args: Any, **options: Any) -> Any:
+        refuse_unknown(type(self), options, fit)
         self._check_parameters()
         last, interrupted = vars(self).get("components_"), None
         with unchanged_on_failure(self):

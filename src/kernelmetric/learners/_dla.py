@@ -51,6 +51,10 @@ class DLA(SignedEmbedding):
     n_features_in_ : int
         Number of features seen in fit.
 
+    See Also
+    --------
+    DNE : One eigenproblem too, from near pairs.
+
     References
     ----------
     .. [1] Zhang, Tao, Li and Yang, "Patch alignment for dimensionality reduction", IEEE

@@ -76,10 +76,15 @@ def _seen_first(S: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(eq=False, repr=False)
 class DNE(SignedEmbedding):
-    """Discriminant neighbourhood embedding.
+    r"""Discriminant neighbourhood embedding.
 
-    Minimises ``tr(L Xᵀ(D-W)X Lᵀ)`` over maps with orthonormal rows, ``L Lᵀ = I``, eq. (4) of
-    [1]_: near points of one class are squeezed, near points of different classes pulled apart.
+    Minimises over maps with orthonormal rows, eq. (4) of [1]_,
+
+    .. math:: \mathrm{tr}(L X^\top (D - W) X L^\top), \qquad L L^\top = I,
+
+    where :math:`w_{ij}` is 1 for near points of one class, -1 for near points of different classes
+    and 0 for others, and D has the sums of the rows of W: the former are squeezed, the latter
+    pulled apart.
     The rows of L are the eigenvectors with the most negative eigenvalues. O(n² d + d³) time.
 
     Parameters
@@ -104,6 +109,11 @@ class DNE(SignedEmbedding):
         The objective: the sum of the eigenvalues kept.
     n_features_in_ : int
         Number of features seen in fit.
+
+    See Also
+    --------
+    DLA : One eigenproblem too, from patches of neighbours.
+    LMNN : Slower, and usually the better metric.
 
     References
     ----------

@@ -127,6 +127,11 @@ class IdealizedKernel(SpaceLearner):
     n_features_in_ : int
         Number of features seen in fit.
 
+    See Also
+    --------
+    ITML : From pairs, as a linear metric.
+    Pairs : What it learns from.
+
     References
     ----------
     .. [1] Kwok and Tsang, "Learning with idealized kernels", ICML 2003.

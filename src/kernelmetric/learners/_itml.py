@@ -86,6 +86,12 @@ class ITML(LogDetLearner, PairLearner):
     n_features_in_ : int
         Number of features seen in fit.
 
+    See Also
+    --------
+    MMC : From pairs too, without a metric to stay near.
+    SDML : From pairs too, with a sparse matrix.
+    PairVerifier : A threshold, and probabilities of pairs.
+
     References
     ----------
     .. [1] Davis, Kulis, Jain, Sra and Dhillon, "Information-theoretic metric learning", ICML 2007.

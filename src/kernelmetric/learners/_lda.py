@@ -23,9 +23,13 @@ class LDA(SpectralLearner):
     r"""Fisher's linear discriminant analysis.
 
     Directions along which the means of classes vary most, in units of the variation inside
-    classes: the eigenvectors of :math:`S_b v = \lambda S_w v` with
-    :math:`L S_w L^\top = I`. The distance is that of Mahalanobis with the covariance inside
-    classes, in the at most c - 1 dimensions in which c classes differ.
+    classes: the leading eigenvectors of
+
+    .. math:: S_b v = \lambda S_w v, \qquad L S_w L^\top = I,
+
+    with the covariance of the means of classes, and that inside classes. The distance is that of
+    Mahalanobis with the covariance inside classes, in the at most c - 1 dimensions in which c
+    classes differ.
 
     O(n d² + d³) time.
 
@@ -49,6 +53,11 @@ class LDA(SpectralLearner):
         Minus the variance between classes in units of that inside them.
     n_features_in_ : int
         Number of features seen in fit.
+
+    See Also
+    --------
+    LFDA : For classes of several clusters.
+    RCA : From chunks instead of classes.
 
     References
     ----------

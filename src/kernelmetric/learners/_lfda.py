@@ -72,6 +72,10 @@ class LFDA(LocalLearner):
     n_features_in_ : int
         Number of features seen in fit.
 
+    See Also
+    --------
+    LDA : For classes of one cluster.
+
     References
     ----------
     .. [1] Sugiyama, "Dimensionality reduction of multimodal labeled data by local Fisher

@@ -50,6 +50,10 @@ class LMCA(LargeMargin):
     n_features_in_ : int
         Number of features seen in fit.
 
+    See Also
+    --------
+    LMNN : The same objective at full rank, where it is convex.
+
     References
     ----------
     .. [1] Torresani and Lee, "Large margin component analysis", NIPS 2007.

@@ -194,11 +194,15 @@ class LargeMargin(TakesTuples, GradientLearner):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LMNN(LargeMargin):
-    """Large margin nearest neighbours.
+    r"""Large margin nearest neighbours.
 
-    Minimises, over all metrics ``M = LᵀL``, the convex objective of section 2.2 of [1]_:
-    ``Σ_ij w_ij d_ij + c Σ_ijl w_ij [y_l ≠ y_i] [1 + d_ij - d_il]_+ (+ reg tr M)``, where ``d`` are
-    squared distances and ``w_ij`` marks the ``n_neighbors`` target neighbours of each point.
+    Minimises, over all metrics :math:`M = L^\top L`, the convex objective of section 2.2 of [1]_,
+
+    .. math:: \sum_{ij} w_{ij} d_{ij} + c \sum_{ij} \sum_{l : y_l \neq y_i} w_{ij}
+        \max(0, 1 + d_{ij} - d_{il}) + \mathrm{reg} \, \mathrm{tr} \, M,
+
+    where d are squared distances, and :math:`w_{ij}` is one for the ``n_neighbors`` target
+    neighbours of each point and zero for others.
 
     Of triplets and quadruplets, near pairs are drawn together, each once, and a margin of one parts
     them from the far ones. O(n² r + n d r) time an evaluation; one block of rows × n in memory.
@@ -242,6 +246,11 @@ class LMNN(LargeMargin):
         Whether ``tol`` was reached.
     n_features_in_ : int
         Number of features seen in fit.
+
+    See Also
+    --------
+    LMCA : The same objective over maps of low rank.
+    NCA : Probabilities instead of margins.
 
     References
     ----------

@@ -50,6 +50,11 @@ class LPP(LocalLearner):
     n_features_in_ : int
         Number of features seen in fit.
 
+    See Also
+    --------
+    LFDA : Where all points have labels.
+    TransductiveDistance : Where few points have labels.
+
     References
     ----------
     .. [1] He and Niyogi, "Locality preserving projections", NIPS 2003.

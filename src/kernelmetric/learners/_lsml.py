@@ -69,6 +69,11 @@ class LSML(LogDetLearner, ComparisonLearner):
     n_features_in_ : int
         Number of features seen in fit.
 
+    See Also
+    --------
+    SCML : From comparisons too, of few directions that count.
+    Quadruplets : What it learns from.
+
     References
     ----------
     .. [1] Liu, Guo, Shao, Wu and Yu, "Metric learning from relative comparisons by minimizing

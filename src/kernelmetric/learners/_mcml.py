@@ -64,6 +64,10 @@ class MCML(GradientLearner):
     n_features_in_ : int
         Number of features seen in fit.
 
+    See Also
+    --------
+    NCA : The same probabilities, for classes of several clusters.
+
     References
     ----------
     .. [1] Globerson and Roweis, "Metric learning by collapsing classes", NIPS 2005.

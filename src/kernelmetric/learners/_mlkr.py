@@ -75,6 +75,11 @@ class MLKR(GradientLearner):
     n_features_in_ : int
         Number of features seen in fit.
 
+    See Also
+    --------
+    MetricRegressor : Numbers and intervals in such a metric.
+    RFM : Directions that matter to ridge regression.
+
     References
     ----------
     .. [1] Weinberger and Tesauro, "Metric learning for kernel regression", AISTATS 2007.

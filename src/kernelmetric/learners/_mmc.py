@@ -73,6 +73,11 @@ class MMC(PairLearner):
     n_features_in_ : int
         Number of features seen in fit.
 
+    See Also
+    --------
+    ITML : From pairs too, near a given metric.
+    IdealizedKernel : From pairs, with a kernel.
+
     References
     ----------
     .. [1] Xing, Ng, Jordan and Russell, "Distance metric learning, with application to clustering

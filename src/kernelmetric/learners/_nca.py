@@ -51,11 +51,14 @@ _PULLED_COARSE = 3_000, 2_000, 1e-4
 
 @dataclass(eq=False, repr=False)
 class NCA(GradientLearner):
-    """Neighbourhood component analysis.
+    r"""Neighbourhood component analysis.
 
-    Maximises the expected number of points whose random neighbour, drawn with probability
-    ``p_ij ∝ exp(-|L x_i - L x_j|²)``, belongs to their own class; with ``reg`` > 0, minus
-    ``reg |L|²`` (the regularized form of Theorem 3 of [1]_).
+    Maximises the expected number of points whose random neighbour belongs to their own class,
+
+    .. math:: \sum_i \sum_{j : y_j = y_i} p_{ij} - \mathrm{reg} \, \| L \|^2, \qquad
+        p_{ij} \propto \exp(-\| L x_i - L x_j \|^2), \; j \neq i,
+
+    with ``reg`` > 0 in the regularized form of Theorem 3 of [1]_.
 
     O(n² r + n d r) time an evaluation; one block of rows × n in memory, and at most half a GB of
     the softmax.
@@ -112,6 +115,11 @@ class NCA(GradientLearner):
         None where no points were held out.
     n_features_in_ : int
         Number of features seen in fit.
+
+    See Also
+    --------
+    LMNN : Margins instead of probabilities; no local optima.
+    MetricClassifier : Classes and probabilities in such a metric.
 
     References
     ----------

@@ -19,9 +19,13 @@ from kernelmetric.learners._spectral import SpectralLearner, shrunk, signed
 class RCA(SpectralLearner):
     r"""Relevant component analysis: what varies inside chunks does not matter.
 
-    Chunks are small groups of points known to be alike. With the covariance C of the points about
-    the means of their chunks, the metric is :math:`M = C^{-1}` [1]_; fewer dimensions are
-    those with the largest ratio of the total variance to that inside chunks. O(n d² + d³) time.
+    Chunks are small groups of points known to be alike. The metric is the inverse of the covariance
+    of the n points in them about the means of their chunks [1]_,
+
+    .. math:: M = C^{-1}, \qquad C = \frac{1}{n} \sum_k \sum_{i \in k} (x_i - m_k)(x_i - m_k)^\top.
+
+    Fewer dimensions are those with the largest ratio of the total variance to that inside chunks.
+    O(n d² + d³) time.
 
     Parameters
     ----------
@@ -44,6 +48,11 @@ class RCA(SpectralLearner):
         Minus half the sum of the logarithms of the ratios kept.
     n_features_in_ : int
         Number of features seen in fit.
+
+    See Also
+    --------
+    LDA : From classes.
+    ITML : From pairs, similar and dissimilar.
 
     References
     ----------

@@ -76,6 +76,11 @@ class RFM(Learner):
     n_features_in_ : int
         Number of features seen in fit.
 
+    See Also
+    --------
+    MLKR : For targets that are numbers, by neighbours.
+    kernelmetric.inspection.feature_importance : What the features count.
+
     References
     ----------
     .. [1] Radhakrishnan, Beaglehole, Pandit and Belkin, "Mechanism for feature learning in neural

@@ -93,6 +93,11 @@ class SCML(ComparisonLearner):
     n_features_in_ : int
         Number of features seen in fit.
 
+    See Also
+    --------
+    LSML : From comparisons too, with a dense matrix.
+    Triplets : What it learns from.
+
     References
     ----------
     .. [1] Shi, Bellet and Sha, "Sparse compositional metric learning", AAAI 2014.

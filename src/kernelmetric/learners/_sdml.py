@@ -70,6 +70,10 @@ class SDML(LogDetLearner, PairLearner):
     n_features_in_ : int
         Number of features seen in fit.
 
+    See Also
+    --------
+    ITML : From pairs too, with a dense matrix.
+
     References
     ----------
     .. [1] Qi, Tang, Zha, Chua and Zhang, "An efficient sparse metric learning in high-dimensional

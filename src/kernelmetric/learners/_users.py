@@ -1,4 +1,7 @@
-"""What users of scikit-learn and metric-learn expect of a learner: a score, and known names."""
+"""What users of scikit-learn and metric-learn expect of a learner: a score, and known names.
+
+A learner has no ``predict``: scikit-learn calls that with rows, metric-learn with pairs.
+"""
 
 from __future__ import annotations
 
@@ -29,21 +32,53 @@ _NOT_NEEDED = {
     "min_iter": "tol says when a fit ends",
     "preprocessor": "tuples are row numbers of X",
 }
+_TAUGHT_BY = "From pairs learn ITML and IdealizedKernel, from comparisons LSML, from chunks RCA"
+_OF_ROWS = (
+    "MetricClassifier(learner) predicts classes of rows, and MetricRegressor(learner) numbers"
+)
+_OF_PAIRS = (
+    "PairVerifier(learner).calibrate(pairs, X) finds a threshold, and its predict_pairs, "
+    "decision_pairs and predict_proba_pairs tell of pairs"
+)
+_ELSEWHERE = {
+    "predict": f"{_OF_ROWS}; {_OF_PAIRS}",
+    "predict_proba": f"{_OF_ROWS}; {_OF_PAIRS}",
+    "decision_function": _OF_PAIRS,
+    "calibrate_threshold": _OF_PAIRS,
+    "set_threshold": _OF_PAIRS,
+    "plot": "kernelmetric.report.report_page(learner, X, y) makes a page, which a notebook shows",
+    "score_pairs": "it is called pair_score here",
+    "kneighbors": (
+        "its places(X) and transform(X_new) go to scikit-learn's NearestNeighbors, or to to_faiss"
+    ),
+}
 
 
-def refuse_unknown(kind: type, given: dict[str, Any]) -> None:
-    """Refuse a parameter that a class lacks, and say what metric-learn's are called here."""
-    known = signature(kind).parameters
+def missing(learner: Any, name: str) -> AttributeError:
+    """What to say of an attribute that a learner lacks, and other libraries' estimators have."""
+    said = f"{type(learner).__name__!r} object has no attribute {name!r}"
+    said = f"{said}: {_ELSEWHERE[name]}." if name in _ELSEWHERE else said
+    return AttributeError(said, name=name, obj=learner)  # Python then names one that is alike
+
+
+def refuse_unknown(kind: type, given: dict[str, Any], fit: Any = None) -> None:
+    """Refuse a parameter of a class, or an argument of its fit, that it lacks, with a hint."""
+    known = signature(kind if fit is None else fit).parameters
     unknown = [name for name in given if name not in known]
     if not unknown or any(p.kind is p.VAR_KEYWORD for p in known.values()):
         return
-    name = unknown[0]
-    hint = f"the parameters are {', '.join(known)}"
-    if _NEW_NAMES.get(name) in known:
+    name, called = unknown[0], kind.__name__
+    if fit is not None:
+        called, hint = f"{called}.fit", f"it takes {', '.join(list(known)[1:])}. {_TAUGHT_BY}"
+    elif _NEW_NAMES.get(name) in known:
         hint = f"it is called {_NEW_NAMES[name]} here"
+    elif name in ("kernel", "space"):
+        hint = f"it is linear by itself; try Kernelized({kind.__name__}(), {name}=...)"
     elif name in _NOT_NEEDED:
         hint = f"it is not needed here, as {_NOT_NEEDED[name]}"
-    raise TypeError(f"{kind.__name__} got an unexpected keyword argument {name!r}: {hint}.")
+    else:
+        hint = f"the parameters are {', '.join(known)}"
+    raise TypeError(f"{called} got an unexpected keyword argument {name!r}: {hint}.")
 
 
 def score_of(metric: Any, X: Any, y: Any) -> float:

@@ -29,6 +29,12 @@ def candidate_pairs(left: Any, right: Any = None, rules: Sequence[Any] | None = 
         Row numbers of the left and of the right table, each pair once, in ascending order. Inside
         one table the first is smaller.
 
+    See Also
+    --------
+    kernelmetric.linkage.score_candidates : How many true pairs they hold.
+    kernelmetric.linkage.EqualKeys : A rule.
+    kernelmetric.linkage.NearestText : A rule.
+
     Examples
     --------
     >>> from kernelmetric.linkage import EqualKeys, candidate_pairs
@@ -63,6 +69,16 @@ class CandidateScores:
         Number of candidates.
     match_share : float
         The part of the candidates that are matches.
+
+    See Also
+    --------
+    kernelmetric.linkage.score_candidates : Computes them.
+
+    Examples
+    --------
+    >>> from kernelmetric.linkage import CandidateScores
+    >>> CandidateScores(recall=0.5, reduction=0.8, n_pairs=2, match_share=0.5).recall
+    0.5
     """
 
     recall: float
@@ -87,6 +103,11 @@ def score_candidates(
     -------
     CandidateScores
         Recall, reduction, number of pairs, share of matches.
+
+    See Also
+    --------
+    kernelmetric.linkage.candidate_pairs : The pairs.
+    kernelmetric.linkage.CandidateScores : What it returns.
 
     Examples
     --------

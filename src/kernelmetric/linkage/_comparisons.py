@@ -57,6 +57,10 @@ class RecordComparison:
     fields_ : list of str
         Names of the fields.
 
+    See Also
+    --------
+    kernelmetric.linkage.RecordLinker : Learns what the comparisons count.
+
     Examples
     --------
     >>> from kernelmetric.linkage import RecordComparison

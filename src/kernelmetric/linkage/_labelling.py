@@ -17,7 +17,12 @@ _EVERY = 5  # answers between two fits
 
 
 class Expected(NamedTuple):
-    """What links at 0.5 are expected to be worth, by the model's own probabilities."""
+    """What links at 0.5 are expected to be worth, by the model's own probabilities.
+
+    See Also
+    --------
+    kernelmetric.linkage.RecordLinker : Says what to expect.
+    """
 
     n_answers: int
     n_matches: float
@@ -47,6 +52,10 @@ class LabellingSession:
         Row numbers and whether the two are the same, None where that was not sure; in order.
     curve : list of Expected
         How good the links were expected to be, after every fit.
+
+    See Also
+    --------
+    kernelmetric.linkage.RecordLinker : Learns from the labels.
 
     Examples
     --------

@@ -78,6 +78,12 @@ class RecordLinker(BaseEstimator):
         For each labelled pair the probability from others that share no record with it, for
         thresholds. None where the labels are too few, or the time limit was over.
 
+    See Also
+    --------
+    kernelmetric.linkage.LabellingSession : Which pairs to label next.
+    kernelmetric.linkage.candidate_pairs : Which pairs it looks at.
+    kernelmetric.linkage.RecordComparison : How it compares them.
+
     References
     ----------
     Fellegi and Sunter, "A theory for record linkage", JASA 1969.

@@ -29,6 +29,10 @@ class Links:
         Records of the tables; ``n_right`` is None where links are inside one.
     threshold : float
         The least probability of a link.
+
+    See Also
+    --------
+    kernelmetric.linkage.RecordLinker : Finds them.
     """
 
     pairs: np.ndarray
@@ -133,6 +137,10 @@ class Clusters:
     cut, cut_probability : ndarray of shape (n_cut, 2) and (n_cut,)
         Row numbers of links between clusters, which other pairs contradict, the likeliest first,
         and their probabilities.
+
+    See Also
+    --------
+    kernelmetric.linkage.RecordLinker : Finds them.
     """
 
     codes: np.ndarray

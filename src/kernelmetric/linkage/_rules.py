@@ -70,6 +70,11 @@ class EqualKeys(Rule):
     most : int, default=100_000
         Maximum number of pairs of one key; a key with more is left out, with a warning.
 
+    See Also
+    --------
+    kernelmetric.linkage.NearestText : For texts that differ by letters.
+    kernelmetric.linkage.candidate_pairs : Takes the rule.
+
     Examples
     --------
     >>> from kernelmetric.linkage import EqualKeys, candidate_pairs
@@ -134,6 +139,11 @@ class NearestText(NearestRule):
     most : int, default=1000
         N-grams that more records have are left out: they say little, and take long.
 
+    See Also
+    --------
+    kernelmetric.linkage.NearestPoints : For numbers.
+    kernelmetric.linkage.candidate_pairs : Takes the rule.
+
     Examples
     --------
     >>> from kernelmetric.linkage import NearestText, candidate_pairs
@@ -194,6 +204,11 @@ class NearestPoints(NearestRule):
         the other.
     columns : sequence of str, default=None
         What the metric is given; None means the whole tables.
+
+    See Also
+    --------
+    kernelmetric.linkage.NearestText : For texts.
+    kernelmetric.linkage.candidate_pairs : Takes the rule.
 
     Examples
     --------

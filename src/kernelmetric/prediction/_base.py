@@ -18,16 +18,12 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric.compute import map_rows
 from kernelmetric.compute.watch import stage, time_kept, time_left
-from kernelmetric.inputs import (
-    Weights,
-    check_weights,
-    rows_of,
-    unchanged_on_failure,
-)
+from kernelmetric.inputs import Weights, check_weights, rows_of, unchanged_on_failure
 from kernelmetric.inputs._methods import CollectionsMixin
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernelized._delegation import attribute_of
 from kernelmetric.kernelized._parts import check_estimator, is_auto, tags_of
+from kernelmetric.kernelized._recipe import ShowsRecipe
 from kernelmetric.kernelized._time import check_shape, learner_seconds, neighbors_seconds
 from kernelmetric.metric import refuse_signed
 from kernelmetric.prediction._cross_fit import (
@@ -62,13 +58,7 @@ from kernelmetric.prediction._neighbors import (
     spread,
     usual_kernel_distance,
 )
-from kernelmetric.prediction._scores import (
-    OWN,
-    RIDGES,
-    LinearScores,
-    linear_scores,
-    own_scores,
-)
+from kernelmetric.prediction._scores import OWN, RIDGES, LinearScores, linear_scores, own_scores
 
 FEW = 500  # points: with so few, a kernel that was chosen with a point knows its label
 _FOLDS = 5
@@ -76,7 +66,7 @@ _TIME = 0.3  # of a time limit is kept for the folds, and at most so much for th
 
 
 @dataclass(eq=False, repr=False)
-class MetricPredictor(CollectionsMixin, BaseEstimator):
+class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
     """A metric, its training points in learned coordinates, and what neighbours there say.
 
     Classes that mix it in define ``_default_metric()``, ``_fit(X, y, sample_weight)``,
@@ -96,6 +86,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     _votes: ClassVar[Any]
     _gain: ClassVar[Any]
     _target: ClassVar[str]  # what y has for every row
+    _few_rows: ClassVar[int] = 0  # up to so many are held out in twice as many folds
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn the metric, and what predictions follow from it.
@@ -160,7 +151,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
             judged += feature_seconds(n_samples, n_features)
         if one_fit:
             return seconds(n_samples) + judged
-        n_folds = max(2, int(self.cv)) if isinstance(self.cv, Integral) else _FOLDS
+        usual = self._n_folds(n_samples)
+        n_folds = max(2, int(self.cv)) if isinstance(self.cv, Integral) else usual
         held_out = n_samples / n_folds  # of these, 1,000 suffice
         n_fits = min(n_folds, math.ceil(ENOUGH / held_out))
         return seconds(n_samples) + n_fits * seconds(math.ceil(n_samples - held_out)) + judged
@@ -188,7 +180,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         """
         check_is_fitted(self)
         k = self.n_neighbors_ if n_neighbors is None else n_neighbors
-        whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
+        whole = isinstance(k, Integral) and not isinstance(k, bool)
         if not whole or not 1 <= k <= len(self.embedding_):
             raise ValueError(
                 f"Got n_neighbors={k!r}, but expected an integer from 1 to {len(self.embedding_)}."
@@ -275,7 +267,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
             own = own_scores(metric, E, y, n_classes, self._mass)
             folds = [left_out_fold(E, self.random_state, own)]
         else:
-            cv = _FOLDS if self._chooses_folds else self.cv
+            cv = self._n_folds(len(y)) if self._chooses_folds else self.cv
             splits = splits_of(cv, X, y, self.random_state, classes=classes, kept=kept)
             fresh = settled(metric) if classes and len(y) > FEW else unsettled(metric)
             with time_kept(judged):
@@ -311,11 +303,9 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
             return np.concatenate(parts) if parts else np.empty((0, Y.shape[1]))
 
         def votes(vote: Vote) -> np.ndarray:
-            parts = []
-            for fold in folds:
-                width = vote[1] * spread(fold.E)
-                parts.append(self._votes(fold.found, vote[0], width, fold.train))
-            return joined(parts)
+            k, width = vote
+            said = (self._votes(f.found, k, width * spread(f.E), f.train) for f in folds)
+            return joined(list(said))
 
         truth = np.concatenate([y[:0], *(y[fold.test] for fold in folds)])
         most = min([len(y), *(len(fold.E) for fold in folds)])
@@ -373,6 +363,10 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
             return combine(votes, linear(E[rows]), None if said is None else said[rows])
 
         return map_rows(work, len(E), 8 * (8 * MOST + 8 * self.coef_.shape[1]))
+
+    def _n_folds(self, n_samples: int) -> int:
+        """How many folds hold points out, where nobody says."""
+        return 2 * _FOLDS if n_samples <= self._few_rows else _FOLDS
 
     @property
     def _draws_folds(self) -> bool:

@@ -6,13 +6,17 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernelmetric.compute import to_numpy
-from kernelmetric.inputs import check_labels, rows_and_weights, rows_of, with_class_weights
+from kernelmetric.inputs import (
+    check_labels,
+    label_column,
+    rows_and_weights,
+    rows_of,
+    with_class_weights,
+)
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import NCA
 from kernelmetric.prediction._base import MetricPredictor
@@ -22,9 +26,9 @@ from kernelmetric.prediction._held_out import HeldOut
 from kernelmetric.prediction._neighbors import Neighbors, class_shares
 from kernelmetric.prediction._scores import log_odds
 
-_LEAST_SHARE = 1e-12  # of a class without weight, or of a file that was altered
-_DOUBT = 0.02  # that trees all agree by chance
-_FARTHEST = 2.0  # of linear scores, whose targets are ±1: far points are no surer than near ones
+LEAST_SHARE = 1e-12  # of a class without weight, or of a file that was altered
+DOUBT = 0.02  # that trees all agree by chance
+FARTHEST = 2.0  # of linear scores, whose targets are ±1: far points are no surer than near ones
 
 
 @dataclass(eq=False, repr=False)
@@ -100,6 +104,12 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         Number of features seen in fit.
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
+
+    See Also
+    --------
+    MetricRegressor : For targets that are numbers.
+    Kernelized : The metric that it learns.
+    kernelmetric.inspection.explain_pair : Why two rows are near.
 
     Examples
     --------
@@ -185,7 +195,7 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         return Kernelized(NCA(class_weight=self.class_weight))
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        labels = column_or_1d(to_numpy(y) if is_array_api_obj(y) else y, warn=True)
+        labels = label_column(y)
         if _num_samples(X) == 0:
             raise ValueError(
                 f"Found array with 0 sample(s) (shape={np.shape(X)}), but expected some points."
@@ -259,11 +269,11 @@ def _stacked(
 ) -> np.ndarray:
     """Log-votes beside what other scores say of the logarithm of a probability."""
     if shares is None:  # which models of version 0.1 lack
-        return np.stack([votes, np.clip(linear, -_FARTHEST, _FARTHEST)], axis=2)
-    shares = np.maximum(shares, _LEAST_SHARE)
+        return np.stack([votes, np.clip(linear, -FARTHEST, FARTHEST)], axis=2)
+    shares = np.maximum(shares, LEAST_SHARE)
     scores = [votes, _log_scale(linear, shares)]
     if features is not None:
-        voted = (1.0 - _DOUBT) * features[:, :, 1] / shares + _DOUBT
+        voted = (1.0 - DOUBT) * features[:, :, 1] / shares + DOUBT
         scores += [_log_scale(features[:, :, 0], shares), np.log(voted)]
     return np.stack(scores, axis=2)
 
@@ -274,5 +284,5 @@ def _log_scale(linear: np.ndarray, shares: np.ndarray) -> np.ndarray:
     A score r of ±1 means the probability (1 + r) / 2. Near the share s of its class the logarithm
     of that grows like t; far off ± log(1 + |t|) gives every r its own place.
     """
-    t = (0.5 * (1.0 + np.clip(linear, -_FARTHEST, _FARTHEST)) - shares) / shares
+    t = (0.5 * (1.0 + np.clip(linear, -FARTHEST, FARTHEST)) - shares) / shares
     return np.sign(t) * np.log1p(np.abs(t))

@@ -34,7 +34,7 @@ _LEAVES = 600  # of a tree, at most about: more say little of noisy targets
 _LEAST_LEAF = 3  # rows
 _RIDGE = 0.1  # of a feature's variance
 _WIDEST = 1_000  # features: with more, a line takes long, and a kernel says the same
-_FARTHEST = 1e6  # of a feature, in its deviations: beyond, all is far
+FARTHEST_FEATURE = 1e6  # of a feature, in its deviations: beyond, all is far
 _TREE_VALUES = 14.0  # kernel values take as long as a row, a level and a feature that is tried
 
 
@@ -177,8 +177,9 @@ def _drawn(n: int) -> int:
 
 def _located(Z: np.ndarray, location: np.ndarray) -> np.ndarray:
     """Features about their means and in their deviations, with the digits that trees take."""
-    A = np.clip((Z - location[0]) / location[1], -_FARTHEST, _FARTHEST)
-    return A.astype(np.float32)
+    with np.errstate(over="ignore"):  # what is infinitely far is far
+        A = (Z - location[0]) / location[1]
+    return np.clip(A, -FARTHEST_FEATURE, FARTHEST_FEATURE).astype(np.float32)
 
 
 def _grown(

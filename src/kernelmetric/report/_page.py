@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import platform
 import re
@@ -24,6 +25,13 @@ from kernelmetric.report import _page_sections as _sections
 from kernelmetric.report._text import html_text, short, visible
 
 _LONGEST = 300  # characters of a cell: more hide the others
+
+
+class Page(str):
+    """The text of a page; a notebook shows it, as a page within the page."""
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{html.escape(self)}" style="width:100%;height:45em"></iframe>'
 
 
 def report_page(
@@ -53,7 +61,7 @@ def report_page(
     facts: Mapping[str, str] | None = None,
     notes: Iterable[str] = (),
     command: str | None = None,
-) -> str:
+) -> Page:
     """Write the page of a fitted metric: what was learned, how well, and where it still errs.
 
     The page shows the points before and after, with the nearest training points of any that is
@@ -113,7 +121,8 @@ def report_page(
     Returns
     -------
     str
-        The text of an HTML file; write it with :func:`write_atomically`.
+        The text of an HTML file; write it with :func:`write_atomically`. In a notebook, the page
+        shows itself.
 
     Examples
     --------
@@ -159,7 +168,7 @@ def report_page(
         "data": script.replace("<", "\\u003c"),  # a label might be "</script>"
     }
     # in one pass: values may hold braces
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], _read("page.html"))
+    return Page(re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], _read("page.html")))
 
 
 def versions() -> dict[str, str]:

@@ -1,14 +1,14 @@
-"""Pictures of embeddings and of accuracies; matplotlib is imported when one is drawn."""
+"""Pictures of embeddings; matplotlib is imported when one is drawn."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelmetric.report._tables import Cell, Panel, Summary, summarize
+from kernelmetric.report._tables import Panel
 from kernelmetric.shipping import require
 
 if TYPE_CHECKING:
@@ -107,7 +107,9 @@ def plot_fig2(panels: Sequence[Panel]) -> np.ndarray:
     """Draw a grid of embeddings: one row per data set, one column per method."""
     rows = list(dict.fromkeys(panel.dataset for panel in panels))
     columns = list(dict.fromkeys(panel.method for panel in panels))
-    figure, axes = _grid(len(rows), len(columns), 3.35 * len(rows) + 0.35)
+    size = (3.3 * len(columns), 3.35 * len(rows) + 0.35)
+    shape: dict[str, Any] = {"figsize": size, "squeeze": False, "layout": "constrained"}
+    figure, axes = _pyplot().subplots(len(rows), len(columns), **shape)
     for panel in panels:
         i, j = rows.index(panel.dataset), columns.index(panel.method)
         ax = axes[i, j]
@@ -125,45 +127,9 @@ def plot_fig2(panels: Sequence[Panel]) -> np.ndarray:
         {"marker": ".", "ms": 4, "c": _GREY, "label": "test point, as predicted"},
         {"marker": "x", "ms": 5, "c": "#111111", "label": "predicted wrongly"},
     ]
-    _legend(figure, symbols, "lower", handletextpad=0.3, columnspacing=1.6)
-    return axes
-
-
-def plot_accuracies(cells: Iterable[Cell], *, columns: int = 3) -> np.ndarray:
-    """Draw mean accuracies with standard deviations over the splits, one plot per data set.
-
-    A method whose name is another's with a K before it is its kernel version: the two share a line,
-    and a bar between their dots shows what the kernel changed.
-    """
-    table = summarize(cells)
-    columns = min(columns, len(table))
-    n_rows = -(-len(table) // columns)
-    figure, grid = _grid(n_rows, columns, 2.1 * n_rows + 0.5)
-    axes, spare = np.split(grid.ravel(), [len(table)])
-    for ax in spare:
-        ax.remove()
-    for ax, (dataset, row) in zip(axes, table.items(), strict=True):
-        linear = [m for m in row if not (m.startswith("K") and m[1:] in row)]
-        for height, method in enumerate(reversed(linear)):
-            own, kernelized = row[method], row.get(f"K{method}")
-            if kernelized is None:
-                _dot(ax, own, height, _GREY, "white")
-                continue
-            ends = [100 * own.mean, 100 * kernelized.mean]
-            ax.plot(ends, [height] * 2, c="#C9DCEA", lw=7, solid_capstyle="butt", zorder=1)
-            _dot(ax, own, height + 0.12, PALETTE[0], "white")
-            _dot(ax, kernelized, height - 0.12, PALETTE[5], PALETTE[5])
-        ax.set_yticks(range(len(linear)), labels=reversed(linear))
-        ax.set_ylim(-0.6, len(linear) - 0.4)
-        _finished(ax, dataset, grid="x").spines["left"].set_visible(False)
-        ax.tick_params(axis="y", length=0)
-    figure.supxlabel(
-        "1-NN accuracy in %, mean and standard deviation over splits (each plot has its own scale)",
-        fontsize=10,
-    )
-    dot: dict[str, Any] = {"marker": "o", "ms": 7}
-    linear_dot = dot | {"mfc": "white", "mec": PALETTE[0], "mew": 1.6, "label": "linear"}
-    _legend(figure, [linear_dot, dot | {"c": PALETTE[5], "label": "kernelized"}], "upper")
+    handles = [_pyplot().Line2D([], [], ls="", **symbol) for symbol in symbols]
+    place: dict[str, Any] = {"loc": "outside lower center", "ncols": len(symbols)}
+    figure.legend(handles=handles, frameon=False, handletextpad=0.3, columnspacing=1.6, **place)
     return axes
 
 
@@ -175,26 +141,6 @@ def png_bytes(axes: Any, *, dpi: int = 150) -> bytes:
     figure.savefig(stream, format="png", dpi=dpi, metadata={"Software": None})
     _pyplot().close(figure)
     return stream.getvalue()
-
-
-def _grid(n_rows: int, n_columns: int, height: float) -> tuple[Any, np.ndarray]:
-    """A figure with a grid of axes."""
-    size = (3.3 * n_columns, height)
-    return _pyplot().subplots(n_rows, n_columns, figsize=size, squeeze=False, layout="constrained")
-
-
-def _legend(figure: Any, symbols: list[dict[str, Any]], where: str, **spacing: Any) -> None:
-    """What the symbols of a grid mean, above or below it."""
-    handles = [_pyplot().Line2D([], [], ls="", **symbol) for symbol in symbols]
-    place = {"loc": f"outside {where} center", "ncols": len(symbols)}
-    figure.legend(handles=handles, frameon=False, **place, **spacing)
-
-
-def _dot(ax: Any, found: Summary, height: float, colour: str, inside: str) -> None:
-    mean, std, _ = found
-    reach = [[100 * std], [100 * min(std, 1 - mean)]]  # no accuracy is above 100 %
-    look: dict[str, Any] = {"fmt": "o", "ms": 7, "c": colour, "mfc": inside, "mew": 1.6}
-    ax.errorbar(100 * mean, height, xerr=reach, elinewidth=1, zorder=3, **look)
 
 
 def _in_a_plane(Z: np.ndarray, Z_test: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:

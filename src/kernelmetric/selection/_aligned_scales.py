@@ -55,6 +55,10 @@ class AlignedScales(Kernel):
         The group of each feature, from 0 on: those of one group have one scale. None: each has its
         own.
 
+    See Also
+    --------
+    KernelAlignment : A weight for every kernel.
+
     Notes
     -----
     O(n² d) time for each of some 30 steps on n rows. This is an answer to the open problem of

@@ -115,6 +115,11 @@ class KernelAlignment(Kernel):
     verbose : bool, default=False
         Say on standard error when the choice begins, and how well the sum is aligned.
 
+    See Also
+    --------
+    AlignedScales : A weight for every feature.
+    LeaveOneOutRidge : Chooses by points left out.
+
     Notes
     -----
     O(m n² (d + m)) time for m kernels, n points and d features; one tile of all Gram matrices is in

@@ -26,17 +26,14 @@ from kernelmetric.shipping._container import SavedFileError
 from kernelmetric.shipping._extras import MissingExtraError, require
 from kernelmetric.shipping._faiss import to_faiss
 from kernelmetric.shipping._files import replace_file, write_atomically
-from kernelmetric.shipping._maps import MetricMap, metric_map
 from kernelmetric.shipping._onnx import to_onnx
 from kernelmetric.shipping._save import load, save
 
 __all__ = [
-    "MetricMap",
     "MissingExtraError",
     "SavedFileError",
     "compress",
     "load",
-    "metric_map",
     "replace_file",
     "require",
     "save",

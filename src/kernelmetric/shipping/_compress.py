@@ -11,16 +11,19 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import like, sum_rows, take_rows, to_numpy
 from kernelmetric.learners import Learner
-from kernelmetric.metric import refuse_signed
+from kernelmetric.prediction import MetricClassifier, MetricRegressor
+from kernelmetric.prediction._neighbors import has_kernel_distance, usual_kernel_distance
 from kernelmetric.selection._ridge_kpca import without_ridge as without_delta
-from kernelmetric.shipping._maps import refuse_table
+from kernelmetric.shipping._maps import check_metric
+from kernelmetric.solvers import evenly
 from kernelmetric.spaces import Nystroem
 
 _HELD_OUT = 5  # every so many-th point measures the loss
+_POOL = 2_000  # rows that may be landmarks; of many landmarks, twice as many
+_MOST_JUDGES = 20_000  # rows that tell which are
 _PAIRS = 10_000  # of held-out points, whose distances are compared
 # Directions of the landmarks below this share of the largest variance: they fit little, and their
 # large coefficients would cost digits in single precision.
@@ -30,33 +33,46 @@ _LEAST_VARIANCE = 1e-9
 def compress(metric: Any, n_landmarks: int, X: Any = None, *, random_state: Any = 0) -> Any:
     r"""A smaller metric of the same kind, which is nearly the same map.
 
-    Instead of all its training points, the metric then holds m landmarks, centres of k-means. With
-    kernel values :math:`k_m(x)` it solves
+    Instead of all its training points, the metric then holds m landmarks. With kernel values
+    :math:`k_m(x)` it solves
 
     .. math:: \min_{A, b} \sum_i \| z(x_i) - k_m(x_i)^\top A - b \|^2,
 
-    in the coordinates of a :class:`Nystroem` space, without the ridge of the kernel. The loss is
-    measured on a fifth of the points, which neither the landmarks nor A have seen.
+    in the coordinates of a :class:`Nystroem` space, without the ridge of the kernel. Landmarks are
+    some of the points, taken one after the other: each is the one that lowers this sum most
+    (orthogonal least squares [1]_). The loss is that of a map made from four fifths of the points,
+    measured on the others; the one returned is made from all. O(n m (m + d)) time for n points.
 
     Parameters
     ----------
-    metric : fitted metric
-        A :class:`Kernelized` learner of this library, an :class:`IdealizedKernel` with a kernel,
-        or a pipeline that ends in one.
+    metric : fitted metric or predictor
+        A :class:`Kernelized` learner of this library, an :class:`IdealizedKernel` with a kernel, a
+        :class:`MetricClassifier` or :class:`MetricRegressor` in one, or a pipeline that ends in
+        one. A predictor keeps the places of its training points, and what it chose.
     n_landmarks : int
         Number of landmarks m.
     X : array-like of shape (n_samples, n_features), default=None
         Points like those the metric will see; None: the points that it holds.
     random_state : int, RandomState or None, default=0
-        For the landmarks and the fifth.
+        For the fifth.
 
     Returns
     -------
     metric
-        Of the same class; the given one is unchanged. Its ``space_`` is a Nystroem space, and
+        Of the same class; the given one is unchanged. Its ``space_`` is a Nystroem space; few
+        landmarks do not know training rows apart, so its ``places`` are those of new points; and
         ``compression_`` a dict: ``n_landmarks``, ``n_before``, ``distance_error`` (root mean
         square error of distances between held-out points, beside the root mean square distance)
         and ``variance_lost`` (share of the embedding's variance that is missed).
+
+    See Also
+    --------
+    to_onnx : The metric, compressed or not, as a model for other languages.
+
+    References
+    ----------
+    .. [1] Chen, Cowan and Grant, "Orthogonal least squares learning algorithm for radial basis
+       function networks", IEEE Transactions on Neural Networks 1991.
 
     Examples
     --------
@@ -70,8 +86,13 @@ def compress(metric: Any, n_landmarks: int, X: Any = None, *, random_state: Any 
     >>> small.compression_["distance_error"] < 0.2
     True
     """
-    check_is_fitted(metric)
-    refuse_signed(metric)
+    check_metric(metric, "compress(metric, 100)")
+    if isinstance(metric, MetricClassifier | MetricRegressor):
+        small = copy.copy(metric)
+        small.metric_ = compress(metric.metric_, n_landmarks, X, random_state=random_state)
+        if has_kernel_distance(small.metric_):
+            small.usual_distance_ = usual_kernel_distance(small.metric_)
+        return small
     if isinstance(metric, Pipeline):
         if X is not None and len(metric.steps) > 1:
             with config_context(transform_output="default"):
@@ -83,18 +104,27 @@ def compress(metric: Any, n_landmarks: int, X: Any = None, *, random_state: Any 
     order = rng.permutation(X.shape[0])
     held_out, used = np.sort(order[::_HELD_OUT]), np.sort(np.delete(order, np.s_[::_HELD_OUT]))
     teacher = without_ridge(metric)
-    seed = rng.randint(2**31)
-    space = Nystroem(int(n_landmarks), tol=_LEAST_VARIANCE, random_state=seed)
-    small = copy.copy(teacher)
-    if hasattr(metric, "learner_"):
-        small.space = clone(space)  # so that a clone of the metric, fitted again, is as small
-    small.space_ = space.set_params(kernel=teacher.space_.kernel_).fit(take_rows(X, used))
-    _set_map(small, *_least_squares(teacher, space, take_rows(X, used)))
+    space = Nystroem(int(n_landmarks), tol=_LEAST_VARIANCE, random_state=rng.randint(2**31))
+    part = _on_landmarks(teacher, space, take_rows(X, used))
+    small = _on_landmarks(teacher, space, X)
     small.compression_ = {
-        "n_landmarks": int(space.anchors_.shape[0]),
+        "n_landmarks": int(small.space_.anchors_.shape[0]),
         "n_before": _n_features(metric.space_),
-        **_losses(teacher, small, take_rows(X, held_out), rng),
+        **_losses(teacher, part, take_rows(X, held_out), rng),
     }
+    return small
+
+
+def _on_landmarks(teacher: Any, space: Nystroem, X: Any) -> Any:
+    """The metric on landmarks among these points, with the map that is nearest there."""
+    small = copy.copy(teacher)
+    if hasattr(teacher, "learner_"):
+        small.space = clone(space)  # so that a clone of the metric, fitted again, is as small
+        small.embedding_ = small._training_table = None  # where the larger metric had its rows
+    landmarks = take_rows(X, _telling_rows(teacher, X, space.n_landmarks))
+    small.space_ = clone(space).set_params(kernel=teacher.space_.kernel_, landmarks=landmarks)
+    small.space_.fit(X)
+    _set_map(small, *_least_squares(teacher, small.space_, X))
     return small
 
 
@@ -110,7 +140,6 @@ def without_ridge(metric: Any) -> Any:
 
 def _checked_points(metric: Any, n_landmarks: Any, X: Any) -> Any:
     """The points to learn from, once the metric is seen to be one that can be compressed."""
-    refuse_table(metric, "compress")
     if getattr(metric, "space_", None) is None:
         raise ValueError(
             f"Got {metric!r}, but expected a metric with a kernel: others hold no points. Of a "
@@ -133,6 +162,8 @@ def _checked_points(metric: Any, n_landmarks: Any, X: Any) -> Any:
             f"Got n_landmarks={n_landmarks!r}, but expected an integer from 1 to {n - 1}: the "
             f"metric has {n} now."
         )
+    if getattr(metric, "schema_", None) is not None and hasattr(X, "iloc"):
+        X = metric.schema_.transform(X)
     X = X if hasattr(X, "shape") and not hasattr(X, "iloc") else np.asarray(X)
     least = max(int(n_landmarks), _HELD_OUT) * _HELD_OUT // (_HELD_OUT - 1) + 1
     if X.shape[0] < least:
@@ -172,6 +203,36 @@ def _embedded(metric: Any, block: Any) -> np.ndarray:
     """Learned coordinates, computed from those of the space, which asks for no feature names."""
     L = to_numpy(metric.components_).astype(np.float64)
     return _coordinates(metric.space_, block) @ L.T
+
+
+def _telling_rows(teacher: Any, X: Any, m: int) -> np.ndarray:
+    """The rows whose kernel values explain most of the map, each beside those before it."""
+    n = X.shape[0]
+    pool = evenly(n, min(n, max(_POOL, 2 * m)))
+    some, judges = take_rows(X, pool), take_rows(X, evenly(n, min(n, _MOST_JUDGES)))
+
+    def sums(rows: slice) -> tuple[np.ndarray, ...]:
+        T = _embedded(teacher, judges[rows, :])
+        K = to_numpy(teacher.space_.kernel_(judges[rows, :], some)).astype(np.float64)
+        return K.T @ K, K.T @ T, K.sum(axis=0), T.sum(axis=0)
+
+    bytes_of_point = 4 * 8 * (_n_features(teacher.space_) + len(pool))
+    G, B, k, t = sum_rows(sums, judges.shape[0], bytes_of_point)
+    G, B = G - np.outer(k, k) / judges.shape[0], B - np.outer(k, t) / judges.shape[0]
+    left, taken = np.diag(G).copy(), list[int]()
+    least = _LEAST_VARIANCE * max(left.max(), np.finfo(float).tiny)
+    Q = np.zeros((len(pool), min(m, len(pool))))
+    for i in range(Q.shape[1]):
+        gain = np.where(left > least, np.sum(B**2, axis=1) / np.maximum(left, least), -1.0)
+        best = int(np.argmax(gain))
+        if gain[best] < 0 and taken:
+            break
+        taken.append(best)
+        Q[:, i] = (G[:, best] - Q[:, :i] @ Q[best, :i]) / np.sqrt(max(left[best], least))
+        B -= np.outer(Q[:, i], B[best] / np.sqrt(max(left[best], least)))
+        left -= Q[:, i] ** 2
+        left[best] = 0.0
+    return pool[np.sort(taken)]
 
 
 def _least_squares(teacher: Any, space: Nystroem, X: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -49,23 +49,29 @@ class Waves(NamedTuple):
 class MetricMap(NamedTuple):
     """z(x) = (f(x) - c) A + b, all that ``transform`` computes; f is the identity where None."""
 
-    n_features: int
     features: KernelValues | Waves | None
     after: Affine
 
 
-def metric_map(metric: Any) -> MetricMap:
-    """Take a fitted metric, of ours or a linear one of scikit-learn's, apart, in float64."""
+def check_metric(metric: Any, call: str) -> None:
+    """Refuse what is no fitted metric or predictor, or one without coordinates."""
+    if not hasattr(metric, "fit"):
+        raise TypeError(
+            f"Got {type(metric).__name__}, but expected a fitted metric or predictor: {call}."
+        )
     check_is_fitted(metric)
     refuse_signed(metric)
-    refuse_table(metric, "export")
-    n_features = int(metric.n_features_in_)
+
+
+def metric_map(metric: Any) -> MetricMap:
+    """Take a fitted metric, of ours or a linear one of scikit-learn's, apart, in float64."""
+    check_metric(metric, "metric_map(metric)")
     if isinstance(metric, Space):
         features, P, offset = _parts(metric)
-        return MetricMap(n_features, features, Affine(P, -offset))
+        return MetricMap(features, Affine(P, -offset))
     space = getattr(metric, "space_", None)
     if space is None:
-        return MetricMap(n_features, None, linear_map(metric))
+        return MetricMap(None, linear_map(metric))
     if type(metric) not in (Kernelized, IdealizedKernel, TransductiveDistance):
         raise _unknown(metric)
     if isinstance(metric, TransductiveDistance) and metric.prior is not None:
@@ -74,16 +80,13 @@ def metric_map(metric: Any) -> MetricMap:
     L = inner.A
     row = np.zeros((1, L.shape[1])) if inner.c is None else -inner.c @ L
     features, P, offset = _parts(space)
-    return MetricMap(n_features, features, Affine(P @ L, row - offset @ L))
+    return MetricMap(features, Affine(P @ L, row - offset @ L))
 
 
-def refuse_table(metric: Any, what: str) -> None:
-    """Refuse a metric of a table, where only one of numbers will do."""
-    if getattr(metric, "schema_", None) is not None:
-        raise ValueError(
-            f"Got a metric of a table to {what}, but expected one of numbers: fit Kernelized to "
-            "TableSchema().fit_transform(X), and do the schema's work where the model is used."
-        )
+def n_features_of(step: Any) -> int:
+    """How many numbers a step takes of a point: where it reads a table, those of its schema."""
+    schema = vars(step).get("schema_")
+    return int(step.n_features_in_) if schema is None else len(schema.groups_)
 
 
 def linear_map(step: Any) -> Affine:
@@ -109,8 +112,8 @@ def linear_map(step: Any) -> Affine:
 
 def _unknown(step: Any) -> ValueError:
     return ValueError(
-        f"Got {step!r}, but expected a metric of ours, or a step whose formula is known: try "
-        "exporting the metric alone, and this step by skl2onnx."
+        f"Got {step!r}, but expected a metric or predictor of ours, or a step whose formula is "
+        "known: try exporting the steps beside it, and this one by skl2onnx."
     )
 
 
@@ -129,7 +132,7 @@ def _parts(space: Any) -> tuple[KernelValues | Waves, np.ndarray, np.ndarray]:
     if isinstance(space, KernelTrick):  # the basis is that of the anchors
         n = len(space.anchors_)
         return KernelValues(space.kernel_, anchors_of(space)), np.eye(n), np.zeros((1, n))
-    if getattr(space, "n_landmarks_", 0):
+    if len(space.projection_) != (getattr(space, "n_landmarks_", 0) or len(space.projection_)):
         raise ValueError(
             f"Got {space!r} fitted to so many points that it looks them up, but expected a space "
             "that is a formula: try compress(metric, 1000) first."

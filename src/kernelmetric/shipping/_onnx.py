@@ -1,4 +1,4 @@
-"""A fitted metric as an ONNX model: one formula for each step's class, and none for any other."""
+"""What is fitted as an ONNX model: one formula for each step's class, and none for any other."""
 
 from __future__ import annotations
 
@@ -10,62 +10,109 @@ from sklearn import preprocessing
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectorMixin
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.metric import refuse_signed
-from kernelmetric.shipping._maps import KernelValues, MetricMap, Waves, metric_map
+from kernelmetric.prediction import MetricClassifier, MetricRegressor
+from kernelmetric.shipping._maps import KernelValues, Waves, check_metric, metric_map, n_features_of
 from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph, kernel_node
+from kernelmetric.shipping._onnx_predict import feature_nodes, prediction_nodes
 
 _DTYPES = ("float32", "float64")
 _LOOKED_AT = 100  # anchors whose images tell what float32 costs
 
 
-def to_onnx(metric: Any, *, dtype: str = "float32", precision: str = "float64") -> Any:
-    """A fitted metric as an ONNX model, from points to learned coordinates.
+def to_onnx(
+    metric: Any,
+    *,
+    dtype: str | None = None,
+    precision: str = "float64",
+    coverage: float | None = 0.9,
+) -> Any:
+    """A fitted metric, or a predictor in one, as an ONNX model.
 
-    The model takes ``X`` of shape (n, n_features), for any n, and gives ``Z`` of shape
-    (n, n_components), in which Euclidean distance is the learned one. Standard operators, opset 17.
-    Needs the extra ``onnx``.
+    The model takes ``X`` of shape (n, n_features), for any n. Of a metric it gives ``Z`` of shape
+    (n, n_components), in which Euclidean distance is the learned one. Of a
+    :class:`MetricClassifier` it gives ``label`` and ``probabilities``; of a
+    :class:`MetricRegressor`, ``prediction`` and ``interval``. Operators of opset 17; the trees of
+    a predictor are one of ``ai.onnx.ml``, version 3. Needs the extra ``onnx``.
+
+    Of what was fitted to a data frame, the model takes ``features`` in place of ``X``: what
+    ``recipe_.schema.transform(frame)`` gives. Names and dates are read outside.
 
     Parameters
     ----------
-    metric : fitted metric
-        A linear learner, a metric with a kernel in any space, or a pipeline that ends in one. The
+    metric : fitted metric or predictor
+        A linear learner, a metric with a kernel in any space, a :class:`MetricClassifier`, a
+        :class:`MetricRegressor`, or a pipeline that ends in one. The
         kernel may be RBF, Delta, Laplacian, Polynomial, Linear, Cosine, Precomputed, or a sum,
         product or rescaling of them. Aligned and automatic kernels are such sums. Earlier steps
         may be scalers, Normalizer, PCA, TruncatedSVD and selectors. Any other step is refused:
         skl2onnx exports it. X has the columns that the pipeline was fitted on, in their order.
-    dtype : {'float32', 'float64'}, default='float32'
-        Of X and Z. Features that lie far from zero, such as timestamps, need 'float64'.
+    dtype : {'float32', 'float64'}, default=None
+        Of X and of what the model gives. None is 'float64' for a predictor with trees, since a row
+        at a threshold of theirs falls to the other side if X is rounded; else it is 'float32'.
+        Features that lie far from zero, such as timestamps, need 'float64'.
     precision : {'float64', 'float32'}, default='float64'
-        Of the arithmetic between them. 'float32' makes a model of half the size, and costs digits.
+        Of the arithmetic between them. 'float32' makes a model of half the size, and costs digits;
+        rows at thresholds of trees may then fall to the other side.
         What a pipeline does before the metric takes the wider of dtype and precision.
+    coverage : float or None, default=0.9
+        Of the intervals of a regressor; None leaves them out.
 
     Returns
     -------
     onnx.ModelProto
-        Checked by ``onnx.checker``. ``model.SerializeToString()`` are the bytes of a file.
+        Checked by ``onnx.checker``. ``model.SerializeToString()`` are the bytes of a file. A
+        predictor's model compares every point with all training points: n × n_train numbers at
+        once.
+
+    See Also
+    --------
+    compress : Fewer kernel values for a point, to call before.
+    save : A file for this library, of anything fitted.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from kernelmetric import DNE, Kernelized, to_onnx
-    >>> metric = Kernelized(DNE(2)).fit(*load_iris(return_X_y=True))
-    >>> model = to_onnx(metric)
+    >>> from kernelmetric import DNE, Kernelized, MetricClassifier, to_onnx
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = to_onnx(Kernelized(DNE(2)).fit(X, y))
     >>> [given.name for given in model.graph.input], [made.name for made in model.graph.output]
     (['X'], ['Z'])
+    >>> model = to_onnx(MetricClassifier(cv=2).fit(X[::3], y[::3]))
+    >>> [made.name for made in model.graph.output]
+    ['label', 'probabilities']
     """
+    check_metric(metric, "to_onnx(metric)")
+    *steps, last = steps_of(metric)
+    if dtype is None:
+        dtype = "float32" if getattr(last, "_features", None) is None else "float64"
     for name, value in (("dtype", dtype), ("precision", precision)):
         if value not in _DTYPES:
             raise ValueError(f"Got {name}={value!r}, but expected one of {_DTYPES}.")
-    check_is_fitted(metric)
-    refuse_signed(metric)
-    *steps, last = steps_of(metric)
-    graph = OnnxGraph(dtype, precision, int((steps or [last])[0].n_features_in_))
+    inner: list[Any] = []
+    predictor = last if type(last) in (MetricClassifier, MetricRegressor) else None
+    if predictor is not None:
+        *inner, last = steps_of(predictor.metric_)
+    first, *others = (*steps, *inner, last)
+    if any(getattr(step, "schema_", None) is not None for step in others):
+        raise ValueError(
+            "Got a pipeline in which a later step reads a data frame, but expected that of the "
+            "first one alone: fit the pipeline to arrays, or export the last step by itself."
+        )
+    table = getattr(first, "schema_", None) is not None
+    graph = OnnxGraph(dtype, precision, n_features_of(first), "features" if table else "X")
     x = graph.x
     for step in steps:
         x = through(step, graph, x)
-    return graph.model(through(last, graph, graph.narrowed(x)))
+    said = [] if predictor is None else feature_nodes(predictor, graph, x)
+    for step in inner:
+        x = through(step, graph, x)
+    Z = through(last, graph, graph.narrowed(x))
+    if predictor is not None:
+        prediction_nodes(predictor, graph, Z, said, coverage)
+        return graph.model("Predictions from neighbours in a learned metric.")
+    graph.output("Z", Z.name, Z.width)
+    return graph.model("Euclidean distance between rows of Z is the learned distance of X.")
 
 
 def steps_of(metric: Any) -> list[Any]:
@@ -107,7 +154,7 @@ def _embedding(metric: Any, graph: OnnxGraph, x: Columns) -> Columns:
     return graph.affine(x, parts.after)
 
 
-def _lost(metric: Any, parts: MetricMap, working: str) -> float:
+def _lost(metric: Any, parts: Any, working: str) -> float:
     """What float32 costs of learned coordinates, beside their spread; 0 where nothing tells."""
     A, eps, features = parts.after.A, float(np.finfo(np.float32).eps), parts.features
     if isinstance(features, KernelValues):
@@ -151,18 +198,14 @@ def _to_range(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
     scaled = graph.times(graph.shift(x, step.data_min_, 1.0 / step.scale_), step.scale_)
     if low:
         scaled = Columns(graph.add("Add", scaled.name, graph.constant(float(low))), x.width)
-    return _clipped(graph, scaled, low, high) if step.clip else scaled
+    return Columns(graph.clipped(scaled.name, low, high), x.width) if step.clip else scaled
 
 
 def _to_largest(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
     x = graph.times(x, 1.0 / step.scale_)
     # The parameter came with scikit-learn 1.9.
-    return _clipped(graph, x, -1.0, 1.0) if getattr(step, "clip", False) else x
-
-
-def _clipped(graph: OnnxGraph, x: Columns, low: float, high: float) -> Columns:
-    name = graph.add("Max", x.name, graph.constant(float(low)))
-    return Columns(graph.add("Min", name, graph.constant(float(high))), x.width)
+    clip = getattr(step, "clip", False)
+    return Columns(graph.clipped(x.name, -1.0, 1.0), x.width) if clip else x
 
 
 def _normalized(step: Any, graph: OnnxGraph, x: Columns) -> Columns:

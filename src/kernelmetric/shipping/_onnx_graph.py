@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from collections.abc import Iterable
 from functools import partial, reduce, singledispatch
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from kernelmetric.shipping._allowed import names_of_classes
 from kernelmetric.shipping._extras import library_version, require
 from kernelmetric.shipping._maps import MOST_LOST, Affine
 
-OPSET = 17
+OPSETS = {"": 17, "ai.onnx.ml": 3}
 IR_VERSION = 8  # what came with this opset: newer ones are refused by older runtimes
 _MOST_BYTES = 2**31 - 2**20  # a protocol buffer holds less than 2 GiB
 
@@ -27,9 +28,9 @@ class Columns(NamedTuple):
 
 
 class OnnxGraph:
-    """Nodes and constants of a model, as they are added."""
+    """Nodes, constants and outputs of a model, as they are added."""
 
-    def __init__(self, dtype: str, precision: str, n_features: int):
+    def __init__(self, dtype: str, precision: str, n_features: int, name: str = "X"):
         self.onnx = require("onnx", "onnx", "ONNX models need the package onnx")
         self.dtype, self.precision, self.n_features = dtype, precision, n_features
         # Before the metric, large numbers are subtracted from large ones. "float64" > "float32".
@@ -37,8 +38,10 @@ class OnnxGraph:
         self._warned = False
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
+        self.outputs: list[Any] = []
         self._known: dict[tuple[str, ...], str] = {}
-        self.x = Columns(self._cast("X", dtype, self.working), n_features)
+        self.input = self._value(name, self._type(dtype), ["n", n_features])
+        self.x = Columns(self.cast(name, self.working, given=dtype), n_features)
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Add a node, or find an equal one; the name of its output."""
@@ -50,7 +53,7 @@ class OnnxGraph:
             self._known[key] = name
         return self._known[key]
 
-    def constant(self, values: Any, dtype: str | None = None) -> str:
+    def constant(self, values: Any, dtype: Any = None) -> str:
         """Add an array, or find an equal one; its name."""
         array = np.asarray(values, dtype=dtype or self.working, order="C")
         digest = hashlib.sha256(array.tobytes()).hexdigest()
@@ -115,42 +118,69 @@ class OnnxGraph:
         name = self.add("Gather", x.name, self.constant(columns, "int64"), axis=1)
         return Columns(name, len(columns))
 
+    def clipped(self, name: str, low: float, high: float) -> str:
+        """The same numbers between two ends."""
+        name = self.add("Max", name, self.constant(float(low)))
+        return self.add("Min", name, self.constant(float(high)))
+
+    def weighted(self, scores: Iterable[tuple[float, str]], bias: Any) -> str:
+        """The sum of scores times weights, and a bias; later ones without weight are left out."""
+        total = self.constant(np.reshape(bias, (1, -1)))
+        for i, (weight, name) in enumerate(scores):
+            if weight or i == 0:  # which gives the rows
+                total = self.add("Add", self.add("Mul", name, self.constant(weight)), total)
+        return total
+
+    def smallest(self, name: str, k: int) -> tuple[str, str]:
+        """The k smallest numbers of each row, ascending, and their columns."""
+        found = [f"smallest_{len(self.nodes)}", f"columns_{len(self.nodes)}"]
+        most = self.constant([k], "int64")
+        node = self.onnx.helper.make_node("TopK", [name, most], found, axis=1, largest=0, sorted=1)
+        self.nodes.append(node)
+        return found[0], found[1]
+
     def narrowed(self, x: Columns) -> Columns:
         """The same in the precision of the metric, in which all that follows is."""
         given, self.working = self.working, self.precision
-        return Columns(self._cast(x.name, given, self.precision), x.width)
+        return Columns(self.cast(x.name, self.precision, given=given), x.width)
 
-    def model(self, output: Columns) -> Any:
+    def output(self, name: str, node: str, *sides: int, kind: int | None = None) -> None:
+        """Give out an array with a row for each point; numbers in the dtype of the input."""
+        if kind is None:
+            node, kind = self.cast(node, self.dtype), self._type(self.dtype)
+        self.nodes.append(self.onnx.helper.make_node("Identity", [node], [name], name=name))
+        self.outputs.append(self._value(name, kind, ["n", *sides]))
+
+    def model(self, text: str) -> Any:
         """The finished model."""
-        helper, kind = self.onnx.helper, self._type(self.dtype)
-        result = self._cast(output.name, self.working, self.dtype)
-        self.nodes.append(helper.make_node("Identity", [result], ["Z"], name="Z"))
+        helper = self.onnx.helper
         size = sum(len(constant.raw_data) for constant in self.constants)
         if size > _MOST_BYTES:
             raise ValueError(
                 f"Got a metric with {size / 2**30:.1f} GiB of numbers, but expected less than 2, "
                 "all that an ONNX model holds: try compress(metric, 1000) first."
             )
-        graph = helper.make_graph(
-            self.nodes,
-            "metric",
-            [helper.make_tensor_value_info("X", kind, ["n", self.n_features])],
-            [helper.make_tensor_value_info("Z", kind, ["n", output.width])],
-            self.constants,
-        )
+        graph = helper.make_graph(self.nodes, "metric", [self.input], self.outputs, self.constants)
+        domains = {node.domain for node in self.nodes}
         model = helper.make_model(
             graph,
-            opset_imports=[helper.make_opsetid("", OPSET)],
+            opset_imports=[helper.make_opsetid(name, OPSETS[name]) for name in sorted(domains)],
             ir_version=IR_VERSION,
             producer_name="kernelmetric",
             producer_version=library_version(),
-            doc_string="Euclidean distance between rows of Z is the learned distance of X.",
+            doc_string=text,
         )
         self.onnx.checker.check_model(model)
         return model
 
-    def _cast(self, name: str, given: str, wanted: str) -> str:
-        return name if given == wanted else self.add("Cast", name, to=self._type(wanted))
+    def cast(self, name: str, wanted: str, *, given: str | None = None) -> str:
+        """The same numbers as another dtype."""
+        if (given or self.working) == wanted:
+            return name
+        return self.add("Cast", name, to=self._type(wanted))
+
+    def _value(self, name: str, kind: int, shape: list[Any]) -> Any:
+        return self.onnx.helper.make_tensor_value_info(name, kind, shape)
 
     def _type(self, dtype: str) -> int:
         types = self.onnx.TensorProto
@@ -178,9 +208,8 @@ def _formula(kernel: Any, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> 
     raise _unknown(kernel)
 
 
-@_formula.register
-def _(kernel: kernels.RadialKernel, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
-    # |a|² + |b|² - 2ab about the mean of the anchors, where large offsets do not cancel
+def squared_distances(graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
+    """|a|² + |b|² - 2ab about the mean of the anchors, where large offsets do not cancel."""
     center = anchors.mean(axis=0, keepdims=True)
     b = anchors - center
     sizes = np.sum(b * b, axis=1)
@@ -189,7 +218,12 @@ def _(kernel: kernels.RadialKernel, graph: OnnxGraph, x: Columns, anchors: np.nd
     squares = graph.row_sums(graph.add("Mul", a, a))
     squares = graph.add("Add", squares, graph.constant(sizes[None, :]))
     squares = graph.add("Add", squares, graph.add("MatMul", a, graph.constant(-2.0 * b.T)))
-    squares = graph.add("Max", squares, graph.constant(0.0))
+    return graph.add("Max", squares, graph.constant(0.0))
+
+
+@_formula.register
+def _(kernel: kernels.RadialKernel, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
+    squares = squared_distances(graph, x, anchors)
     return graph.add("Exp", graph.add("Mul", squares, graph.constant(-kernel._gamma())))
 
 

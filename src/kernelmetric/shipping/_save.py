@@ -49,6 +49,11 @@ def save(metric: Any, path: str | os.PathLike) -> Path:
     ValueError
         For attributes that no fit leaves, such as a map with NaN: ``load`` would refuse them.
 
+    See Also
+    --------
+    load : Reads it.
+    to_onnx : A model for other languages.
+
     Examples
     --------
     >>> import tempfile, pathlib
@@ -63,6 +68,8 @@ def save(metric: Any, path: str | os.PathLike) -> Path:
     >>> np.allclose(again.transform(X), metric.transform(X))
     True
     """
+    if isinstance(metric, str | os.PathLike):
+        raise TypeError(f"Got {metric!r} first, but expected save(metric, path).")
     if not isinstance(metric, BaseEstimator):
         refuse(metric, "metric")
     if hasattr(metric, "fit"):  # a kernel has none, and nothing to fit
@@ -92,6 +99,10 @@ def load(path: str | os.PathLike) -> Any:
     ------
     SavedFileError
         A ValueError, for every file that is not exactly what ``save`` writes.
+
+    See Also
+    --------
+    save : Writes it.
 
     Examples
     --------

@@ -298,6 +298,10 @@ class KernelTrick(Space):
     n_features_in_ : int
         Number of features seen in ``fit``.
 
+    See Also
+    --------
+    KPCA : Orthonormal coordinates, which any learner can use.
+
     Examples
     --------
     >>> import numpy as np

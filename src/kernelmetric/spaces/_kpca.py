@@ -103,6 +103,11 @@ class KPCA(Space):
     n_features_in_ : int
         Number of features seen in ``fit``.
 
+    See Also
+    --------
+    Nystroem : For more points than an n × n array holds.
+    KernelTrick : The same optimum, without an eigenproblem.
+
     References
     ----------
     .. [1] R. Chatpatanasiri, T. Korsrilabutr, P. Tangchanachaianan, B. Kijsirikul. "A new

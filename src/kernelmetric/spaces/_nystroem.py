@@ -98,6 +98,11 @@ class Nystroem(FeatureMapSpace):
     n_features_in_ : int
         Number of features seen in ``fit``.
 
+    See Also
+    --------
+    KPCA : Exact, for up to some thousand points.
+    RandomFeatures : Features that do not depend on the points.
+
     Examples
     --------
     >>> import numpy as np

@@ -70,6 +70,10 @@ class RandomFeatures(FeatureMapSpace):
     n_features_in_ : int
         Number of features seen in ``fit``.
 
+    See Also
+    --------
+    Nystroem : Landmarks, usually better for as many features.
+
     References
     ----------
     .. [1] A. Rahimi, B. Recht. "Random features for large-scale kernel machines". NIPS, 2007.

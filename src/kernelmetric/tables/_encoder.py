@@ -59,6 +59,11 @@ class TableEncoder(TableTransformer):
     schema_ : TableSchema
         The features of the columns that are used. Older files have ``columns_`` instead.
 
+    See Also
+    --------
+    kernelmetric.tables.plan_columns : Decides what each column is.
+    kernelmetric.tables.TableSchema : For frames whose columns have types.
+
     Examples
     --------
     >>> import pandas as pd
@@ -260,6 +265,10 @@ def features_of(table: pd.DataFrame | Table, encoder: TableEncoder) -> pd.DataFr
     -------
     DataFrame
         Numbers as float, NaN where missing; names as text.
+
+    See Also
+    --------
+    kernelmetric.tables.labels_of : The column of classes.
 
     Examples
     --------

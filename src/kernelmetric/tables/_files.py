@@ -97,6 +97,11 @@ def read_table(path: str | os.PathLike) -> pd.DataFrame:
         With at least one row and one column, no two columns of one name. In a text file, a column
         is one of numbers if all its cells are, see :func:`typed`; all else is text.
 
+    See Also
+    --------
+    kernelmetric.tables.read_pieces : For files larger than the memory.
+    kernelmetric.tables.labels_of : The column of classes.
+
     Examples
     --------
     >>> import tempfile

@@ -45,7 +45,13 @@ class Column(NamedTuple):
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a data frame, of whatever library."""
+    """Whether X is a data frame, of whatever library.
+
+    >>> import numpy as np, pandas as pd
+    >>> from kernelmetric.tables import is_frame
+    >>> is_frame(pd.DataFrame({"a": [1.0]})), is_frame(np.ones((1, 1)))
+    (True, False)
+    """
     if isinstance(X, np.ndarray):
         return False
     if hasattr(X, "collect_schema") and hasattr(X, "lazy"):
@@ -58,6 +64,11 @@ def is_table(X: Any) -> bool:
     """Whether X has columns that only a schema can turn into numbers: names, dates, gaps.
 
     Also where floats do not tell the numbers of a column apart.
+
+    >>> import pandas as pd
+    >>> from kernelmetric.tables import is_table
+    >>> is_table(pd.DataFrame({"a": ["x", "y"]})), is_table(pd.DataFrame({"a": [1.0, 2.0]}))
+    (True, False)
     """
     if isinstance(X, np.ndarray):
         return X.ndim == 2 and X.dtype.kind in "OUS" and not _all_numbers(X)

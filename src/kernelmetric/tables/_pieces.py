@@ -44,6 +44,11 @@ def read_pieces(paths: str | Path | Iterable[str | Path]) -> Iterator[Table]:
         Rows in their order, with their numbers. A table has the notes on its file once that is
         read to the end.
 
+    See Also
+    --------
+    kernelmetric.tables.sample_table : Some rows of a large file.
+    kernelmetric.tables.read_table : A file at once.
+
     Examples
     --------
     >>> import tempfile
@@ -104,6 +109,10 @@ def sample_table(
     -------
     table, n_rows, n_labelled : Table, int, int
         The rows kept, how many were read, and how many of those have a label.
+
+    See Also
+    --------
+    kernelmetric.tables.read_pieces : All rows, piece by piece.
 
     Examples
     --------

@@ -62,6 +62,10 @@ class ColumnPlan:
     dates, texts, marks, units, spellings : dict of str to str, tuple of str, and dicts
         Likewise.
 
+    See Also
+    --------
+    kernelmetric.tables.plan_columns : Makes it.
+
     Examples
     --------
     >>> from kernelmetric.tables import ColumnPlan
@@ -145,6 +149,11 @@ def plan_columns(
     -------
     ColumnPlan
         The decisions, with a sentence for each that is not plain. That none is left is refused.
+
+    See Also
+    --------
+    kernelmetric.tables.TableEncoder : Encodes by such a plan.
+    kernelmetric.tables.ColumnPlan : What it returns.
 
     Examples
     --------

@@ -100,6 +100,11 @@ class TableSchema(TableTransformer):
     n_features_in_ : int
         Number of columns.
 
+    See Also
+    --------
+    kernelmetric.tables.TableEncoder : Reads text files, and undoes units and marks.
+    Kernelized : Reads data frames by itself.
+
     Examples
     --------
     >>> import numpy as np
@@ -352,7 +357,8 @@ class TableSchema(TableTransformer):
         unnamed = known == [f"x{j}" for j in range(len(known))]
         if not isinstance(X, np.ndarray) or X.ndim != 2 or not unnamed:
             raise ValueError(
-                f"Got {type(X).__name__}, but expected a table with the columns {few(known)}."
+                f"Got {type(X).__name__}, but expected a table with the columns {few(known)}: try "
+                "pandas.DataFrame(X, columns=metric.feature_names_in_)."
             )
         if X.shape[1] != len(known):
             raise ValueError(

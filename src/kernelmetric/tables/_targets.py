@@ -32,6 +32,11 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
     y, rows, notes : ndarray of str, ndarray of bool, list of str
         The labels of the rows that have one, which rows these are, and sentences on them.
 
+    See Also
+    --------
+    kernelmetric.tables.targets_of : For numbers.
+    kernelmetric.tables.features_of : The other columns.
+
     Examples
     --------
     >>> import pandas as pd
@@ -87,6 +92,10 @@ def weights_of(frame: pd.DataFrame, column: str) -> np.ndarray:
     ndarray of float
         One for every row, not negative; a row without one is refused.
 
+    See Also
+    --------
+    kernelmetric.tables.labels_of : The column of classes.
+
     Examples
     --------
     >>> import pandas as pd
@@ -120,6 +129,10 @@ def targets_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray,
     -------
     y, rows, notes : ndarray of float, ndarray of bool, list of str
         The numbers of the rows that have one, which rows these are, and sentences on them.
+
+    See Also
+    --------
+    kernelmetric.tables.labels_of : For classes.
 
     Examples
     --------

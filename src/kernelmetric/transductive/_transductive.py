@@ -37,12 +37,15 @@ _LAM = Numbers(Real, 0, LARGEST, above=True, words=("auto",))  # or infinity
 
 @dataclass(eq=False, repr=False)
 class TransductiveDistance(Metric, BaseEstimator):
-    """A metric on labelled and unlabelled points together, from few labels and much geometry.
+    r"""A metric on labelled and unlabelled points together, from few labels and much geometry.
 
-    Minimises ``Tr Xᵀ(C' + λP)X`` over embeddings X with orthonormal columns, eq. (3) of [1]_. The
-    cost C pulls near labelled points of one class together and pushes those of different classes
-    apart; the penalty P keeps what is near near. The solution are the smallest eigenvectors.
-    O(n² d) time for exact neighbours, then sparse products.
+    Minimises over embeddings X of all points, eq. (3) of [1]_,
+
+    .. math:: \mathrm{tr}(X^\top (C' + \lambda P) X), \qquad X^\top X = I.
+
+    The cost C pulls near labelled points of one class together and pushes those of different
+    classes apart; the penalty P keeps what is near near. The solution are the smallest
+    eigenvectors. O(n² d) time for exact neighbours, then sparse products.
 
     Parameters
     ----------
@@ -108,6 +111,11 @@ class TransductiveDistance(Metric, BaseEstimator):
         With a kernel: the coordinates of its feature space, and the linear map on them.
     n_features_in_ : int
         Number of features seen in fit.
+
+    See Also
+    --------
+    MetricClassifier : Where most points have labels.
+    LPP : A linear map that keeps neighbours.
 
     References
     ----------
