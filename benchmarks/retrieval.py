@@ -157,9 +157,13 @@ def head(task: Task, draw: int) -> Maps:
         return tuple(layer(torch.tensor(X)).numpy() for X in (task.Q, task.D))
 
 
-def adapter(side: str) -> Callable[[Task, int], Maps]:
+def adapter(side: str, share: int = 1) -> Callable[[Task, int], Maps]:
+    """The adapter of a side, with all dimensions or a share of them: half for 2."""
+
     def fit(task: Task, draw: int) -> Maps:
-        fitted = Adapter(side, random_state=draw).fit(task.Q, documents=task.D, pairs=task.pairs)
+        r = task.Q.shape[1] // share if share > 1 else None
+        found = Adapter(side, n_components=r, random_state=draw)
+        fitted = found.fit(task.Q, documents=task.D, pairs=task.pairs)
         return fitted.transform(task.Q), fitted.transform_documents(task.D)
 
     return fit
@@ -173,6 +177,8 @@ METHODS: dict[str, Callable[[Task, int], Maps]] = {
     "adapter": adapter("symmetric"),
     "query": adapter("query"),
     "both": adapter("both"),
+    "half": adapter("symmetric", 2),
+    "quarter": adapter("symmetric", 4),
 }
 
 

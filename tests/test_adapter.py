@@ -135,7 +135,7 @@ def test_triplets_are_pairs_and_what_is_farther():
     again = Adapter().fit(Q, documents=D, pairs=same(150), dissimilar=triplets[:, [0, 2]])
     np.testing.assert_allclose(adapter.components_, again.components_)
     both = np.vstack([Q, D])
-    rows = Triplets(triplets + [0, 150, 150], n_samples=300)
+    rows = Triplets(triplets + np.array([0, 150, 150]), n_samples=300)
     assert Adapter().fit(both, triplets=rows).adapted_
 
 
@@ -235,17 +235,17 @@ def test_a_time_limit_leaves_what_was_best(views):
 
 
 BAD = [
-    (dict(pairs=[[0, 35]]), "document 35 .pair 0., but expected row numbers of 30"),
-    (dict(pairs=[[41, 0]]), "outside the data"),
-    (dict(pairs=[[0.5, 1]]), "expected integers"),
-    (dict(pairs=[]), "Got no pair"),
-    (dict(), "requires y to be passed"),
-    (dict(pairs=[[0, 1]], y=np.arange(40)), "Got 2 of pairs, triplets and y"),
-    (dict(pairs=[[0, 1]], dissimilar=[[0, 1]]), "both as matching and as dissimilar"),
-    (dict(pairs=[[0, 1]], pair_weight=[-1]), "finite weights"),
-    (dict(y=np.arange(40) % 3), "only one of documents and document_labels"),
-    (dict(y=np.arange(40) % 3, document_labels=["a", "b"] * 15), "expected the same kind"),
-    (dict(triplets=[[0, 1]]), "expected integers of shape .n_triplets, 3."),
+    ({"pairs": [[0, 35]]}, "document 35 .pair 0., but expected row numbers of 30"),
+    ({"pairs": [[41, 0]]}, "outside the data"),
+    ({"pairs": [[0.5, 1]]}, "expected integers"),
+    ({"pairs": []}, "Got no pair"),
+    ({}, "requires y to be passed"),
+    ({"pairs": [[0, 1]], "y": np.arange(40)}, "Got 2 of pairs, triplets and y"),
+    ({"pairs": [[0, 1]], "dissimilar": [[0, 1]]}, "both as matching and as dissimilar"),
+    ({"pairs": [[0, 1]], "pair_weight": [-1]}, "finite weights"),
+    ({"y": np.arange(40) % 3}, "only one of documents and document_labels"),
+    ({"y": np.arange(40) % 3, "document_labels": ["a", "b"] * 15}, "expected the same kind"),
+    ({"triplets": [[0, 1]]}, "expected integers of shape .n_triplets, 3."),
 ]
 
 
@@ -277,13 +277,13 @@ def test_bad_vectors_are_refused_in_a_sentence():
 @pytest.mark.parametrize(
     "wish",
     [
-        dict(side="left"),
-        dict(geometry="dot"),
-        dict(softmax=3),
-        dict(n_components=9),
-        dict(side="query", n_components=2),
-        dict(cv=1),
-        dict(confidence=2.0),
+        {"side": "left"},
+        {"geometry": "dot"},
+        {"softmax": 3},
+        {"n_components": 9},
+        {"side": "query", "n_components": 2},
+        {"cv": 1},
+        {"confidence": 2.0},
     ],
     ids=str,
 )

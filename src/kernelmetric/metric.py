@@ -30,7 +30,7 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin):
     """
 
     components_: Any
-    _one_map = True
+    _one_map: Any = True  # or a property
 
     def places(self, X: Any) -> Any:
         """Where the rows of a table lie among each other.

@@ -148,7 +148,7 @@ def find_matches(
         return np.column_stack([ranks, _ndcg(-S, to_numpy(same)) if gains else ranks])
 
     both = map_rows(work, len(queries), 8.0 * _TEMPORARIES * D.shape[0], most=_most_rows(D))
-    return Found(*both.T, matches.query_weights(queries))
+    return Found(both[:, 0], both[:, 1], matches.query_weights(queries))
 
 
 def _most_rows(D: Any) -> int:
@@ -224,9 +224,7 @@ class Comparison:
 def compared(before: Found, after: Found, confidence: float = 0.95) -> Comparison:
     """The comparison of two maps by the same queries."""
     z, w = float(norm.ppf(0.5 + confidence / 2)), before.weights / np.sum(before.weights)
-    scores = [scores_of(found, confidence=confidence) for found in (before, after)]
-    hits = [{k: found.ranks <= k for k in scores[0].recall} for found in (before, after)]
-    gain = {k: mean_of(hits[1][k] * 1.0 - hits[0][k], w, z) for k in hits[0]}
-    return Comparison(
-        *scores, gain, int(np.sum(hits[1][1] & ~hits[0][1])), int(np.sum(hits[0][1] & ~hits[1][1]))
-    )
+    old, new = (scores_of(found, confidence=confidence) for found in (before, after))
+    gain = {k: mean_of((after.ranks <= k) * 1.0 - (before.ranks <= k), w, z) for k in old.recall}
+    was, is_now = before.ranks <= 1, after.ranks <= 1
+    return Comparison(old, new, gain, int(np.sum(is_now & ~was)), int(np.sum(was & ~is_now)))

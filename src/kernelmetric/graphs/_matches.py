@@ -187,8 +187,8 @@ def _check_pairs(given: Any, name: str, shape: tuple[int, int], one_table: bool)
                 f"expected row numbers of {n}: (query, document), each counted from 0 in its own "
                 "table."
             )
-    itself = np.flatnonzero(rows[:, 0] == rows[:, 1]) if one_table else ()
-    if len(itself):
+    itself = np.flatnonzero(rows[:, 0] == rows[:, 1])
+    if one_table and len(itself):
         raise ValueError(
             f"Got a {name} pair with row {rows[itself[0], 0]} as its own document, but expected "
             "two different rows of the table."

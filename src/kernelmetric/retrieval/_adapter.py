@@ -303,13 +303,14 @@ class Adapter(Metric, BaseEstimator):
 def _vectors(adapter: Adapter, X: Any, what: str, *, reset: bool) -> Any:
     """Checked vectors; those of half precision in single."""
     width = getattr(adapter, "n_features_in_", None)
-    shape = getattr(X, "shape", ())
+    shape: tuple[int, ...] = getattr(X, "shape", ())
     if not reset and what == "documents" and len(shape) == 2 and shape[1] != width:
         raise ValueError(
             f"Got queries of {width} features and documents of {shape[1]}, but expected vectors of "
             "one model: see kernelmetric.retrieval.Drift for vectors of two."
         )
-    if str(getattr(X, "dtype", "")).endswith("float16"):
+    dtype: Any = getattr(X, "dtype", None)
+    if getattr(dtype, "kind", "") == "f" and dtype.itemsize < 4:
         X = rough(X)
     return check_points(adapter, X, reset=reset)
 

@@ -105,7 +105,7 @@ def covariance(*tables: Any) -> Matrix:
 
         return to_numpy(_summed(products, X.shape[0], X)[0]) / X.shape[0]
 
-    return sum(map(of, tables)) / len(tables)
+    return np.mean([of(X) for X in tables], axis=0)
 
 
 def _summed(products: Callable[[slice], Any], n_rows: int, X: Any) -> Any:

@@ -66,8 +66,8 @@ class Judged(NamedTuple):
         """With the columns of other candidates, if these were judged by all queries."""
         if len(more.weights) < len(self.weights):
             return self
-        both = (np.hstack([a, b]) for a, b in zip(self[1:3], more[1:3], strict=True))
-        return Judged(self.names + more.names, *both, self.weights)
+        ranks, gains = (np.hstack([a, b]) for a, b in zip(self[1:3], more[1:3], strict=True))
+        return Judged(self.names + more.names, ranks, gains, self.weights)
 
 
 class Search:
@@ -214,7 +214,7 @@ class Search:
             name = f"{form.name}; then a softmax over documents, price {price:g}"
             yield Form(name, A, A if moves else form.documents)
 
-    def _ordered(self, form: Form) -> Form:
+    def _ordered(self, form: Form) -> Any:
         """The form with its coordinates by the variance of documents, the first of them."""
         A, B = (np.eye(len(self.T)) if L is None else L for L in (form.queries, form.documents))
         V = eigh(B @ self.T @ B.T)[1][:, ::-1][:, : self.settings.n_components]
@@ -226,9 +226,10 @@ class Search:
         """The form in the order of its coordinates, as large as the vectors it is for."""
         if form.documents is None:
             return form
-        form = self._ordered(form)
-        size = np.sqrt(np.trace(self.T) / np.trace(form.documents @ self.T @ form.documents.T))
-        return form._replace(queries=size * form.queries, documents=size * form.documents)
+        _, A, B = self._ordered(form)
+        before, after = np.trace(self.T), np.trace(B @ self.T @ B.T)
+        size = np.sqrt(before / after) if after > 0 else 1.0
+        return form._replace(queries=size * A, documents=size * B)
 
     def _some_rows(self, table: Table) -> Any:
         rows = self.rng.permutation(table.X.shape[0])[: self.scale * _ROWS]
