@@ -3,11 +3,13 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
+import dimensions
 from kernelmetric import Adapter, TimeLimitWarning, Triplets, load, save, time_limit
 from kernelmetric.evaluation import retrieval_scores
 from kernelmetric.graphs import Matches
@@ -234,6 +236,69 @@ def test_a_time_limit_leaves_what_was_best(views):
     assert adapter.evaluation_.before.n_queries == 32
 
 
+def meet(values):
+    """Fit what a case of the registry says, and what it learned from."""
+    Q, D = two_views(60)
+    X = np.vstack([Q, D]) if values["tables"] == "one" else None
+    shift = 60 * (X is not None)
+    pairs = same(60) + np.array([0, shift])
+    Q, D = (Q, D) if X is None else (X, None)
+
+    def as_given(Z):
+        if Z is None:
+            return None
+        if values["rows"] == "copies":
+            Z[5] = Z[4]
+        elif values["rows"] == "offset":
+            Z = Z + 3.0
+        elif values["rows"] == "constant":
+            Z[:, 3] = 1.0
+        how = {
+            "float32": lambda Z: Z.astype(np.float32),
+            "frame": pd.DataFrame,
+            "columns first": np.asfortranarray,
+            "list": np.ndarray.tolist,
+        }
+        return how.get(values["input"], np.asarray)(Z)
+
+    Q, D = as_given(Q), as_given(D)
+    weights = {"fractions": np.linspace(0.3, 2, 60), "some zero": 1.0 * (np.arange(60) % 5 > 0)}
+    told, w = values["told"], weights.get(values["weights"])
+    given = {"documents": D}
+    if told == "pairs":
+        given |= {"pairs": pairs, "pair_weight": w}
+    elif told == "triplets":
+        given["triplets"] = np.column_stack([pairs, np.roll(pairs[:, 1], 1)])
+    else:
+        classes = np.arange(60) // 2
+        given["y"] = classes if X is None else np.tile(classes, 2)
+        given["document_labels"] = classes if X is None else None
+    if values["n_components"] == "some" and values["side"] != "query":
+        wish = {"n_components": 4}
+    else:
+        wish = {}
+    adapter = Adapter(
+        values["side"], values["geometry"], softmax=values["softmax"] == "yes", cv=2, **wish
+    )
+    with time_limit(3_600.0 if values["limit"] == "ample" else None):
+        return adapter.fit(Q, **given), Q, D
+
+
+@pytest.mark.parametrize("case", dimensions.cases(dimensions.ADAPTED), ids=str)
+def test_all_options_meet(case, tmp_path):
+    adapter, Q, D = meet(case)
+    Z = np.asarray(adapter.transform(Q))
+    W = np.asarray(adapter.transform_documents(Q if D is None else D))
+    assert np.isfinite(Z).all()
+    assert np.isfinite(W).all()
+    assert Z.shape[1] == W.shape[1] == len(adapter.components_)
+    if case["geometry"] == "cosine":
+        np.testing.assert_allclose(np.linalg.norm(Z, axis=1), 1.0, rtol=1e-5)
+    assert adapter.evaluation_.after.mrr.value >= adapter.evaluation_.before.mrr.value - 0.1
+    again = load(save(adapter, tmp_path / "a.km"))
+    np.testing.assert_array_equal(np.asarray(again.transform(Q)), Z)
+
+
 BAD = [
     ({"pairs": [[0, 35]]}, "document 35 .pair 0., but expected row numbers of 30"),
     ({"pairs": [[41, 0]]}, "outside the data"),
@@ -289,7 +354,7 @@ def test_bad_vectors_are_refused_in_a_sentence():
 )
 def test_bad_wishes_are_refused_in_a_sentence(wish):
     Q, D = two_views(30)
-    with pytest.raises(ValueError, match="^Got .*expected"):
+    with pytest.raises(ValueError, match=r"^Got .*expected"):
         Adapter(**wish).fit(Q, documents=D, pairs=same(30))
 
 

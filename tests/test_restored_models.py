@@ -48,6 +48,7 @@ from kernelmetric import (
     MLKR,
     NCA,
     RBF,
+    Adapter,
     AlignedScales,
     Delta,
     IdealizedKernel,
@@ -447,6 +448,7 @@ def every_object():
         found += objects_in(far.fit(X + 1e4, y))
     for learner, target in ((DNE(2), y), (MLKR(2), X[:, 0])):
         found += objects_in(KernelizedCV(learner, [RBF()], cv=2).fit(X, target))
+    found += objects_in(Adapter(cv=2, softmax=False).fit(X, pairs=np.arange(24).reshape(12, 2)))
     found += objects_in(linked())
     return found
 
