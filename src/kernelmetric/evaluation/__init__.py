@@ -9,7 +9,7 @@
     _baselines.py      alternatives to a learned metric, and trials on the same splits, measured
     _class_scores.py   balanced accuracy, ranking, log-loss and confusion, where classes are uneven
     _retrieval.py      retrieval_scores: queries and documents, with intervals; before and after
-    _helped.py         compare_with_plain: does a learner from pairs find more than the plain points?
+    _helped.py         compare_with_plain: does a learner from pairs find more than plain points?
     _scores.py         recall_at_k, map_at_r; pair_counting_accuracy, cluster_scores
     _kernelizable.py   check_kernelizable: does an estimator meet the conditions of the KPCA trick?
     _outcomes.py       what an estimator says of points, and by how much two answers differ

@@ -112,7 +112,8 @@ def compare_with_plain(
         new, old = (float(np.mean(found[0] <= 1)) for found in (after, before))
         warnings.warn(
             f"{type(estimator).__name__} finds fewer of the pairs left out than the points as they "
-            f"are: recall at one {new:.3f} beside {old:.3f}. Try Adapter, which keeps the points as they are where nothing is better.",
+            f"are: recall at one {new:.3f} beside {old:.3f}. Try Adapter, which "
+            "keeps the points as they are where nothing is better.",
             NotBetterWarning,
             stacklevel=2,
         )

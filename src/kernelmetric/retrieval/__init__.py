@@ -9,8 +9,12 @@ where queries left out find more by them::
     _forms.py      closed forms: whitening, ridge regression, rotations, canonical correlations
     _softmax.py    a softmax over documents, which descends from the best of these
     _choice.py     which one, if any
+    _drift.py      Drift: vectors of one model, mapped to those of another
+    _plda.py       PLDA: log-likelihood ratios of the same and not the same
 """
 
 from kernelmetric.retrieval._adapter import Adapter
+from kernelmetric.retrieval._drift import Drift
+from kernelmetric.retrieval._plda import PLDA
 
-__all__ = ["Adapter"]
+__all__ = ["PLDA", "Adapter", "Drift"]

@@ -192,6 +192,7 @@ class Adapter(Metric, BaseEstimator):
         self.adapted_ = choice.best > 0
         self.recipe_ = {"map": form.name, "why": choice.why}
         self.candidates_ = found.means
+        self._judged = found.queries
         self._before, self._after = (np.stack(part) for part in (found.before, found.after))
         self._plain_queries, self._plain_documents = form.queries is None, form.documents is None
 

@@ -47,6 +47,7 @@ class Result(NamedTuple):
     means: dict[str, float]
     before: Found
     after: Found
+    queries: np.ndarray  # that were left out, in the order of these
 
 
 class Judged(NamedTuple):
@@ -95,7 +96,8 @@ class Search:
         if not parts:
             found = self._found(IDENTITY, self.judged)
             few = choose(found.ranks[:, None], found.weights, self.settings.confidence, 0)
-            return Result(self._finished(next(self._plain(base))), few, {}, found, found)
+            form = self._finished(next(self._plain(base)))
+            return Result(form, few, {}, found, found, self.judged)
         with stage("Adapter", shown=self.settings.verbose):
             judged = self._judge(parts, self._closed)
             start, n_closed = self._choice(judged, base).best + base, len(judged.names)
@@ -117,6 +119,7 @@ class Search:
             dict(zip(judged.names, means.tolist(), strict=True)),
             judged.column(0),
             judged.column(choice.honest + base),
+            np.concatenate(parts)[: len(judged.weights)],
         )
 
     def _choice(self, judged: Judged, base: int) -> Choice:

@@ -35,7 +35,7 @@ from kernelmetric.linkage._comparisons import KINDS
 from kernelmetric.linkage._evidence import N_LEVELS, Agreement, Doubt, MatchModel
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.prediction._features import N_SCORES, FeatureScores
-from kernelmetric.retrieval import Adapter
+from kernelmetric.retrieval import PLDA, Adapter, Drift
 from kernelmetric.selection import AlignedSum
 from kernelmetric.shipping._attributes import Attributes, is_count
 from kernelmetric.shipping._fitted_tables import check_missing, check_schema, check_trees
@@ -153,8 +153,22 @@ TABLE: dict[type, dict[Any, str]] = {
     Adapter: {
         "finite r d": "components_ document_components_",
         "finite 3 n": "_before _after",
+        "count n": "_judged",
         bool: "adapted_ _plain_queries _plain_documents",
         dict: "recipe_ candidates_",
+    },
+    Drift: {
+        "finite r d": "components_",
+        "finite r": "intercept_",
+        "finite m 3": "_recalls",
+        dict: "recipe_ candidates_",
+    },
+    PLDA: {
+        "finite r d": "components_",
+        "finite d": "mean_",
+        "variance r": "spread_",
+        "real": "shrinkage_ log_likelihood_",
+        "count": "n_iter_",
     },
     PairVerifier: {"real": "threshold_ criterion_value_"},
     Gram: {"finite n n": "matrix"},
