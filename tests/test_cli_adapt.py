@@ -3,12 +3,18 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
+
+pytest.importorskip("pandas", reason="pandas comes with the extra `cli`")
+pytest.importorskip("click", reason="click comes with the extra `cli`")
+pytest.importorskip("rich", reason="rich comes with the extra `cli`")
+pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `parquet`")
+
+import pandas as pd
 from click.testing import CliRunner
 
 from kernelmetric import Adapter, load
-from kernelmetric.cli._application import build_application
+from kernelmetric.cli import build_application
 
 NOISE = np.array([1.5, 1.5, 0.1, 0.1, 0.1, 0.1])
 
