@@ -1,9 +1,9 @@
 """Adapted vectors in the store that you run: faiss, usearch, DuckDB and LanceDB.
 
-``python examples/stores/stores.py`` learns an adapter of made vectors, writes the documents into every
-store that is installed, asks for each query, and prints recall and the time of one query. A store is
-two lines: what ``transform_documents`` gives goes in, what ``transform`` gives is asked for. Both have
-length one, so inner product, cosine and Euclidean distance rank alike.
+``python examples/stores/stores.py`` learns an adapter of made vectors, writes the documents into
+every store that is installed, asks for each query, and prints recall and the time of one query. A
+store is two lines: what ``transform_documents`` gives goes in, what ``transform`` gives is asked
+for. Both have length one, so inner product, cosine and Euclidean distance rank alike.
 """
 
 import importlib.util
