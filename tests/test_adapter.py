@@ -98,6 +98,21 @@ def test_where_nothing_helps_the_vectors_stay_as_they_are():
     assert adapter.evaluation_.gain[1].value == 0
 
 
+@pytest.mark.parametrize("one_table", [False, True])
+def test_what_is_judged_was_not_learned_from(one_table):
+    """In as many dimensions as pairs a map knows its pairs by heart, and no others."""
+    rng = np.random.RandomState(0)
+    Q, D = rng.standard_normal((2, 60, 50))
+    if one_table:
+        Q, D, pairs = np.vstack([Q, D]), None, same(60) + np.array([0, 60])
+        pairs = np.vstack([pairs, pairs[:, ::-1]])
+    else:
+        pairs = same(60)
+    adapter = Adapter(softmax=False).fit(Q, documents=D, pairs=pairs)
+    assert not adapter.adapted_
+    assert max(adapter.candidates_.values()) < 0.4
+
+
 def test_few_queries_change_nothing():
     Q, D = two_views(40)
     adapter = Adapter("query", softmax=False).fit(Q, documents=D, pairs=same(6))

@@ -51,6 +51,14 @@ def test_a_rotation_is_found_exactly():
     assert "rotation" in few.recipe_["map"]
 
 
+def test_a_row_is_not_its_own_neighbour():
+    second = np.array([0.0, 1.0, 3.0, 6.0, 10.0])[:, None]  # the nearest other is the one before
+    held, among = np.array([2, 4]), np.arange(5)
+    drift = Drift("euclidean", k=1)
+    np.testing.assert_array_equal(drift._found(second[[1, 3]], second, held, among), 1.0)
+    np.testing.assert_array_equal(drift._found(second[[0, 0]], second, held, among), 0.0)
+
+
 def test_what_is_saved_comes_back(tmp_path):
     old, new = two_models(e=12)
     drift = Drift().fit(old.astype(np.float32), new)
