@@ -3,11 +3,11 @@
 ``python benchmarks/retrieval.py run`` writes one line of JSON for each set, number of dimensions,
 method, number of pairs and draw into ``retrieval.jsonl``, and goes on where it stopped. ``table``
 prints what the page shows. ``large`` times one fit to made vectors. ``--quick`` takes one set, 40
-dimensions and one draw. The sets of products lie in ``$KERNELMETRIC_DATA/linkage``: their vectors are a truncated SVD of idf-weighted
-2-4-grams, normalised. Pairs come from the published training and validation matches, and recall
-counts the published test matches among all documents. Of MNIST and the digits, pairs are of one
-class, and a document of the query's class is right. ``--methods head`` needs torch and
-pytorch-metric-learning.
+dimensions and one draw. The sets of products lie in ``$KERNELMETRIC_DATA/linkage``: their vectors
+are a truncated SVD of idf-weighted 2-4-grams, normalised. Pairs come from the published training
+and validation matches, and recall counts the published test matches among all documents. Of MNIST
+and the digits, pairs are of one class, and a document of the query's class is right. ``--methods
+head`` needs torch and pytorch-metric-learning.
 """
 
 from __future__ import annotations
