@@ -465,7 +465,7 @@ def test_the_families_are_those_of_the_paper():
 @pytest.mark.parametrize(
     ("spec", "y", "message"),
     [
-        (KernelAlignment(), None, r"Got y=None.*try kernel='rbf'"),
+        (KernelAlignment(), None, r"requires y.*try kernel='rbf'"),
         (KernelAlignment(), np.zeros(90), "Got 1 class"),
         (KernelAlignment(), np.linspace(0, 1, 90), r"continuous y.*try target='regression'"),
         (KernelAlignment(), np.arange(89) % 2, "inconsistent numbers of samples"),

@@ -258,7 +258,7 @@ def test_points_that_coincide_keep_a_common_scale():
 @pytest.mark.parametrize(
     ("spec", "y", "message"),
     [
-        (AlignedScales(), None, "Got y=None"),
+        (AlignedScales(), None, "requires y"),
         (AlignedScales(), np.zeros(200), "Got 1 class"),
         (AlignedScales(), np.linspace(0, 1, 200), r"continuous y.*try target='regression'"),
         (AlignedScales(target="ideal"), np.arange(200) % 2, "Got target='ideal'"),

@@ -373,7 +373,7 @@ def test_sparse_points_are_refused_by_linear_learners(learner, labelled):
         (LMNN(c=-1), r"Got c=-1, but LMNN expected a number >= 0"),
         (LMNN(n_neighbors=0), r"Got n_neighbors=0, but LMNN expected an integer >= 1"),
         (DNE(n_neighbors=1.0), r"Got n_neighbors=1.0, but DNE expected an integer"),
-        (NCA(solver="newton"), r"Got solver='newton', but expected 'lbfgs' or 'minibatch'"),
+        (NCA(solver="newton"), r"Got solver='newton', but expected 'auto', 'lbfgs' or 'minibatch'"),
     ],
     ids=repr,
 )

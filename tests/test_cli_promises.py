@@ -388,7 +388,7 @@ def test_the_best_score_is_the_one_in_bold(table, capsys, monkeypatch):
         Trial("DNE", 0, 0.75, 0.0, "a remark", None, None),
     ]
     found = _fit.Found(trials, test=[0, 1])
-    _fit._show(Talk(quiet=False, as_json=False), study, found)
+    _fit._show(Talk(quiet=False, as_json=False), study, found, _fit._judged(study, found))
     lines = capsys.readouterr().out.splitlines()
     assert "Accuracy on 2 rows held out:" in lines[0]
     assert "\x1b[1m" not in lines[1]

@@ -255,7 +255,7 @@ def test_an_interruption_leaves_old_files_as_they_were(run, table, tmp_path, mon
     page = tmp_path / "page.html"
     page.write_text("old", encoding="utf-8")
 
-    def interrupted(study, found):
+    def interrupted(study, found, judged):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(_fit, "_page", interrupted)

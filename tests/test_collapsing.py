@@ -10,6 +10,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.preprocessing import scale
 
 from kernelmetric import KPCA, MCML, MLKR, RBF, Kernelized, KernelTrick, memory_budget
+from kernelmetric.learners import _mlkr
 from kernelmetric.learners._mcml import CollapsedClasses
 from kernelmetric.learners._mlkr import mlkr_loss
 from kernelmetric.solvers import positive_part
@@ -225,6 +226,36 @@ def test_an_automatic_kernel_serves_regression():
 def test_targets_without_meaning_are_refused(y, match, labelled):
     with pytest.raises(ValueError, match=match):
         MLKR().fit(labelled[0], y)
+
+
+@pytest.mark.filterwarnings("ignore::kernelmetric.inputs._far_cells.FarCellWarning")
+@pytest.mark.parametrize("far", [0.0, 1e6], ids=["usual rows", "a far row"])
+def test_mlkr_ends_in_all_digits_where_it_began_in_few(far, monkeypatch):
+    rng = np.random.RandomState(0)
+    X = rng.randn(200, 4)
+    y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2
+    X[-1] += far
+    wide = MLKR(2).fit(X, y)
+    few = []
+
+    def halved(X, tol, operations):
+        few.append(X.astype(np.float32))
+        return few[-1]
+
+    monkeypatch.setattr(_mlkr, "rough", halved)
+    rough = MLKR(2).fit(X, y)
+    assert few and rough.components_.dtype == np.float64
+    assert rough.loss_ == pytest.approx(wide.loss_, rel=2e-2)
+    assert rough.loss_ == pytest.approx(np.sum((y - left_out(rough, X, y)) ** 2) / np.var(y))
+
+
+def left_out(model, X, y):
+    """What kernel regression on the learned distances says of every point from all others."""
+    E = model.transform(X)
+    D2 = np.sum((E[:, None] - E[None]) ** 2, axis=2)
+    np.fill_diagonal(D2, np.inf)
+    P = np.exp(D2.min(axis=1, keepdims=True) - D2)
+    return P @ y / P.sum(axis=1)
 
 
 def test_mlkr_has_no_classes_to_start_from(labelled):

@@ -20,7 +20,7 @@ from kernelmetric import (
     Quadruplets,
     Triplets,
 )
-from kernelmetric.learners._listed_margins import ListedMargins
+from kernelmetric.learners._margin import ListedMargins
 from kernelmetric.solvers import ComparisonDual, PairDual, solve_pairs
 
 LEARNERS = [

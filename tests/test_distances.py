@@ -13,6 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 from kernelmetric import LDA, RBF, Delta, Pairs
 from kernelmetric.compute.reductions import (
     class_neighbors,
+    l1_distances,
     lmnn_hinge,
     map_points,
     mine_impostors,
@@ -366,7 +367,7 @@ def test_a_metric_answers_hostile_queries_or_refuses_them(scale):
 
 
 def test_a_map_that_overflows_is_refused():
-    with pytest.raises(ValueError, match=r"entries up to 1e\+300.*overflow float64"):
+    with pytest.raises(ValueError, match=r"points up to 1e\+300.*overflow float64"):
         map_points(np.array([[1e300, 1.0], [0.0, 0.0]]), np.array([[1e10, 0.0]]))
     with pytest.raises(ValueError, match="overflow"):  # infinity less infinity
         map_points(np.array([[1e300, 1e300]]), np.array([[1e10, -1e10]]))
@@ -442,3 +443,33 @@ def test_impostors_are_sought_in_all_other_classes_whatever_their_sizes(sizes):
     listed = set(map(tuple, pairs.tolist()))
     assert listed.issuperset(zip(*np.nonzero(margins > 0), strict=True))
     assert np.all(np.diff(pairs[:, 0]) >= 0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("far", [None, 1e20, 1e308])
+def test_l1_distances_of_columns_with_few_values_are_sums_of_differences(dtype, far):
+    rng = np.random.RandomState(0)
+    X = rng.randint(4, size=(150, 9)) * rng.uniform(0.1, 2.0, size=9)
+    X[:, :3] = rng.standard_normal((150, 3))
+    X[:, 3] = 7.0
+    X[:75] = X[75:]
+    if far is not None:
+        X[:, 4] = np.where(X[:, 4] > 0, min(far, 1e30 if dtype == np.float32 else far), 0.0)
+    X = X.astype(dtype)
+    with np.errstate(over="ignore"):
+        for A, B in ((X, X), (X[:90], X[::-1]), (X[:3], X)):
+            D = l1_distances(A, B)
+            assert D.dtype == dtype
+            np.testing.assert_allclose(D, cdist(A, B, "cityblock").astype(dtype), rtol=1e-9)
+        D = l1_distances(X)
+    assert np.all(D[np.arange(75), np.arange(75, 150)] == 0.0)
+    order = rng.permutation(9)
+    few = slice(3, None)
+    if far is None:
+        np.testing.assert_array_equal(l1_distances(X[:, few]), l1_distances(X[:, order[order > 2]]))
+
+
+def test_l1_distances_of_columns_that_are_not_finite_are_left_as_they_are():
+    X = np.random.RandomState(0).randint(2, size=(80, 3)).astype(float)
+    X[0, 1], X[1, 2] = np.nan, np.inf
+    np.testing.assert_array_equal(l1_distances(X), cdist(X, X, "cityblock"))

@@ -25,8 +25,8 @@ from kernelmetric.cli._options import Wanted
 from kernelmetric.cli._study import Study
 from kernelmetric.compute import rates
 from kernelmetric.compute.rates import Rates
-from kernelmetric.kernelized import _time
-from kernelmetric.learners import _in_time
+from kernelmetric.kernelized import _costs
+from kernelmetric.learners import _checks
 from kernelmetric.selection import _many_rows
 from kernelmetric.tables import ColumnPlan
 
@@ -35,9 +35,9 @@ RATES = Rates(product=4e-11, value=1e-8, feature=2e-10, cell=2e-9)
 
 @pytest.fixture
 def known_rates(monkeypatch):
-    for module in (_time, _in_time, _many_rows):
+    for module in (_costs, _checks, _many_rows):
         monkeypatch.setattr(module, "rates", lambda: RATES)
-    monkeypatch.setattr(_time, "choice_rate", lambda: 6e-4)
+    monkeypatch.setattr(_costs, "choice_rate", lambda: 6e-4)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_learners_from_pairs_have_a_rough_estimate(known_rates):
 
 
 def test_a_learner_of_some_rows_does_not_see_the_others(known_rates):
-    some, more = (_time.learner_seconds(LMNN(), n, 34) for n in (5_000, 50_000))
+    some, more = (_costs.learner_seconds(LMNN(), n, 34) for n in (5_000, 50_000))
     capped, n = Kernelized(LMNN()).estimate_time(50_000, 10), 50_000
     without = Kernelized(LDA()).estimate_time(n, 10)
     assert capped - without < 2 * some < more
@@ -83,7 +83,7 @@ def test_folds_take_as_many_fits_as_they_need(known_rates):
 
 def test_the_machine_is_measured_once(monkeypatch):
     first = Kernelized(LMNN()).estimate_time(1_000, 10)
-    for module in (_time, rates):
+    for module in (_costs, rates):
         monkeypatch.setattr(module, "fastest", lambda *arguments: pytest.fail("measured again"))
     assert Kernelized(LMNN()).estimate_time(1_000, 10) == first
     assert MetricClassifier().estimate_time(1_000, 10) > 0

@@ -85,7 +85,6 @@ def test_the_defaults_that_no_docstring_names():
         parameters = inspect.signature(function).parameters
         assert parameters["n_pairs"].default == 20_000
         assert parameters["random_state"].default == 0
-    assert inspect.signature(check_labels).parameters["needs"].default == "at least two classes"
 
 
 # --- arrays, points and labels ------------------------------------------------------------------
@@ -133,9 +132,9 @@ def test_labels_become_codes_in_their_order():
     assert_array_equal(check_labels(["b", "a", "c", "b"], X), [1, 0, 2, 1])
     assert_array_equal(check_labels(np.array([2.0, 1.0, 2.0, 1.0]), X), [1, 0, 1, 0])
     with pytest.raises(
-        ValueError, match=r"Got 1 class \(.*7.* for all 4 samples\), but expected x"
+        ValueError, match=r"Got 1 class \(.*7.* for all 4 samples\), but expected at least two"
     ):
-        check_labels([7] * 4, X, needs="x")
+        check_labels([7] * 4, X)
     with pytest.raises(ValueError, match="Input y contains NaN or infinity"):
         check_labels([0.0, np.nan, 1.0, 1.0], X)
     with pytest.raises(ValueError, match="the target y is None"):
@@ -421,11 +420,10 @@ def test_small_classes_share_a_search_up_to_256_rows():
 
 
 def test_the_first_of_each_row_go_by_value_and_then_by_column():
-    rows = np.array([0, 0, 0, 1, 1, 1])
-    values = np.array([2.0, 1.0, 1.0, 5.0, 4.0, 4.0])
-    columns = np.array([0, 7, 3, 1, 9, 2])
-    found = _selection.first_of_rows(rows, values, columns, 2, 2)
-    assert_array_equal(found, [[2, 1], [5, 4]])
+    rows = np.array([0, 0, 0, 0, 2, 2, 2])
+    values = np.array([2.0, 1.0, 1.0, np.inf, 5.0, 4.0, 4.0])
+    found = _selection.first_of_rows(rows, values, 3, 2)
+    assert_array_equal(found[[0, 2]], [[1, 2], [5, 6]])
     assert [len(part) for part in _selection.true_entries(np.ones((3, 0), dtype=bool))] == [0, 0]
 
 
@@ -530,7 +528,7 @@ def test_tiles_of_gram_matrices_fill_a_budget():
 
 
 def test_a_map_that_overflows_names_the_largest_entry():
-    with pytest.raises(ValueError, match=r"entries up to 3e\+30, .* overflow float32"):
+    with pytest.raises(ValueError, match=r"points up to 3e\+30, .* overflow float32"):
         map_points(np.array([[1e30, -3e30]], np.float32), np.array([[1e10, 0.0]], np.float32))
 
 
@@ -845,7 +843,7 @@ def test_a_matrix_that_is_not_positive_is_refused_with_the_last_shift_tried():
     shift = 1e-6
     with pytest.raises(np.linalg.LinAlgError) as seen:
         K = -np.eye(3, dtype=np.float32)
-        _refined._factor(K, K.diagonal().copy(), shift)
+        _refined._factor(K, K.diagonal().copy(), shift, shift)
     said = re.match(r"Got a matrix of 3 rows with an eigenvalue below (\S+), but", str(seen.value))
     assert float(said[1]) == pytest.approx(-shift * 10.0 ** (_refined._ATTEMPTS - 1))
 
@@ -859,7 +857,7 @@ def test_a_factor_is_found_with_a_little_more_on_the_diagonal(n_tile, monkeypatc
     M = 0.5 * (M + M.T)
     M[np.diag_indices(5)] -= np.float32(1e-3)  # two eigenvalues of -0.001
     K = M.copy()
-    L = np.tril(_refined._factor(K, M.diagonal().copy(), 1e-4))
+    L = np.tril(_refined._factor(K, M.diagonal().copy(), 1e-4, 1e-4))
     shifts = np.diag(L @ L.T - M)
     np.testing.assert_allclose(shifts, shifts[0], rtol=1e-2)
     assert 1e-3 <= shifts[0] < 0.2

@@ -69,7 +69,7 @@ def test_every_default_is_the_one_that_the_docstring_says(module):
 @pytest.mark.parametrize(
     ("name", "defaults"),
     [
-        ("NCA", {"max_iter": 200, "tol": "auto", "solver": "lbfgs", "reg": "auto"}),
+        ("NCA", {"max_iter": 200, "tol": "auto", "solver": "auto", "reg": "auto"}),
         ("LMNN", {"n_neighbors": 3, "c": 1.0, "max_iter": 500, "tol": 1e-3}),
         ("LMCA", {"n_neighbors": 3, "c": 1.0, "max_iter": 500, "tol": 1e-3, "reg": 0.0}),
         ("MLKR", {"max_iter": 200, "tol": 1e-5, "reg": "auto", "init": "auto"}),

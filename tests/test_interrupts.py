@@ -28,8 +28,8 @@ from kernelmetric.compute import _threads, watch
 from kernelmetric.compute._execute import sum_tiles
 from kernelmetric.compute._threads import unlocked
 from kernelmetric.compute.rates import most_in_time
-from kernelmetric.kernelized import _time
-from kernelmetric.learners import LEARNERS, Learner, _in_time, _rfm
+from kernelmetric.kernelized import _costs
+from kernelmetric.learners import LEARNERS, Learner, _checks, _rfm
 from kernelmetric.selection import LeaveOneOutRidge, _leave_one_out
 
 
@@ -187,7 +187,7 @@ def test_passes_that_nobody_can_do_without_are_not_left():
 @pytest.mark.every(3)
 @pytest.mark.parametrize("kind", LEARNERS, ids=lambda kind: kind.__name__)
 def test_a_limit_leaves_rows_that_can_be_learned_from(kind, monkeypatch):
-    monkeypatch.setattr(_in_time, "least_seconds", lambda *_: 1e7)
+    monkeypatch.setattr(_checks, "least_seconds", lambda *_: 1e7)
     monkeypatch.setattr(Learner, "_least_rows", 60)
     monkeypatch.setattr(RFM, "_least_rows", 60)
     X, y = drawn(150)
@@ -215,7 +215,7 @@ def test_rows_in_time_grow_with_the_time():
 @pytest.mark.parametrize("learner", [NCA(), NCA(solver="minibatch"), LDA(), RFM()], ids=repr)
 def test_more_rows_and_more_features_take_longer_before_a_fit_is_worth_anything(learner):
     few, more, wide = ((1_000, 20), (5_000, 20), (1_000, 100))
-    took = [_in_time.least_seconds(learner, *shape) for shape in (few, more, wide)]
+    took = [_checks.least_seconds(learner, *shape) for shape in (few, more, wide)]
     assert 0 < took[0] < took[1] and took[0] < took[2]
     if learner._others:  # batches: one row more takes no longer than the one before
         assert took[1] == pytest.approx(5 * took[0])
@@ -224,8 +224,8 @@ def test_more_rows_and_more_features_take_longer_before_a_fit_is_worth_anything(
 @pytest.mark.parametrize("kernel", ["auto", "rbf"])
 def test_a_space_of_some_rows_places_them_all(kernel, monkeypatch):
     X, y = drawn(200)
-    monkeypatch.setattr(_time, "_LEAST_ROWS", 80)
-    monkeypatch.setattr(_time, "fit_seconds", lambda *_: 1e7)
+    monkeypatch.setattr(_costs, "_LEAST_ROWS", 80)
+    monkeypatch.setattr(_costs, "fit_seconds", lambda *_: 1e7)
     metric = Kernelized(LDA(), kernel)
     with time_limit(1e6):
         Z, said = said_of_limits(lambda: metric.fit_transform(X, y, sample_weight=1.0 + y))

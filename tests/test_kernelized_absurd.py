@@ -74,7 +74,7 @@ def test_a_search_says_what_it_expected(params, match, labelled):
 
 @pytest.mark.parametrize("most", [np.inf, np.nan, 7, 500.0, "all", True, None])
 def test_a_sample_of_no_size_is_refused(most, labelled):
-    with pytest.raises(ValueError, match=r"Got max_samples=.*expected an integer of at least 8"):
+    with pytest.raises(ValueError, match=r"Got max_samples=.*expected an integer >= 8"):
         LeaveOneOutRidge(max_samples=most).bind(*labelled)
 
 

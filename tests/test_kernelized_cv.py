@@ -36,6 +36,7 @@ from kernelmetric import (
     Nystroem,
     Polynomial,
     memory_budget,
+    time_limit,
 )
 from kernelmetric.datasets import make_fig2_circles
 from kernelmetric.kernelized import KernelizedCV
@@ -648,3 +649,24 @@ def test_a_judge_that_does_not_predict_is_refused_before_any_fit(labelled):
     search = KernelizedCV(DNE(), kernels=["rbf"], estimator=DNE(), scoring="accuracy")
     with pytest.raises(ValueError, match="expected an estimator that predicts"):
         search.fit(X, y)
+
+
+def test_each_task_gets_the_time_that_is_left_when_it_begins(overlapping, monkeypatch):
+    limits = []
+
+    class OneByOne:
+        def __init__(self, **_):
+            pass
+
+        def __call__(self, tasks):
+            for run, args in tasks:
+                limits.append(args[-1])
+                yield run(*args)
+
+    monkeypatch.setattr(folds_module, "Parallel", OneByOne)
+    monkeypatch.setattr(folds_module, "delayed", lambda run: lambda *args: (run, args))
+    search = KernelizedCV(LDA(), ["linear", "rbf"], cv=2, n_jobs=2)
+    with time_limit(1000.0):
+        search.fit(*overlapping)
+    assert len(limits) == len(set(limits)) == 4
+    assert all(0.0 < limit < 1000.0 for limit in limits)

@@ -22,7 +22,7 @@ from kernelmetric import (
 )
 from kernelmetric.compute import _budget
 from kernelmetric.kernelized import Recipe
-from kernelmetric.kernelized._memory import coordinates_rank, search_bytes
+from kernelmetric.kernelized._costs import coordinates_rank, search_bytes
 from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA, _ridge_kpca
 from kernelmetric.spaces import _base
 

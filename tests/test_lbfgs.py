@@ -164,6 +164,26 @@ def test_a_flat_start_is_a_minimum():
     assert (found.n_iter, found.converged) == (0, True)
 
 
+def test_values_that_hide_a_decrease_end_a_line_search_at_once():
+    def coarse(x):
+        return float(np.float32(1e6 + 1e-6 * np.sum((x - 3.0) ** 2))), 2e-6 * (x - 3.0)
+
+    count, calls = counted(coarse)
+    found = minimize_lbfgs(count, np.zeros((2, 2)), max_iter=50, tol=1e-6)
+    assert found.converged
+    assert len(calls) <= 3
+
+
+def test_an_equal_value_beyond_the_minimum_is_no_flat_ground():
+    found = minimize_lbfgs(  # the first trial is as far beyond the minimum as the start before it
+        lambda x: (float(np.sum((x - 0.5) ** 2)), 2.0 * (x - 0.5)),
+        np.zeros((1, 1)),
+        max_iter=9,
+        tol=0,
+    )
+    np.testing.assert_allclose(found.x, 0.5)
+
+
 def test_sums_over_entries_see_each_one_once(monkeypatch):
     monkeypatch.setattr("kernelmetric.compute._execute._CACHED", 10)
     for operations in (1.0, 1e9):

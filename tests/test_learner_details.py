@@ -103,7 +103,7 @@ DEFAULTS = {
         "max_iter": 5, "class_weight": None, "random_state": 0,
     },
     NCA: {
-        **_REGRESSION, "reg": "auto", "tol": "auto", "solver": "lbfgs",
+        **_REGRESSION, "reg": "auto", "tol": "auto", "solver": "auto",
         "batch_size": 1000, "early_stopping": "auto", "class_weight": None,
     },
     RCA: {"n_components": None, "shrinkage": "auto"},

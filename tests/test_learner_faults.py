@@ -23,13 +23,14 @@ from kernelmetric import (
     Pairs,
     Triplets,
 )
+from kernelmetric.inputs._parameters import Numbers, require_word
 from kernelmetric.learners import _scatter
-from kernelmetric.learners._checks import Numbers, check_choice, check_reach, check_spread
+from kernelmetric.learners._checks import check_reach, check_spread
 from kernelmetric.learners._factors import factor, signed_factor, truncated
 from kernelmetric.learners._feature_rounds import KERNELS
 from kernelmetric.learners._idealized_choice import _largest_good, _tells
 from kernelmetric.learners._lfda import _local_scatter, local_scatters
-from kernelmetric.learners._listed_margins import ListedMargins
+from kernelmetric.learners._margin import ListedMargins
 from kernelmetric.learners._mcml import CollapsedClasses
 from kernelmetric.learners._mmc import FarApart
 from kernelmetric.learners._progress import Iterations
@@ -198,7 +199,7 @@ def test_a_choice_is_refused_with_all_the_words_there_are():
     with pytest.raises(
         ValueError, match=r"^Got psd='sometimes', but expected 'solve', 'clip' or 'none'\.$"
     ):
-        check_choice(estimator, "psd", ("solve", "clip", "none"))
+        require_word("psd", estimator.psd, ("solve", "clip", "none"))
 
 
 # --- scatter of rows that are elsewhere -----------------------------------------------------------

@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import linalg
+from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric import LDA, LMCA, LMNN, MMC, NCA, RCA, RFM, SCML
 from kernelmetric.compute.rates import Rates
 from kernelmetric.inputs import Weights
-from kernelmetric.learners import _in_time, _lfda, _lmnn, _nca, _nca_solvers
-from kernelmetric.learners._checks import check_number
+from kernelmetric.inputs._parameters import Numbers
+from kernelmetric.learners import _checks, _lfda, _lmnn, _nca, _nca_solvers
 from kernelmetric.learners._descent import Training, _complete
+from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._spectral import LeftOut, about_centres, shrinkage_of
 from kernelmetric.spaces import Gram
 
@@ -209,8 +211,8 @@ def test_a_fit_that_was_asked_to_stop_ended_as_it_should(learner):
 def test_the_least_time_is_a_sum_over_kinds_of_work(learner, monkeypatch):
     def seconds(**rate):
         none = {"product": 0.0, "value": 0.0, "feature": 0.0, "cell": 0.0}
-        monkeypatch.setattr(_in_time, "rates", lambda: Rates(**none | rate))
-        return _in_time.least_seconds(learner, 300, 7)
+        monkeypatch.setattr(_checks, "rates", lambda: Rates(**none | rate))
+        return _checks.least_seconds(learner, 300, 7)
 
     kind = "value" if learner._passes else "cell"
     one, products = seconds(**{kind: 1.0}), seconds(product=1.0)
@@ -358,14 +360,30 @@ def test_local_scatter_is_the_sum_over_pairs(weighs):
 
 def test_a_map_of_low_rank_is_filled_with_short_directions():
     L = np.random.RandomState(0).standard_normal((2, 5))
-    square = _lmnn.filled(L)
+    square = _lmnn.filled(L, 5)
     np.testing.assert_array_equal(square[:2], L)
     assert square.shape == (5, 5)
     assert_allclose(square[2:] @ L.T, 0.0, atol=1e-12)
     short = 0.01 * np.linalg.norm(L, 2)
     assert_allclose(square[2:] @ square[2:].T, short**2 * np.eye(3), atol=1e-15)
+    assert _lmnn.filled(L, 3).shape == (3, 5)
     for whole in (np.eye(3), np.ones((4, 3))):
-        assert _lmnn.filled(whole) is whole
+        assert _lmnn.filled(whole, 3) is whole
+
+
+def test_of_wide_tables_lmnn_seeks_a_map_of_twice_the_rank(monkeypatch):
+    X, y = make_blobs(80, n_features=12, centers=3, cluster_std=3.0, random_state=0)
+    whole = LMNN(2).fit(X, y)
+    ranks = []
+    monkeypatch.setattr(_lmnn, "_MANY_PRODUCTS", 80 * 12**2 - 1)
+    monkeypatch.setattr(
+        _lmnn, "truncated", lambda L, rank: ranks.append(L.shape) or truncated(L, rank)
+    )
+    found = LMNN(2).fit(X, y)
+    assert set(ranks) == {(4, 12), (2, 12)} and found.components_.shape == (2, 12)
+    assert found.loss_ < 1.1 * whole.loss_
+    assert LMNN(2, warm_start=True).fit(X, y).fit(X, y).loss_ < 1.1 * whole.loss_
+    assert LMNN(9).fit(X, y).components_.shape == (9, 12)
 
 
 @pytest.mark.parametrize(
@@ -396,15 +414,15 @@ def test_a_switch_is_on_or_off(value):
 
 def test_the_least_number_is_allowed_unless_it_must_be_above():
     held = SimpleNamespace(number=0.0)
-    check_number(held, "number", float, low=0.0)
+    Numbers(float, low=0.0).check(held, "number")
     with pytest.raises(ValueError, match="Got number="):
-        check_number(held, "number", float, low=0.0, above=True)
+        Numbers(float, low=0.0, above=True).check(held, "number")
     held.number = 2.0
-    check_number(held, "number", float, low=0.0, high=2.0)
+    Numbers(float, low=0.0, high=2.0).check(held, "number")
     for bad in (np.inf, np.nan, -1.0, "x", True):
         held.number = bad
         with pytest.raises(ValueError, match="Got number="):
-            check_number(held, "number", float, low=0.0)
+            Numbers(float, low=0.0).check(held, "number")
 
 
 # --- points held out by NCA -----------------------------------------------------------------------

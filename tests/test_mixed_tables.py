@@ -22,12 +22,13 @@ from kernelmetric import (
     Kernelized,
     KernelizedCV,
     LeaveOneOutRidge,
+    Linear,
     compress,
     load,
     save,
 )
 from kernelmetric.kernels import TableSchema, is_frame, is_table
-from kernelmetric.prediction import MetricClassifier
+from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.selection._relevance import descend
 
 pd = pytest.importorskip("pandas")
@@ -178,6 +179,58 @@ def test_columns_are_found_by_name_in_any_order():
     metric = Kernelized(LMNN()).fit(frame, y)
     turned = frame[frame.columns[::-1]]
     assert np.array_equal(quietly(metric.transform, turned), metric.transform(frame))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Kernelized(DNE(1)),
+        LDA(1),
+        MetricClassifier(),
+        MetricClassifier(LDA(1), use_features=True),
+        make_pipeline(DNE(1), LDA(1)),
+        KernelizedCV(DNE(1), Linear()),
+    ],
+    ids=repr,
+)
+def test_columns_of_numbers_are_found_by_name_too(model):
+    rng = np.random.RandomState(0)
+    frame = pd.DataFrame(rng.randn(60, 4) * [1, 5, 1, 9], columns=list("dbac"))
+    y = (frame["b"] > frame["c"]).astype(int)
+    model.fit(frame, y)
+    answer = getattr(model, "predict_proba", None) or model.transform
+    expected, turned = answer(frame), frame[["a", "b", "c", "d"]]
+    assert np.array_equal(answer(turned), expected)
+    with pytest.raises(ValueError, match="feature names should match"):
+        answer(frame.rename(columns={"a": "A"}))
+    with pytest.raises(ValueError, match="feature names should match"):
+        answer(frame[["a", "b", "c"]])
+
+
+@pytest.mark.parametrize("model", [MetricRegressor(cv=2), MetricClassifier(cv=2)], ids=repr)
+def test_a_model_does_not_depend_on_the_order_of_columns(model):
+    rng = np.random.RandomState(0)
+    frame = pd.DataFrame(rng.randn(90, 5), columns=list("abcde"))
+    y = rng.randn(90) + 2 * frame["a"] * frame["b"]
+    if isinstance(model, MetricClassifier):
+        frame = frame.assign(f=rng.choice(["x", "y"], 90)).mask(rng.rand(90, 6) < 0.1)
+        y = y > 0
+    turned = frame[frame.columns[::-1]]
+    found, other = (
+        (getattr(fitted, "predict_proba", None) or fitted.predict)(table)
+        for table in (frame, turned)
+        for fitted in [clone(model).fit(table, y)]
+    )
+    np.testing.assert_allclose(found, other, atol=1e-6)
+
+
+def test_features_of_the_training_table_keep_its_index():
+    frame = fruit()[0]
+    frame.index = np.arange(10, 10 + len(frame))
+    schema = TableSchema().set_output(transform="pandas")
+    found = quietly(schema.fit_transform, frame)
+    pd.testing.assert_frame_equal(found, quietly(schema.fit(frame).transform, frame))
+    assert found.index.equals(frame.index)
 
 
 def test_names_never_seen_are_told_and_are_alike():

@@ -4,8 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import make_blobs
+from sklearn.datasets import load_wine, make_blobs
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import scale
 
 from kernelmetric import MLKR, NCA, Kernelized, memory_budget
 from kernelmetric.compute.reductions import nca_loss
@@ -38,6 +39,19 @@ def test_batches_go_a_good_part_of_the_way(blobs):
     assert value < before - 0.3 * (before - exact.loss_)
     again = NCA(2, solver="minibatch", batch_size=200, random_state=0).fit(X, y)
     np.testing.assert_array_equal(again.components_, batched.components_)
+
+
+@pytest.mark.parametrize(("most", "solver"), [(60**2 * 2, "lbfgs"), (60**2 * 2 - 1, "minibatch")])
+def test_of_many_points_batches_are_enough(most, solver, monkeypatch):
+    monkeypatch.setattr("kernelmetric.learners._nca._MANY_PRODUCTS", most)
+    X, y = make_blobs(60, n_features=3, centers=3, cluster_std=2.0, random_state=0)
+    few = {"max_iter": 2, "tol": 1.0, "batch_size": 20, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        auto, told = (NCA(2, solver=which, **few).fit(X, y) for which in ("auto", solver))
+    assert auto.solver_ == told.solver_ == solver
+    np.testing.assert_array_equal(auto.components_, told.components_)
+    assert auto._meets(60, 3) == told._meets(60, 3) == (60 if solver == "lbfgs" else 20)
 
 
 @pytest.mark.parametrize("solver", ["lbfgs", "minibatch"])
@@ -302,3 +316,13 @@ def test_a_penalty_is_a_number_or_shrinks(noisy):
         NCA(reg="norm").fit(*noisy)
     with pytest.raises(ValueError, match=f"Got reg=-1, {expected}"):
         NCA(reg=-1).fit(*noisy)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("learner", [NCA(2), MLKR(2)], ids=["NCA", "MLKR"])
+def test_a_descent_ends_as_low_in_any_unit_of_the_points(learner, dtype):
+    X, y = load_wine(return_X_y=True)
+    X = scale(X)
+    usual = learner.fit(X, y).loss_
+    for unit in (1e-12, 1e-6, 1e3, 1e9):
+        assert learner.fit((unit * X).astype(dtype), y).loss_ < usual + 0.5

@@ -38,6 +38,7 @@ from kernelmetric import (
     save,
 )
 from kernelmetric.compute import _threads
+from kernelmetric.inputs._keys import column_order
 from kernelmetric.prediction._classifier import _stacked
 from kernelmetric.prediction._cross_fit import (
     Fold,
@@ -46,7 +47,7 @@ from kernelmetric.prediction._cross_fit import (
     settled,
     splits_of,
 )
-from kernelmetric.prediction._features import fit_feature_scores
+from kernelmetric.prediction._features import _located, fit_feature_scores
 from kernelmetric.prediction._neighbors import (
     TEMPERATURES,
     Neighbors,
@@ -406,8 +407,10 @@ def test_sparse_points_and_frames_are_taken():
     named = MetricClassifier(metric).fit(frame, pd.Series(y))
     assert named.feature_names_in_.tolist() == list("abcdef")
     np.testing.assert_allclose(named.predict_proba(frame), plain.predict_proba(X), atol=1e-6)
+    turned = named.predict_proba(frame[list("fedcba")])
+    np.testing.assert_array_equal(turned, named.predict_proba(frame))
     with pytest.raises(ValueError, match="feature names"):
-        named.predict(frame[list("fedcba")])
+        named.predict(frame[list("fedcb")])
 
 
 def test_arrays_of_other_libraries_are_taken():
@@ -811,7 +814,9 @@ def test_trees_are_those_of_scikit_learn():
     target = X[:, 0] + (X[:, 1] > 0)
     found, _ = fit_feature_scores(X, target, target[:, None], None, 0, classes=False)
     rng, total = np.random.RandomState(0), 0.0
-    A = ((X - X.mean(axis=0)) / X.std(axis=0)).astype(np.float32)
+    A = _located(X, found.location)
+    np.testing.assert_allclose(A, (X - X.mean(axis=0)) / X.std(axis=0), atol=1e-6)
+    A = A[:, column_order(A)]
     for _ in found.roots:
         rows = rng.randint(300, size=300)
         tree = DecisionTreeRegressor(

@@ -58,6 +58,23 @@ def test_the_diagonal_of_the_inverse_does_without_the_shift_of_the_factor(width)
     assert np.linalg.norm(own - expected) < 3e-2 * np.linalg.norm(expected)
 
 
+def test_a_matrix_that_is_clearly_positive_needs_no_shift(monkeypatch):
+    monkeypatch.setattr(_refined, "_TERMS", None)  # it may not be needed
+    K = gaussian(150, 0.01)
+    solve = RefinedSolver(K.astype(np.float32), 0.01)
+    X = solve(np.ones((150, 1)))
+    np.testing.assert_allclose(K @ X, 1.0, atol=1e-3)
+    np.testing.assert_allclose(solve.inverse_diagonal(), np.diag(np.linalg.inv(K)), rtol=1e-4)
+
+
+def test_a_wrong_lowest_eigenvalue_is_found_out():
+    K = gaussian(150, 0.1)
+    K -= (np.linalg.eigvalsh(K)[0] + 1e-5) * np.eye(150)
+    B = K @ np.ones((150, 1))
+    X = RefinedSolver(K.astype(np.float32), 0.1)(B)
+    np.testing.assert_allclose(K @ X, B, atol=1e-2)
+
+
 def test_a_singular_matrix_is_solved_on_its_range():
     K = gaussian(60, 0.1)
     K = np.kron(K, np.ones((2, 2)))  # every point twice
@@ -73,7 +90,7 @@ def test_a_factor_that_fails_is_begun_again_with_the_whole_matrix(monkeypatch):
     K -= (lowest + 1e-4) * np.eye(50)  # a little below zero: the first shift is too small
     held = K.astype(np.float32)
     least = 4 * np.sqrt(50) * np.finfo(np.float32).eps
-    factor = _refined._factor(held, held.diagonal().copy(), least)
+    factor = _refined._factor(held, held.diagonal().copy(), 0.0, least)
     L = np.tril(factor)
     np.testing.assert_allclose(L @ L.T, K, atol=2e-2)
     np.testing.assert_array_equal(np.tril(held, -1), np.tril(K.astype(np.float32), -1))

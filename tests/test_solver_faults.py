@@ -286,8 +286,8 @@ def test_the_penalty_is_the_norm_in_the_feature_space():
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ((np.eye(2), "both"), "Got singular='both', but expected one of"),
-        ((np.eye(2), "ridge", 0.0), "Got ridge=0.0, but expected a positive number"),
+        ((np.eye(2), "both"), "Got singular='both', but expected 'range'"),
+        ((np.eye(2), "ridge", 0.0), "Got ridge=0.0, but expected a number > 0"),
         ((np.eye(2), "range", -1.0), "Got ridge=-1.0"),
         ((np.eye(2), "range", np.inf), "Got ridge=inf"),
         ((np.ones((2, 3)),), r"Got a matrix of shape \(2, 3\), but expected a square"),

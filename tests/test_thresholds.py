@@ -176,7 +176,7 @@ def test_pairs_too_few_for_a_promise_say_what_to_expect():
     [
         ({}, "Got nothing wanted"),
         ({"precision": 0.9, "recall": 0.9}, "Got precision, recall wanted"),
-        ({"precision": 1.5}, "between 0 and 1"),
+        ({"precision": 1.5}, "a number > 0 and < 1"),
         ({"recall": 0.5, "match_share": 2.0}, "Got match_share"),
         ({"recall": 0.5, "confidence": 1.0}, "Got confidence"),
     ],

@@ -102,9 +102,10 @@ def fit(
         forecast = [] if talk.silent else study.forecast(len(train), *sizes)
     talk.listed(forecast)
     found = _learn(study, talk, train, test, others, keep=keep)
-    _show(talk, study, found)
+    judged = _judged(study, found)
+    _show(talk, study, found, judged)
     with talk.busy("Making the page", abrupt=True):
-        page = "" if report is None else _page(study, found)  # first: it may be refused
+        page = "" if report is None else _page(study, found, judged)  # first: it may be refused
     files = {}
     with talk.busy("Writing"):
         if out is not None:
@@ -112,7 +113,7 @@ def fit(
             files["model"] = out
         if report is not None:
             files["report"] = write_atomically(report, page)
-    talk.answer(_summary(study, found, files))
+    talk.answer(_summary(study, found, judged, files))
     _farewell(talk, files, study)
 
 
@@ -126,7 +127,6 @@ class Found:
     model: Any = None
     seconds: float = 0.0
     ended: list[str] = field(default_factory=list)  # what a time limit ended in the last fit
-    outcome: Judged | None = None  # what the trials have shown, once it was asked for
 
     @property
     def notes(self) -> dict[str, str]:
@@ -135,13 +135,13 @@ class Found:
         return own_notes(self.trials) | last
 
     @property
-    def judged(self) -> Any:
+    def judge(self) -> Any:
         """The metric that was judged on rows; None where it was judged on pairs."""
         return self.trials[1].estimator
 
     def chosen(self) -> dict[str, tuple[str, str]]:
         """The parts of the model of all rows, or else of the one that was judged, and why."""
-        model = self.model or self.judged
+        model = self.model or self.judge
         recipe = None if model is None else getattr(metric_of(model), "recipe_", None)
         return {} if recipe is None else described(recipe)
 
@@ -198,8 +198,7 @@ def _fitted(study: Study, others: Any, test: Any, ended: list[str]) -> Iterator[
     yield model
 
 
-def _show(talk: Talk, study: Study, found: Found) -> None:
-    judged = _judged(study, found)
+def _show(talk: Talk, study: Study, found: Found, judged: Judged) -> None:
     if study.pairs is None:
         score = judged.score_name[:1].upper() + judged.score_name[1:]
         where = "of a sample, held out" if _is_limited(study) else "held out"
@@ -237,12 +236,6 @@ def _is_limited(study: Study) -> bool:
 
 def _judged(study: Study, found: Found) -> Judged:
     """What the trials have shown, by the score that fits the classes."""
-    if found.outcome is None:
-        found.outcome = _outcome(study, found)
-    return found.outcome
-
-
-def _outcome(study: Study, found: Found) -> Judged:
     scores, of_classes = by_method(found.trials, "accuracy"), by_method(found.trials, "scores")
     n_train, n_test = (0 if rows is None else len(rows) for rows in (found.train, found.test))
     name = study.pair_score if study.pairs is not None else "accuracy"
@@ -251,25 +244,25 @@ def _outcome(study: Study, found: Found) -> Judged:
     chosen = study.wanted.decision is not None
     given = scores, study.name, name, n_train, n_test, firsts
     judged = Judged(*given, by_costs=chosen).leading()
-    if study.pairs is not None or found.judged is None:
+    if study.pairs is not None or found.judge is None:
         return judged
     rows = found.train[:: 1 + len(found.train) // _MOST_ASKED]
     X, y = study.X.iloc[rows], study.y[rows]
     if judged.measure is None:
-        return judged._replace(trained=found.judged.score(X, y))
-    return judged._replace(trained=getattr(class_scores(found.judged, X, y), judged.measure))
+        return judged._replace(trained=found.judge.score(X, y))
+    return judged._replace(trained=getattr(class_scores(found.judge, X, y), judged.measure))
 
 
-def _page(study: Study, found: Found) -> str:
+def _page(study: Study, found: Found, judged: Judged) -> str:
     """The page; with labels it shows the model that has not seen the held-out rows."""
     X, y = study.X, study.y
     if study.pairs is None:
-        encoder = study.table or found.judged["table"]
-        metric = metric_of(found.judged)
+        encoder = study.table or found.judge["table"]
+        metric = metric_of(found.judge)
         order = np.concatenate([found.train, found.test])
         X_test = encoder.transform(X.iloc[found.test])
         parts: dict[str, Any] = {"y": y[found.train], "X_test": X_test, "y_test": y[found.test]}
-        predictor = found.judged[-1]
+        predictor = found.judge[-1]
         parts["predicted"] = predictor.predict(X_test)
         if study.wanted.regression:
             parts |= {"regression": True, "score_name": "R²"}
@@ -290,7 +283,6 @@ def _page(study: Study, found: Found) -> str:
     n_rows = study.n_read or len(study.rows)
     sample = f" of {n_rows:,}" if n_shown < n_rows else ""
     seconds = by_method(found.trials, "seconds")[study.name]
-    judged = _judged(study, found)
     return report_page(
         metric,
         X,
@@ -324,8 +316,7 @@ def _importance(study: Study, found: Found) -> Any:
         return None
 
 
-def _summary(study: Study, found: Found, files: dict[str, Path]) -> dict[str, Any]:
-    judged = _judged(study, found)
+def _summary(study: Study, found: Found, judged: Judged, files: dict[str, Path]) -> dict[str, Any]:
     return {
         "metric": study.name,
         "rows": study.n_read or len(study.rows),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -186,35 +187,36 @@ rows_out_options = together(
 )
 
 
-def device_option(function: Callable) -> Callable:
-    """Where to compute."""
+def _within(
+    name: str, enter: Callable[[Any], AbstractContextManager[Any]], **how: Any
+) -> Decorator:
+    """An option whose value, where it is given, makes a context that the command runs in."""
 
-    @wraps(function)
-    def on_device(*args: Any, device: str | None, **options: Any) -> Any:
-        if device is None:
-            return function(*args, **options)
-        with use_device(device):
-            return function(*args, **options)
+    def decorate(function: Callable) -> Callable:
+        @wraps(function)
+        def inside(*args: Any, **options: Any) -> Any:
+            value = options.pop(name)
+            with nullcontext() if value is None else enter(value):
+                return function(*args, **options)
 
-    return click.option(
-        "--device", metavar="NAME", help="Compute on this device, such as cuda. It needs torch."
-    )(on_device)
+        return click.option(f"--{name}", **how)(inside)
+
+    return decorate
 
 
-def minutes_option(function: Callable) -> Callable:
-    """How long it may take."""
-
-    @wraps(function)
-    def in_time(*args: Any, minutes: float | None, **options: Any) -> Any:
-        with time_limit(None if minutes is None else 60 * minutes):
-            return function(*args, **options)
-
-    return click.option(
-        "--minutes",
-        type=click.FloatRange(0, min_open=True),
-        metavar="M",
-        help="End choices and iterations after so many minutes, and keep what was best until then.",
-    )(in_time)
+device_option = _within(
+    "device",
+    use_device,
+    metavar="NAME",
+    help="Compute on this device, such as cuda. It needs torch.",
+)
+minutes_option = _within(
+    "minutes",
+    lambda minutes: time_limit(60 * minutes),
+    type=click.FloatRange(0, min_open=True),
+    metavar="M",
+    help="End choices and iterations after so many minutes, and keep what was best until then.",
+)
 
 
 def decision_options(function: Callable) -> Callable:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -21,6 +21,7 @@ from typing import Any
 from kernelmetric.compute._machine import free_memory as _free_memory
 from kernelmetric.compute._machine import total_memory
 from kernelmetric.compute.backends import backend_of, cuda
+from kernelmetric.compute.watch import within
 
 _BUDGET: ContextVar[int | None] = ContextVar("kernelmetric_memory_budget", default=None)
 _BLOCKS: ContextVar[int | None] = ContextVar("kernelmetric_block_budget", default=None)
@@ -32,8 +33,7 @@ _ALWAYS_ALLOWED = 64 * 10**6  # so little is not worth an estimate
 _ALWAYS_IN_BUDGET = 8 * 10**6  # nor this, of arrays in full, however small a block should be
 
 
-@contextmanager
-def memory_budget(size: int | float | str) -> Iterator[int]:
+def memory_budget(size: int | float | str) -> AbstractContextManager[int]:
     """Limit the working memory of everything run inside the ``with`` block.
 
     Blocks of rows become small enough; the results stay the same up to rounding. A space whose
@@ -45,10 +45,10 @@ def memory_budget(size: int | float | str) -> Iterator[int]:
     size : int, float or str
         Bytes, or a string such as ``"500MB"`` or ``"1.5 GB"``.
 
-    Yields
-    ------
-    int
-        The budget in bytes.
+    Returns
+    -------
+    context manager
+        What enters it gets the budget in bytes.
 
     See Also
     --------
@@ -62,35 +62,19 @@ def memory_budget(size: int | float | str) -> Iterator[int]:
     ...     n_bytes
     1500000000
     """
-    n_bytes = parse_bytes(size)
-    token = _BUDGET.set(n_bytes)
-    try:
-        yield n_bytes
-    finally:
-        _BUDGET.reset(token)
+    return within(_BUDGET, parse_bytes(size))
 
 
-@contextmanager
-def block_budget(n_bytes: int) -> Iterator[int]:
+def block_budget(n_bytes: int) -> AbstractContextManager[int]:
     """Make blocks smaller inside the ``with`` block, and refuse nothing for it."""
-    token = _BLOCKS.set(n_bytes)
-    try:
-        yield n_bytes
-    finally:
-        _BLOCKS.reset(token)
+    return within(_BLOCKS, n_bytes)
 
 
-@contextmanager
-def working_on(device: Any) -> Iterator[None]:
+def working_on(device: Any) -> AbstractContextManager[Any]:
     """Count the free memory of a CUDA device too, inside the ``with`` block."""
     if device is None:
-        yield
-        return
-    token = _ROOM.set(lru_cache(maxsize=1)(partial(cuda.room, device)))  # asked once, and if at all
-    try:
-        yield
-    finally:
-        _ROOM.reset(token)
+        return nullcontext()
+    return within(_ROOM, lru_cache(maxsize=1)(partial(cuda.room, device)))  # asked once, if at all
 
 
 def current_budget() -> int:

@@ -7,8 +7,7 @@ outermost method returns, or keeps in its estimator, comes back as NumPy (``inpu
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from importlib import import_module
 from typing import Any
@@ -16,11 +15,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from kernelmetric.compute.watch import within
+
 _DEVICE: ContextVar[Any] = ContextVar("kernelmetric_device", default=None)
 
 
-@contextmanager
-def use_device(name: Any) -> Iterator[Any]:
+def use_device(name: Any) -> AbstractContextManager[Any]:
     """Do the work inside the ``with`` block on a device, for points that are NumPy's or pandas'.
 
     Results are NumPy arrays as before, and so is all that a fitted estimator keeps. Points of
@@ -31,10 +31,10 @@ def use_device(name: Any) -> Iterator[Any]:
     name : str or torch.device
         As torch calls it: ``"cuda"``, ``"cuda:1"``, ``"xpu"``, ``"cpu"``.
 
-    Yields
-    ------
-    torch.device
-        The device.
+    Returns
+    -------
+    context manager
+        What enters it gets the device, a ``torch.device``.
 
     Raises
     ------
@@ -57,11 +57,7 @@ def use_device(name: Any) -> Iterator[Any]:
     >>> with use_device("cuda"):  # doctest: +SKIP
     ...     NCA(2).fit(X, y)
     """
-    token = _DEVICE.set(_found(name))
-    try:
-        yield _DEVICE.get()
-    finally:
-        _DEVICE.reset(token)
+    return within(_DEVICE, _found(name))
 
 
 def device_in_use() -> Any:

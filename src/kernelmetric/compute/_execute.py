@@ -8,7 +8,7 @@ functions of a tile, which threads may share, or workers while a fit runs on a c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import reduce
 from itertools import pairwise
@@ -24,7 +24,7 @@ from kernelmetric.compute._threads import (
     tiles_at_once,
     worth_threads,
 )
-from kernelmetric.compute.watch import rows_done, watched
+from kernelmetric.compute.watch import rows_done, watched, within
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -38,14 +38,9 @@ _ELSEWHERE: ContextVar[Any] = ContextVar("kernelmetric_elsewhere", default=None)
 _FLOPS_OF_ONE = 10.0  # what takes as long as an operation on a number that comes from memory
 
 
-@contextmanager
-def run_elsewhere(cluster: Any) -> Iterator[None]:
+def run_elsewhere(cluster: Any) -> AbstractContextManager[Any]:
     """Let a cluster run the tiles of what is inside; None is this process alone."""
-    token = _ELSEWHERE.set(cluster)
-    try:
-        yield
-    finally:
-        _ELSEWHERE.reset(token)
+    return within(_ELSEWHERE, cluster)
 
 
 def over_rows(

@@ -132,7 +132,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
             f"Got a time limit of {seconds!r}, but expected None or a number of seconds above 0."
         )
     end, before = time.monotonic() + float(seconds), _DEADLINE.get()
-    with _within(_DEADLINE, end if before is None else min(end, before)):
+    with within(_DEADLINE, end if before is None else min(end, before)):
         yield
 
 
@@ -142,10 +142,10 @@ def time_left() -> float:
     return float("inf") if end is None else end - time.monotonic()
 
 
-def time_kept(seconds: float) -> AbstractContextManager[None]:
+def time_kept(seconds: float) -> AbstractContextManager[Any]:
     """Leave so many seconds of a time limit for what comes after."""
     end = _DEADLINE.get()
-    return _within(_DEADLINE, None if end is None else end - max(seconds, 0.0))
+    return within(_DEADLINE, None if end is None else end - max(seconds, 0.0))
 
 
 def warn_of_limit(what: str) -> None:
@@ -165,7 +165,7 @@ def told_once(*, unheard: bool = False) -> Iterator[None]:
         yield
         return
     told: list[str] = []
-    with _within(_TOLD, told):
+    with within(_TOLD, told):
         yield
     if told and not unheard:
         words = ". It also ended ".join(told)
@@ -181,17 +181,17 @@ def ended_by_limit(what: str, seconds: Callable[[], float] = lambda: 0.0) -> boo
     return over
 
 
-def leavable() -> AbstractContextManager[None]:
+def leavable() -> AbstractContextManager[Any]:
     """Let a time limit end passes over blocks inside, by :class:`OutOfTime`."""
-    return _within(_LEAVABLE, True)
+    return within(_LEAVABLE, True)
 
 
 @contextmanager
-def _within(variable: ContextVar[T], value: T) -> Iterator[None]:
+def within(variable: ContextVar[Any], value: T) -> Iterator[T]:
     """Give a variable another value inside."""
     token = variable.set(value)
     try:
-        yield
+        yield value
     finally:
         variable.reset(token)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from sklearn.utils.validation import has_fit_parameter
 from kernelmetric.compute import repeatable
 from kernelmetric.evaluation._class_scores import ClassScores, class_scores
 from kernelmetric.inputs import check_weights
+from kernelmetric.inputs._parameters import SHARE
 
 NEIGHBORS = 3  # of the Euclidean and of the learned metric: the same for both
 NEIGHBORS_OF_NUMBERS = 5  # likewise, where their mean is the prediction
@@ -198,8 +198,7 @@ def holdout(
     >>> [len(part) for part in holdout([0, 1] * 50)]
     [75, 25]
     """
-    if not isinstance(test_size, Real) or not 0 < test_size < 1:
-        raise ValueError(f"Got test_size={test_size!r}, but expected a share between 0 and 1.")
+    SHARE.require("test_size", test_size)
     y = np.asarray(y)
     if regression:
         return _holdout_of_numbers(y, test_size, random_state)

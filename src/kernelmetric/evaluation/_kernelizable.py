@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.utils import check_random_state
 
 from kernelmetric.evaluation._outcomes import Answer, answers, constant, difference
+from kernelmetric.inputs._parameters import POSITIVE
 
 DECISIVE = ("translation", "rotation", "embedding", "pca")
 
@@ -191,8 +191,7 @@ def check_kernelizable(
     >>> report.kernelizable, report.failed
     (False, ('rotation', 'pca'))
     """
-    if not isinstance(tol, Real) or not 0 < tol < np.inf:
-        raise ValueError(f"Got tol={tol!r}, but expected a positive number: try 0.01.")
+    POSITIVE.require("tol", tol, hint="try 0.01")
     rng = check_random_state(random_state)
     tried = _with_fixed_randomness(estimator, rng)
     if X is None:

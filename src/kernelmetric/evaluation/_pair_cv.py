@@ -21,6 +21,7 @@ from sklearn.utils.validation import _num_samples
 
 from kernelmetric.evaluation._verification import best_threshold, distances_of, known_distances
 from kernelmetric.graphs import IndexTuples, Pairs, check_length
+from kernelmetric.inputs._parameters import require_word
 
 _RANKING = {"roc_auc": roc_auc_score, "average_precision": average_precision_score}
 _DECIDING = {
@@ -166,8 +167,7 @@ def _score(scoring: Any, metric: Any, X: Any, pairs: Any, X_train: Any, pairs_tr
 
 def _folds(cv: Any, by: str, pairs: Pairs | IndexTuples, random_state: Any) -> Iterable[Any]:
     """Positions of training and test points, or pairs."""
-    if not isinstance(by, str) or by not in ("point", "pair"):
-        raise ValueError(f"Got by={by!r}, but expected 'point' or 'pair'.")
+    require_word("by", by, ("point", "pair"))
     if isinstance(cv, str | bytes):  # they have a method split
         raise ValueError(f"Got cv={cv!r}, but expected a number of folds or a splitter: try cv=3.")
     if isinstance(cv, Integral):

@@ -14,6 +14,7 @@ from sklearn.metrics.cluster import contingency_matrix
 from kernelmetric import compute
 from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.inputs import check_weights
+from kernelmetric.kernelized._places import other_neighbors
 from kernelmetric.metric import places_of, refuse_signed
 
 
@@ -124,8 +125,7 @@ def _precisions(
 ) -> float:
     """Sum, over some members of a class, of the precisions at their R nearest points."""
     queries, R = members[rows], len(members) - 1
-    found = nearest_neighbors(Z, R + 1, queries=compute.take_rows(Z, queries))[0]
-    hits = codes[_without_self(found, queries)] == codes[members[0]]
+    hits = codes[other_neighbors(Z, queries, R)[0]] == codes[members[0]]
     precision = np.cumsum(hits, axis=1) / np.arange(1, R + 1)
     return float(weights[queries] @ np.sum(precision * hits, axis=1)) / R
 
@@ -176,13 +176,6 @@ def _retrieval(metric: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray
     if not np.any(counts > 1):
         raise ValueError("Got no class with two points, but expected some: nothing can be found.")
     return Z, codes, counts[codes]
-
-
-def _without_self(found: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Neighbours less the query itself, or less the last where many at no distance hid it."""
-    itself = found == queries[:, None]
-    itself[~itself.any(axis=1), -1] = True
-    return found[~itself].reshape(len(queries), -1)
 
 
 class ClusterScores(NamedTuple):

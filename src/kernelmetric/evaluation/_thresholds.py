@@ -12,6 +12,7 @@ from scipy.stats import norm
 from sklearn.metrics import roc_curve
 
 from kernelmetric.evaluation._verification import halfway
+from kernelmetric.inputs._parameters import SHARE, Numbers
 
 _MOST_CUTS = 200  # thresholds that are tried for the ends of an interval
 
@@ -65,13 +66,17 @@ def threshold_for(
     two_tables: bool = False,
     confidence: float = 0.95,
 ) -> Threshold:
-    """The threshold on scores for a wanted precision or recall, and its interval.
+    r"""The threshold on scores for a wanted precision or recall, and its interval.
 
-    Two pairs that share a record are not independent. Their variance, Σ_r (Σ_{p of r} x_p)² -
-    Σ_p x_p² with x_p what a pair adds to an estimate [1]_, says how many independent pairs they are
-    worth, and Wilson's interval is taken for so many. A threshold looks too good on the pairs that
-    chose it. So precision counts one more false match than was seen, and recall one more match
-    [2]_.
+    Two pairs that share a record are not independent. So n pairs say no more than a smaller number
+    of independent ones [1]_, and Wilson's interval is that of the smaller number,
+
+    .. math:: \frac{n}{\max(1, v)}, \qquad
+              v = \frac{\sum_r \bigl(\sum_{p \ni r} x_p\bigr)^2 - \sum_p x_p^2}{\sum_p x_p^2},
+
+    with x_p what pair p adds to the estimate, and sums over records r and pairs p. A threshold
+    looks too good on the pairs that chose it. So precision counts one false match more than was
+    seen, and recall one missed match more [2]_.
 
     Parameters
     ----------
@@ -120,8 +125,7 @@ def threshold_for(
     True
     """
     sample = _sample(scores, same, pairs, two_tables, match_share)
-    if not 0.5 <= confidence < 1:
-        raise ValueError(f"Got confidence={confidence!r}, but expected 0.5 <= confidence < 1.")
+    Numbers(low=0.5, high=1, below=True).require("confidence", confidence)
     z = float(norm.ppf(0.5 + confidence / 2))
     wanted = {"precision": precision, "recall": recall}
     given = {name: value for name, value in wanted.items() if value is not None}
@@ -130,8 +134,7 @@ def threshold_for(
             f"Got {', '.join(given) or 'nothing'} wanted, but expected one of {list(wanted)}."
         )
     ((name, value),) = given.items()
-    if not 0 < value < 1:
-        raise ValueError(f"Got {name}={value!r}, but expected a number between 0 and 1.")
+    SHARE.require(name, value)
     # Scores from high to low, and the parts of same and of different pairs from there on.
     curve = roc_curve(sample.same, sample.scores, drop_intermediate=False)
     fpr, tpr, cuts = (each[1:] for each in curve)  # without the cut that accepts none
@@ -181,8 +184,8 @@ def _sample(scores: Any, same: Any, pairs: Any, two_tables: bool, share: Any) ->
         raise ValueError(
             f"Got {same.sum()} matches of {len(same)} pairs, but expected some of both kinds."
         )
-    if share is not None and not 0 < share < 1:
-        raise ValueError(f"Got match_share={share!r}, but expected a number between 0 and 1.")
+    if share is not None:
+        SHARE.require("match_share", share)
     if two_tables:
         left, right = (np.unique(column, return_inverse=True)[1] for column in pairs.T)
         records = np.column_stack([left, right + left.max() + 1])
@@ -259,18 +262,13 @@ def _proportion(holds: np.ndarray, among: np.ndarray, records: np.ndarray, z: fl
     hits = int(np.sum(holds & among))
     # A little off the estimate: where all pairs agree, those of one record are still one witness.
     x = holds[among] - (hits + 1) / (n + 2)
-    # so many independent pairs vary as much
-    n /= max(1.0, _record_variance(x, records[among]) / (x @ x))
+    # So many independent pairs vary as much: Σ_r (Σ_{p of r} x_p)² - Σ_p x_p², beside Σ_p x_p².
+    sums = np.bincount(records[among].ravel(), weights=np.repeat(x, 2))
+    n /= max(1.0, float(sums @ sums - x @ x) / (x @ x))
     value = hits / int(among.sum())
     middle = (value + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(value * (1 - value) / n + z**2 / (4 * n**2))
     return Estimate(value, max(0.0, float(middle - half)), min(1.0, float(middle + half)))
-
-
-def _record_variance(x: np.ndarray, records: np.ndarray) -> float:
-    """Σ_r (Σ_{p of r} x_p)² - Σ_p x_p²."""
-    sums = np.bincount(records.ravel(), weights=np.repeat(x, 2))
-    return float(sums @ sums - x @ x)
 
 
 def _range_of(

@@ -10,6 +10,7 @@ from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import to_numpy
+from kernelmetric.inputs._parameters import COUNT, SHARE
 
 _LOOKED_AT = 5_000  # candidates that are compared with the known pairs
 _NEAR = 0.25  # of the total variance: as near as that, a pair tells little that is new
@@ -69,10 +70,8 @@ def pairs_to_label(
         raise ValueError(
             f"Got probability of shape {p.shape}, but expected one number from 0 to 1 each."
         )
-    if not 0 < threshold < 1:
-        raise ValueError(f"Got threshold={threshold!r}, but expected a number between 0 and 1.")
-    if isinstance(n_pairs, bool) or not isinstance(n_pairs, int | np.integer) or n_pairs < 1:
-        raise ValueError(f"Got n_pairs={n_pairs!r}, but expected a whole number of at least 1.")
+    SHARE.require("threshold", threshold)
+    COUNT.require("n_pairs", n_pairs)
     known = _places(known, len(p))
     P = None if points is None else np.asarray(to_numpy(points), dtype=np.float64)
     if P is not None and (P.ndim != 2 or len(P) != len(p) or not np.all(np.isfinite(P))):

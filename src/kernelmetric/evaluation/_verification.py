@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from kernelmetric.compute import to_numpy
 from kernelmetric.graphs import Pairs, check_length, check_rows, pair_distances
 from kernelmetric.inputs import check_weights
-from kernelmetric.learners._checks import check_choice, check_number
+from kernelmetric.inputs._parameters import LARGEST, Numbers, require_word
 
 _UNCALIBRATED = "Got no threshold yet: call calibrate with pairs that are known."
 CRITERIA = ("accuracy", "f_beta", "max_tpr", "max_tnr")
@@ -105,10 +104,10 @@ class PairVerifier(BaseEstimator):
         PairVerifier
             Itself, ready to predict.
         """
-        check_choice(self, "criterion", CRITERIA)
-        check_choice(self, "calibration", ("logistic", "isotonic"))
-        check_number(self, "beta", Real, low=1e-100, high=1e100)
-        check_number(self, "min_rate", Real, low=0, high=1)
+        require_word("criterion", self.criterion, CRITERIA)
+        require_word("calibration", self.calibration, ("logistic", "isotonic"))
+        Numbers(low=1 / LARGEST, high=LARGEST).check(self, "beta")
+        Numbers(low=0, high=1).check(self, "min_rate")
         distances, same, w = known_distances(self.metric, pairs, X, y, sample_weight)
         how: Any = {"beta": float(self.beta), "min_rate": self.min_rate, "weights": w}
         threshold, value = best_threshold(distances, same, self.criterion, **how)

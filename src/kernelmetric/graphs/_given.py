@@ -56,6 +56,14 @@ def ordered_tuples(rows: np.ndarray, n_samples: int) -> IndexTuples:
     return (Triplets if rows.shape[1] == 3 else Quadruplets)(rows, n_samples, faults="drop")
 
 
+def as_tuples(name: str, given: Any, n_samples: int) -> IndexTuples:
+    """Triplets or quadruplets of so many points, from row numbers or as they are."""
+    kind: Any = {"triplets": Triplets, "quadruplets": Quadruplets}[name]
+    found = given if isinstance(given, kind) else kind(given, n_samples)
+    check_length(n_samples, found.n_samples)
+    return found
+
+
 def as_pairs(pairs: Any, similar: Any, dissimilar: Any, y: Any, n_samples: int) -> Pairs:
     """The pairs that a ``fit`` got, in whichever way they were passed.
 

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.compute.reductions import nearest_neighbors
+from kernelmetric.inputs._parameters import COUNT, require_word
 from kernelmetric.inputs._points import as_points
 
 _SYMMETRIZE = {
@@ -70,7 +71,9 @@ def neighbor_graph(
            [0., 0., 0., 1.],
            [0., 0., 1., 0.]])
     """
-    _check(n_neighbors, weights, symmetrize)
+    COUNT.require("n_neighbors", n_neighbors, hint="try 20")
+    require_word("weights", weights, _WEIGHTS)
+    require_word("symmetrize", symmetrize, _SYMMETRIZE)
     if neighbors is None:
         Z = as_points(X if metric is None else getattr(metric, "places", metric.transform)(X))
         indices, squared = nearest_neighbors(Z, n_neighbors)
@@ -98,19 +101,6 @@ def union_graph(neighbors: np.ndarray) -> sparse.csr_array:
     A = adjacency(neighbors)
     A.data[:] = 1.0  # a neighbour listed twice is one neighbour
     return A.maximum(A.T).tocsr()
-
-
-def _check(n_neighbors: int, weights: str, symmetrize: str) -> None:
-    if not n_neighbors >= 1:
-        raise ValueError(
-            f"Got n_neighbors={n_neighbors!r}, but expected a positive integer: try 20."
-        )
-    if weights not in _WEIGHTS:
-        raise ValueError(f"Got weights={weights!r}, but expected one of {_WEIGHTS}: try 'binary'.")
-    if symmetrize not in _SYMMETRIZE:
-        raise ValueError(
-            f"Got symmetrize={symmetrize!r}, but expected one of {tuple(_SYMMETRIZE)}: try 'union'."
-        )
 
 
 def _first_others(distances: Any, indices: Any, k: int) -> tuple[np.ndarray, np.ndarray]:

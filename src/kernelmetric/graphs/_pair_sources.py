@@ -7,7 +7,6 @@ import io
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from kernelmetric.compute.reductions import class_neighbors
 from kernelmetric.graphs._labels import warn_unlabelled
 from kernelmetric.graphs._row_tuples import components_of, unique_pairs
 from kernelmetric.inputs._labels import classes_of
+from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.inputs._refusals import refuse_masked
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -89,8 +89,7 @@ def draw_until_connected(
     groups: list[np.ndarray], n_samples: int, fraction: float, rng: np.random.RandomState
 ) -> np.ndarray:
     """Random pairs inside the groups, as few as leave ``fraction * n_samples`` components."""
-    if not isinstance(fraction, Real) or not 0 < fraction <= 1:
-        raise ValueError(f"Got components={fraction!r}, but expected 0 < components <= 1.")
+    Numbers(low=0, high=1, above=True).require("components", fraction)
     target = round(float(fraction) * n_samples)
     if target < len(groups):
         raise ValueError(

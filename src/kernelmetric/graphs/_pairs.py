@@ -22,7 +22,6 @@ from kernelmetric.graphs._pair_sources import (
 )
 from kernelmetric.graphs._row_tuples import (
     RowTuples,
-    check_count,
     check_radius,
     check_rows,
     components_of,
@@ -31,6 +30,7 @@ from kernelmetric.graphs._row_tuples import (
     pair_distances,
     points_of,
 )
+from kernelmetric.inputs._parameters import COUNT, require_word
 
 
 class Pairs(RowTuples):
@@ -131,7 +131,7 @@ class Pairs(RowTuples):
         groups, n = members_of(codes), len(codes)
         rng = check_random_state(random_state)
         if per_point is not None:
-            check_count("per_point", per_point)
+            COUNT.require("per_point", per_point)
         if components is not None:
             S = draw_until_connected(groups, n, components, rng)
         elif per_point is not None:
@@ -168,7 +168,7 @@ class Pairs(RowTuples):
         Pairs
             At most 2 m n pairs.
         """
-        check_count("n_neighbors", n_neighbors)
+        COUNT.require("n_neighbors", n_neighbors)
         codes = class_codes(y)
         X = points_of(X, len(codes))
         median = radius == "median"
@@ -280,10 +280,9 @@ class Pairs(RowTuples):
         ----------
         .. [1] Kwok and Tsang, "Learning with idealized kernels", ICML 2003.
         """
-        check_count("n_neighbors", n_neighbors)
+        COUNT.require("n_neighbors", n_neighbors)
         X = points_of(X, self.n_samples)
-        if not isinstance(metric, str) or metric not in ("euclidean", "precomputed"):
-            raise ValueError(f"Got metric={metric!r}, but expected 'euclidean' or 'precomputed'.")
+        require_word("metric", metric, ("euclidean", "precomputed"))
         distances = pair_distances(X, self.rows, precomputed=metric == "precomputed")
         if not np.all(np.isfinite(distances)):
             raise ValueError("Got X with NaN or infinity, but expected finite distances.")

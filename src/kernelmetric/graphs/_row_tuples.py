@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.compute.reductions import pair_squares
+from kernelmetric.inputs._parameters import require_word
 from kernelmetric.inputs._refusals import refuse_masked
 
 _SHOWN = 5  # offending rows that a message names
@@ -38,8 +39,7 @@ class RowTuples:
                 f"Got n_samples={n_samples!r}, but expected the number of rows of X: "
                 f"{type(self).__name__}({arguments}, n_samples=len(X))."
             )
-        if not isinstance(faults, str) or faults not in ("raise", "drop"):
-            raise ValueError(f"Got faults={faults!r}, but expected 'raise' or 'drop'.")
+        require_word("faults", faults, ("raise", "drop"))
         return int(n_samples)
 
     def _tell_faults(self, found: list[str], faults: str) -> None:
@@ -227,12 +227,6 @@ def nearest_of(rows: np.ndarray, distances: np.ndarray, k: int) -> np.ndarray:
     chosen = np.zeros(len(rows), dtype=bool)
     chosen[order[rank < k] // 2] = True
     return chosen
-
-
-def check_count(name: str, value: Any) -> None:
-    """Refuse what is not a positive integer."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"Got {name}={value!r}, but expected an integer >= 1.")
 
 
 def check_length(n_rows: int, n_samples: int) -> None:

@@ -12,13 +12,13 @@ from kernelmetric.compute.reductions import class_neighbors
 from kernelmetric.graphs._pair_sources import class_codes, members_of, read_row_numbers
 from kernelmetric.graphs._row_tuples import (
     RowTuples,
-    check_count,
     check_rows,
     described,
     points_of,
     repeated_keys,
     unordered_keys,
 )
+from kernelmetric.inputs._parameters import COUNT
 
 
 class IndexTuples(RowTuples):
@@ -183,8 +183,8 @@ class Triplets(IndexTuples):
         Triplets
             At most ``n_neighbors * n_others`` for every point.
         """
-        check_count("n_neighbors", n_neighbors)
-        check_count("n_others", n_others)
+        COUNT.require("n_neighbors", n_neighbors)
+        COUNT.require("n_others", n_others)
         codes = class_codes(y)
         X = points_of(X, len(codes))
         B = class_neighbors(X, codes, min(n_neighbors, len(codes)), same=True)[0]
@@ -277,7 +277,7 @@ def _draws(
     y: Any, per_point: int, random_state: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Points, for each a random one of its class and one of another; and the class codes."""
-    check_count("per_point", per_point)
+    COUNT.require("per_point", per_point)
     codes, rng = class_codes(y), check_random_state(random_state)
     groups, n = members_of(codes), len(codes)
     order = np.concatenate([np.empty(0, dtype=np.intp), *groups])

@@ -14,6 +14,7 @@ from kernelmetric.compute.reductions import (
     squared_distances,
 )
 from kernelmetric.graphs._pairs import Pairs
+from kernelmetric.inputs._parameters import POSITIVE
 
 _ASYMMETRY = 1e-8  # relative: beyond, it is no round-off
 
@@ -28,8 +29,7 @@ def gaussian_graph(X: Any, width: float | None = None) -> np.ndarray:
     n = len(X)
     if width is None:
         width = median_squared_distance(X) / 4.0
-    if not 0 < width < np.inf:
-        raise ValueError(f"Got width={width!r}, but expected a positive number.")
+    POSITIVE.require("width", width)
     require_memory(8.0 * 3 * n * n, f"A full graph of {n} points", "take the nearest neighbours.")
     W = map_rows(lambda rows: np.exp(-squared_distances(X[rows], X) / width), n, 8 * 3 * n)
     W = (W + W.T) / 2

@@ -6,6 +6,8 @@ machines, or should be computed with on a device, is brought there, and results 
     _points.py      points of any library: two-dimensional, finite, float32 or float64
     _labels.py      labels, and their codes
     _weights.py     weights of rows, checked, and what they mean
+    _keys.py        rows and columns told apart by what they hold
+    _parameters.py  parameters: numbers within bounds, or words
     _refusals.py    what would become numbers only by a guess
     _far_cells.py   cells far from all others of their column
     _methods.py     what happens around a public method: clusters, devices, failures

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import namespace
+from kernelmetric.compute.watch import within
 
 _GAP = 100.0  # times as far from the median as the others: a Cauchy column has it once in a hundred
 _SHARE = 0.1  # of the cells, at most; more are no exception
@@ -99,11 +99,6 @@ def farthest_column(X: Any) -> str:
     return f"column {j}, with {float(value):.3g}"
 
 
-@contextmanager
-def silent_about_far_cells() -> Iterator[None]:
+def silent_about_far_cells() -> AbstractContextManager[Any]:
     """Within it, nothing is said: the points are coordinates, no cells of a table."""
-    token = _SILENT.set(True)
-    try:
-        yield
-    finally:
-        _SILENT.reset(token)
+    return within(_SILENT, True)

@@ -12,22 +12,26 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from kernelmetric.compute import to_numpy
 
 
-def check_labels(y: Any, X: Any, *, needs: str = "at least two classes") -> np.ndarray:
-    """Codes 0, 1, ... of y in the order of the sorted labels; refused where they cannot teach."""
+def require_target(y: Any, owner: str, expected: str) -> None:
+    """Refuse to go without labels or numbers, with what was expected."""
     if y is None:
         raise ValueError(
-            "This learner requires y to be passed, but the target y is None: expected one class "
-            "label per row of X."
+            f"{owner} requires y to be passed, but the target y is None: expected {expected}."
         )
+
+
+def check_labels(y: Any, X: Any) -> np.ndarray:
+    """Codes 0, 1, ... of y in the order of the sorted labels; refused where they cannot teach."""
+    require_target(y, "This learner", "one class label per row of X")
     y = label_column(y)
     check_consistent_length(X, y)
     classes, codes = classes_of(y)
     if not len(classes):
-        raise ValueError(f"Got no labels, but expected {needs}.")
+        raise ValueError("Got no labels, but expected at least two classes.")
     if len(classes) < 2:
         raise ValueError(
-            f"Got 1 class ({classes[0]!r} for all {len(y)} samples), but expected {needs}: "
-            "a metric is learned from what tells classes apart."
+            f"Got 1 class ({classes[0]!r} for all {len(y)} samples), but expected at least two "
+            "classes: a metric is learned from what tells classes apart."
         )
     return codes
 

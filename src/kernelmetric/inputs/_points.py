@@ -30,6 +30,7 @@ def check_points(
     # those of pyarrow's columns are data
     refuse_twins(getattr(X, "column_names", None) or getattr(X, "columns", ()))
     refuse_ambiguous(X, "X")
+    X = X if reset else in_order(estimator, X)
     try:
         with np.errstate(all="ignore"):  # its test for finite numbers adds up huge ones, ± both
             checked = validate_data(
@@ -106,6 +107,16 @@ def _check_streamed(estimator: Any, X: Any, *, reset: bool) -> Any:
         if X.names is not None:
             estimator.feature_names_in_ = X.names
     return X
+
+
+def in_order(estimator: Any, X: Any) -> Any:
+    """A frame with its columns as they were in fit, where these are in another order."""
+    names: list[Any] = list(getattr(estimator, "feature_names_in_", ()))
+    columns: Any = getattr(X, "column_names", None)
+    found = list(columns or getattr(X, "columns", ()))
+    if found == names or len(found) != len(names) or set(found) != set(names):
+        return X
+    return X.select(names) if hasattr(X, "select") else X[names]
 
 
 def as_points(X: Any) -> Any:

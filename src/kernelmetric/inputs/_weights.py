@@ -69,6 +69,15 @@ def labels_and_weights(y: Any) -> tuple[Any, Weights | None]:
     return (y.labels, y.weights) if isinstance(y, WeightedLabels) else (y, None)
 
 
+def refuse_partial_gram(rows: np.ndarray | None, pairwise: bool) -> None:
+    """Refuse to leave rows out of a precomputed kernel, where their columns would stay."""
+    if rows is not None and pairwise:
+        raise ValueError(
+            "Got sample_weight of zero with a precomputed kernel, but expected some for every row: "
+            "leave the rows and columns of these points out."
+        )
+
+
 def rows_and_weights(sample_weight: Any, X: Any) -> tuple[np.ndarray | None, Weights | None]:
     """Rows with a weight (None: all) and their weights (None: all count one), checked."""
     if sample_weight is None:

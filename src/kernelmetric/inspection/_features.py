@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from kernelmetric.inputs._parameters import COUNT
 from kernelmetric.inspection._columns import Reading, Shares, read
 from kernelmetric.inspection._maps import LinearMap, map_of
 from kernelmetric.metric import refuse_signed
-from kernelmetric.spaces._base import check_whole
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def feature_importance(
     >>> feature_importance(metric, X).ranked()[0][0]
     'x1'
     """
-    check_whole("max_samples", max_samples)
+    COUNT.require("max_samples", max_samples)
     return importance_by(read(metric), X, int(max_samples), random_state)
 
 

@@ -26,6 +26,7 @@ from kernelmetric.inputs import (
     rows_of,
     silent_about_far_cells,
 )
+from kernelmetric.inputs._weights import refuse_partial_gram
 from kernelmetric.learners import Learner
 from kernelmetric.learners._checks import kept_rows, weights_of_classes
 from kernelmetric.selection._ridge_solution import LEAST_OF_CLASS
@@ -110,11 +111,7 @@ def weighed_fit(
         given.pop("sample_weight", None)
     if rows is None:
         return X, y, weights, given
-    if kernel.pairwise:
-        raise ValueError(
-            "Got sample_weight of zero with a precomputed kernel, but expected some for every row: "
-            "leave the rows and columns of these points out."
-        )
+    refuse_partial_gram(rows, kernel.pairwise)
     kept = {**given, **kept_rows({**given, "X": X, "y": y}, X, y, rows)}
     if "sample_weight" in kept:
         kept["sample_weight"] = check_weights(sample_weight, _num_samples(X))[rows]

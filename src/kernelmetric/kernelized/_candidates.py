@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.inputs import check_labels, check_points, refuse_ambiguous, refuse_text
+from kernelmetric.inputs._labels import require_target
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._parts import (
     check_estimator,
@@ -42,11 +43,7 @@ def listed_kernels(kernels: Any) -> list[Any]:
         kernels = "rbf"
     if isinstance(kernels, str) and kernels in FAMILIES:
         return list(FAMILIES[kernels]())
-    alone = isinstance(kernels, (str, Kernel)) or callable(kernels)
-    try:
-        listed = [kernels] if alone else list(kernels)
-    except TypeError:
-        listed = []
+    listed = _listed(kernels, isinstance(kernels, (str, Kernel)) or callable(kernels))
     if not listed:
         raise ValueError(
             f"Got kernels={kernels!r}, but expected at least one kernel: try kernels='rbf', the 21 "
@@ -63,10 +60,7 @@ def listed_kernels(kernels: Any) -> list[Any]:
 def listed_ranks(n_components: Any) -> list[int | None]:
     """The ranks to try: at least one, each positive or None."""
     alone = n_components is None or isinstance(n_components, Integral | str | bytes)
-    try:
-        listed = [n_components] if alone else list(n_components)
-    except TypeError:
-        listed = []
+    listed = _listed(n_components, alone)
     good = [rank is None or (isinstance(rank, Integral) and int(rank) >= 1) for rank in listed]
     if not listed or not all(good) or any(isinstance(rank, bool) for rank in listed):
         raise ValueError(
@@ -74,6 +68,14 @@ def listed_ranks(n_components: Any) -> list[int | None]:
             "or a list of them: try n_components=[10, 50, None]."
         )
     return listed
+
+
+def _listed(value: Any, alone: bool) -> list[Any]:
+    """One value or several; none where these cannot be listed."""
+    try:
+        return [value] if alone else list(value)
+    except TypeError:
+        return []
 
 
 def listed_folds(
@@ -132,11 +134,7 @@ def judge_of(search: Any, y: Any = None) -> Any:
 
 def checked_data(search: Any, X: Any, y: Any, judge: Any) -> tuple[Any, Any]:
     """Points that folds can be cut from, and labels; nothing is written into the search."""
-    if y is None:
-        raise ValueError(
-            f"{type(search).__name__} requires y to be passed, but the target y is None: "
-            "candidates are scored by it."
-        )
+    require_target(y, type(search).__name__, "what candidates are scored by")
     if is_frame(X) and is_table(X):  # of arrays of objects scikit-learn says what is wrong
         raise ValueError(
             f"Got a table with names, dates or gaps, but {type(search).__name__} expected "

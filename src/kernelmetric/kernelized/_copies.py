@@ -16,8 +16,9 @@ from scipy.spatial import KDTree
 from sklearn import get_config
 
 from kernelmetric._warnings import warn
-from kernelmetric.compute import in_memory, is_sparse, map_rows, take_rows, to_numpy
+from kernelmetric.compute import in_memory, is_sparse, take_rows, to_numpy
 from kernelmetric.graphs import coded_targets
+from kernelmetric.inputs._keys import keys_of
 from kernelmetric.kernels import TableSchema, is_table
 
 _SAMPLE = 2_000  # different rows, of which near pairs are counted
@@ -66,7 +67,7 @@ def numbers_of(X: Any) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whoever learns from it says it
-            Z = TableSchema().fit(X).transform(X) if is_table(X) else X
+            Z = TableSchema().fit_transform(X) if is_table(X) else X
             Z = Z if is_array_api_obj(Z) or not in_memory(Z) else np.asarray(Z)
     except (TypeError, ValueError):
         return None
@@ -80,7 +81,7 @@ def copied_rows(X: Any, y: Any) -> Copies | None:
         return None
     targets = coded_targets(y, X)
     values = targets.key[:, None] if targets.values is None else targets.values
-    keys = _keys(X) + _keys(values, seed=1)
+    keys = keys_of(X) + keys_of(values, seed=1)
     _, first, groups, counts = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
     )
@@ -98,22 +99,6 @@ def copied_rows(X: Any, y: Any) -> Copies | None:
     if np.sum(counts > 1) <= more * (2 + _near_pairs(Z)):
         return None
     return Copies(rows, np.argsort(order)[groups.ravel()])
-
-
-def _keys(X: Any, seed: int = 0) -> np.ndarray:
-    """A number for each row, the same for equal rows: sums of bits, in which no digit is lost."""
-    drawn = np.random.RandomState(seed).randint(2**62, size=X.shape[1]).astype(np.uint64)
-
-    def mixed(cells: np.ndarray, factors: np.ndarray) -> np.ndarray:
-        bits = (cells.astype(np.float64) + 0.0).view(np.uint64)  # of zero, one sign
-        bits = (bits ^ (bits >> np.uint64(32))) * (2 * factors + np.uint64(1))
-        return bits ^ (bits >> np.uint64(29))
-
-    if is_sparse(X):
-        sums = np.append(np.uint64(0), np.cumsum(mixed(X.data, drawn[X.indices])))
-        return sums[X.indptr[1:]] - sums[X.indptr[:-1]]
-    A = to_numpy(X)
-    return map_rows(lambda rows: mixed(A[rows], drawn).sum(axis=1), len(A), 32 * A.shape[1])
 
 
 def _near_pairs(Z: np.ndarray) -> int:

@@ -31,9 +31,9 @@ from kernelmetric.kernelized._arguments import (
     refuse_zeros,
 )
 from kernelmetric.kernelized._copies import Copies
+from kernelmetric.kernelized._costs import Costs, fit_bytes, rows_in_time
 from kernelmetric.kernelized._delegation import NewPoints, in_dtype_of, inner_has, placed_among
 from kernelmetric.kernelized._folded import FoldedMap, can_fold
-from kernelmetric.kernelized._memory import fit_bytes
 from kernelmetric.kernelized._parts import (
     check_parts,
     fit_points,
@@ -54,7 +54,6 @@ from kernelmetric.kernelized._supervision import (
     fit_coordinates_of,
     is_compared,
 )
-from kernelmetric.kernelized._time import Costs, rows_in_time
 from kernelmetric.learners._progress import (
     CallbackSupportMixin,
     propagated_callbacks,

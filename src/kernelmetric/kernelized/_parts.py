@@ -12,6 +12,8 @@ from sklearn.utils import get_tags
 
 from kernelmetric.inputs import check_points
 from kernelmetric.inputs._far_cells import far_columns
+from kernelmetric.inputs._labels import require_target
+from kernelmetric.inputs._parameters import require_word
 from kernelmetric.kernels import (
     Kernel,
     Linear,
@@ -104,14 +106,11 @@ def check_parts(metric: Any, y: Any = None, *, compared: bool | None = None) -> 
     """The kernel of a metric, not bound, once all its parts are in order."""
     check_learner(metric)
     kernel = automatic_kernel(metric.kernel)
-    if not isinstance(metric.neighbors, str) or metric.neighbors not in ("feature", "input"):
-        raise ValueError(f"Got neighbors={metric.neighbors!r}, but expected 'feature' or 'input'.")
+    require_word("neighbors", metric.neighbors, ("feature", "input"))
     told = y is not None or compared is None
     told |= bool(compared) and hasattr(metric.learner, "from_rows")
     if not told and get_tags(metric.learner).target_tags.required:
-        raise ValueError(
-            f"{type(metric.learner).__name__} requires y to be passed, but the target y is None."
-        )
+        require_target(y, type(metric.learner).__name__, "labels or numbers, one for each row")
     return kernel
 
 
@@ -143,8 +142,8 @@ def fit_points(metric: Any, X: Any, kernel: Kernel) -> tuple[Any, TableSchema | 
         or (is_auto(metric.kernel) and far_columns(_plain(X)))
     ):
         X = X if is_frame(X) else np.asarray(X)
-        schema = TableSchema().fit(X)
-        X = schema.transform(X)
+        schema = TableSchema()
+        X = schema.fit_transform(X)
     X = check_points(
         metric, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
     )

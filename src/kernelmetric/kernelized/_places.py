@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from kernelmetric.compute import in_memory, is_sparse, over_rows, take_rows, to_numpy
 from kernelmetric.compute.reductions import k_smallest, nearest_neighbors
-from kernelmetric.compute.watch import time_left
+from kernelmetric.compute.watch import time_left, within
 from kernelmetric.graphs import coded_targets
 from kernelmetric.inputs import Weights
 from kernelmetric.solvers import evenly
@@ -33,14 +32,9 @@ class NotBetterWarning(UserWarning):
     """Rows left out are predicted worse in a learned metric than by its kernel's own distances."""
 
 
-@contextmanager
-def among_candidates() -> Iterator[None]:
+def among_candidates() -> AbstractContextManager[Any]:
     """Within it no metric is compared with its kernel: a search compares it with others."""
-    token = _SEARCHED.set(True)
-    try:
-        yield
-    finally:
-        _SEARCHED.reset(token)
+    return within(_SEARCHED, True)
 
 
 def fingerprint(X: Any) -> str | None:
@@ -54,9 +48,9 @@ def fingerprint(X: Any) -> str | None:
     return digest.hexdigest()
 
 
-def other_neighbors(E: np.ndarray, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def other_neighbors(E: Any, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """The k nearest of the other rows of E for some of its rows, and squared distances."""
-    found = nearest_neighbors(E, k + 1, queries=E[rows])
+    found = nearest_neighbors(E, k + 1, queries=take_rows(E, rows))
     own = found[0] == rows[:, None]
     own[~own.any(axis=1), -1] = True  # one of many copies may not be among them
     indices, squares = (part[~own].reshape(len(rows), k) for part in found)

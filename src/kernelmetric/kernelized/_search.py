@@ -31,10 +31,10 @@ from kernelmetric.kernelized._candidates import (
     listed_kernels,
     listed_ranks,
 )
+from kernelmetric.kernelized._costs import search_bytes
 from kernelmetric.kernelized._delegation import BestMetric, Predictions, inner_has, placed_among
 from kernelmetric.kernelized._folds import Fold, Trial, all_outcomes, candidate, on_cluster
 from kernelmetric.kernelized._kernelized import Kernelized
-from kernelmetric.kernelized._memory import search_bytes
 from kernelmetric.kernelized._parts import is_auto, metric_tags
 from kernelmetric.kernelized._recipe import ShowsRecipe, given_space, space_for
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks

@@ -9,6 +9,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from kernelmetric.compute import is_sparse, namespace
+from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._points import check_gamma, check_number
 
@@ -81,12 +82,8 @@ class Polynomial(Kernel):
         return dict(zip(("degree", "gamma", "coef0"), self._checked(gamma), strict=True))
 
     def _checked(self, gamma: Any) -> tuple[int, float, float]:
-        whole = isinstance(self.degree, Integral) and not isinstance(self.degree, bool)
-        if not whole or not 1 <= self.degree <= _HIGHEST_DEGREE:
-            raise ValueError(
-                f"Got degree={self.degree!r}, but expected a positive integer, at most "
-                f"{_HIGHEST_DEGREE}: fractional powers are not positive semi-definite; try 2."
-            )
+        hint = "fractional powers are not positive semi-definite; try 2"
+        Numbers(Integral, 1, _HIGHEST_DEGREE).require("degree", self.degree, hint=hint)
         gamma = 1.0 if gamma is None else check_number("gamma", gamma)
         return int(self.degree), gamma, check_number("coef0", self.coef0)
 

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
 from kernelmetric.compute import sum_rows, to_numpy
+from kernelmetric.inputs._parameters import Numbers
 
 
 def ideal_gram(y: Any, class_weight: Any = None) -> np.ndarray:
@@ -82,8 +83,7 @@ def idealized_gram(K: Any, y: Any, gamma: float, class_weight: Any = None) -> np
            [1., 2., 0.],
            [0., 0., 2.]])
     """
-    if not (np.isfinite(gamma) and gamma >= 0):
-        raise ValueError(f"Got gamma={gamma!r}, but expected a number >= 0.")
+    Numbers(low=0).require("gamma", gamma)
     K = np.asarray(to_numpy(K))
     target = ideal_gram(y, class_weight)
     if K.shape != target.shape:

@@ -13,6 +13,17 @@ from kernelmetric.kernels._registry import KERNELS, RBF, Polynomial
 _NAMES = {kernel.__name__.lower(): kernel for kernel in KERNELS} | {"poly": Polynomial}
 
 
+def with_tags_of(spec: Any, tags: Any, *, sparse: bool = True) -> Any:
+    """The tags of an estimator that takes the points of a kernel, sparse ones if it may."""
+    try:
+        kernel = as_kernel(spec)
+    except ValueError:  # fit will say what is wrong; asking for tags must not
+        return tags
+    tags.input_tags.pairwise = kernel.pairwise
+    tags.input_tags.sparse = kernel.accepts_sparse and sparse
+    return tags
+
+
 def as_kernel(spec: Any = None) -> Kernel:
     """Turn a name, a function or nothing into a kernel.
 

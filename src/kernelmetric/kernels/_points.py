@@ -11,7 +11,9 @@ from array_api_compat import is_array_api_obj
 from sklearn.base import clone
 
 from kernelmetric.compute import is_sparse, like, namespace, to_numpy
+from kernelmetric.compute.reductions import out_of_range
 from kernelmetric.inputs import as_floats, refuse_ambiguous
+from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.tables import TableSchema, is_frame, is_table
 
 
@@ -78,27 +80,15 @@ def overflow_error(kernel: Any, *blocks: Any) -> ValueError:
         for A in blocks
         if A is not None
     ]
-    return ValueError(
-        f"Got non-finite values from {kernel!r} on points with entries up to {max(sizes):.3g}, but "
-        "expected finite numbers: try rescaling the features, for instance with StandardScaler."
-    )
+    top = max(sizes)
+    return out_of_range(f"non-finite values from {kernel!r} on points with entries up to {top:.3g}")
 
 
 def check_number(name: str, value: Any, *, positive: bool = False) -> float:
     """``value`` as a float that is finite and non-negative (or positive), else a ValueError."""
-    try:
-        real = isinstance(value, Real) and not isinstance(value, bool)
-        number = float(value) if real else np.nan
-    except OverflowError:  # an integer beyond the floating-point numbers
-        number = np.inf
-    good = np.isfinite(number) and (number > 0 if positive else number >= 0)
-    if not good:
-        kind = "positive" if positive else "non-negative"
-        raise ValueError(
-            f"Got {name}={value!r}, but expected a finite {kind} number: "
-            "other values do not give a positive semi-definite kernel."
-        )
-    return number
+    hint = "other values do not give a positive semi-definite kernel"
+    Numbers(low=0, above=positive).require(name, value, hint=hint)
+    return float(value)
 
 
 def check_gamma(gamma: Any, words: dict[str, Callable[[], float]]) -> float:

@@ -13,6 +13,7 @@ from kernelmetric.compute.reductions import (
     exp_of_negative,
     l1_distances,
     median_squared_distance,
+    out_of_range,
     squared_distances,
     weighted_quantiles,
 )
@@ -25,24 +26,29 @@ _MEDIAN_ROWS = 400  # 80 000 pairs settle a median to well under a percent
 _LEAST_SPREAD = 1e-290  # one over a squared distance below this overflows, or nearly
 
 
-class RadialKernel(Kernel):
-    """Base class of kernels exp(-γ ‖x - y‖²), which share one block of squared distances."""
+class DecayingKernel(Kernel):
+    """Base class of kernels exp(-γ D) of a distance, which are one for a point with itself."""
 
-    accepts_sparse = True
-    is_radial = True
     gamma: Any
 
     def _gamma(self) -> float:
         return check_number("gamma", self.gamma)
+
+    def _diagonal(self, A: Any) -> Any:
+        return ones(A)
+
+
+class RadialKernel(DecayingKernel):
+    """Base class of kernels exp(-γ ‖x - y‖²), which share one block of squared distances."""
+
+    accepts_sparse = True
+    is_radial = True
 
     def _evaluate(self, A: Any, B: Any) -> Any:
         return exp_of_negative(squared_distances(A, B), self._gamma(), overwrite=True)
 
     def _at_distances(self, D2: Any) -> Any:
         return exp_of_negative(D2, self._gamma())
-
-    def _diagonal(self, A: Any) -> Any:
-        return ones(A)
 
 
 class RBF(RadialKernel):
@@ -162,7 +168,7 @@ class Delta(RadialKernel):
         return _inverse_square("width", width, 2.0)
 
 
-class Laplacian(Kernel):
+class Laplacian(DecayingKernel):
     r"""Laplacian kernel, less smooth than the Gaussian and milder on outlying features.
 
     .. math:: k(x, y) = \exp(-\gamma \|x - y\|_1)
@@ -200,20 +206,11 @@ class Laplacian(Kernel):
         }
         return {"gamma": check_gamma("auto" if self.gamma is None else self.gamma, words)}
 
-    def _gamma(self) -> float:
-        return check_number("gamma", self.gamma)
-
     def _evaluate(self, A: Any, B: Any) -> Any:
         D1 = l1_distances(A, B)
         if not all_finite(D1):
-            raise ValueError(
-                "Got L1 distances that overflow, but expected finite numbers: "
-                "try rescaling the features, for instance with StandardScaler."
-            )
+            raise out_of_range("L1 distances that overflow")
         return exp_of_negative(D1, self._gamma(), overwrite=True)
-
-    def _diagonal(self, A: Any) -> Any:
-        return ones(A)
 
 
 def rbf_widths() -> list[RBF]:
@@ -277,10 +274,7 @@ def _variance(X: Any, weights: Weights | None = None) -> float:
 
 def _inverse(value: float) -> float:
     if not np.isfinite(value):
-        raise ValueError(
-            f"Got a spread of {value} between the points, but expected a finite number: "
-            "try rescaling the features, for instance with StandardScaler."
-        )
+        raise out_of_range(f"a spread of {value} between the points")
     return 1.0 / value if value > _LEAST_SPREAD else 1.0
 
 

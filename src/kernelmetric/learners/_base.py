@@ -20,8 +20,8 @@ from kernelmetric.inputs import (
     unchanged_on_failure,
     warn_of_far_cells,
 )
-from kernelmetric.learners._checks import COUNT_OR_NONE, check_parameters, check_spread, weighed
-from kernelmetric.learners._in_time import in_time
+from kernelmetric.inputs._parameters import COUNT_OR_NONE, check_parameters
+from kernelmetric.learners._checks import check_spread, in_time, weighed
 from kernelmetric.learners._users import missing, refuse_unknown, score_of
 from kernelmetric.metric import Metric
 from kernelmetric.spaces import Gram
@@ -164,6 +164,10 @@ class Learner(Metric, BaseEstimator):
     def _streams(self) -> str | None:
         """When a fit goes through the rows of many machines: "always", "at need" or never."""
         return None
+
+    def _meets(self, n_samples: int, n_features: int) -> int:
+        """How many rows each meets in a pass."""
+        return min(n_samples, self._others or n_samples)
 
     def _products(self, n_samples: int, n_features: int) -> float:
         """Multiplications that a fit takes beside its passes, before it is worth anything."""

@@ -1,18 +1,21 @@
-"""What learners refuse, in a sentence, before they begin; and warnings at the caller's line."""
+"""What a fit was given: refused in a sentence, cut to the rows that count, and to those in time."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from numbers import Integral, Real
-from typing import Any, NamedTuple
+import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples
 
-from kernelmetric.compute import namespace, to_numpy
-from kernelmetric.graphs import Quadruplets, Triplets, as_pairs, check_length, coded_targets
+from kernelmetric.compute import in_memory, namespace, to_numpy
+from kernelmetric.compute.rates import most_in_time, rates
+from kernelmetric.compute.watch import time_left, warn_of_limit
+from kernelmetric.graphs import as_pairs, coded_targets
+from kernelmetric.graphs._given import as_tuples
 from kernelmetric.inputs import (
     Weights,
     check_labels,
@@ -24,92 +27,14 @@ from kernelmetric.inputs import (
     with_class_weights,
 )
 
-LARGEST = 1e100  # weights beyond leave the range of floating point once squares are summed
-_FLAGS = ("diagonal", "verbose", "warm_start")
 
-
-class Numbers(NamedTuple):
-    """What a parameter may be: a finite number of a kind within bounds, or one of some words."""
-
-    kind: type
-    low: float
-    high: float = np.inf
-    above: bool = False  # the lower bound itself is refused
-    words: tuple[str | None, ...] = ()
-
-    def check(self, estimator: Any, name: str) -> None:
-        """Refuse a parameter that is none of these."""
-        value: Any = getattr(estimator, name)
-        if value is None or isinstance(value, str):
-            good = value in self.words
-        else:
-            good = isinstance(value, self.kind) and not isinstance(value, bool | np.bool_)
-            good = good and self._bounds(_as_float(value))
-        if not good:
-            bound = f"{'>' if self.above else '>='} {self.low:g}"
-            bound += f" and <= {self.high:g}" if self.high < np.inf else ""
-            kind = "an integer" if self.kind is Integral else "a number"
-            raise ValueError(
-                f"Got {name}={value!r}, but {type(estimator).__name__} expected "
-                + _either([*(repr(word) for word in self.words if word), f"{kind} {bound}."])
-            )
-
-    def _bounds(self, number: float) -> bool:
-        above = self.low < number if self.above else self.low <= number
-        return above and number <= self.high and number < np.inf
-
-
-COUNT = Numbers(Integral, low=1)
-COUNT_OR_NONE = Numbers(Integral, low=1, words=(None,))
-PRICE = Numbers(Real, low=0, high=LARGEST)
-
-
-def check_number(
-    estimator: Any, name: str, kind: type, *, low: float, high: float = np.inf, above: bool = False
-) -> None:
-    """Refuse a parameter that is not a finite number of the kind from ``low`` to ``high``."""
-    Numbers(kind, low, high, above).check(estimator, name)
-
-
-def check_parameters(estimator: Any) -> None:
-    """Refuse what the classes of a learner do not allow (``_allowed``): numbers, or words."""
-    check_flags(estimator)
-    allowed: dict[str, Any] = {}
-    for cls in reversed(type(estimator).__mro__):
-        allowed |= vars(cls).get("_allowed", {})
-    for name, values in allowed.items():
-        if isinstance(values, Numbers) and hasattr(estimator, name):
-            values.check(estimator, name)
-        elif hasattr(estimator, name):
-            check_choice(estimator, name, values)
-
-
-def _as_float(value: Any) -> float:
-    """A number as a float; infinity for an integer that no float can hold."""
-    try:
-        return float(value)
-    except OverflowError:
-        return np.inf
-
-
-def _either(words: list[str]) -> str:
-    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
-def check_choice(estimator: Any, name: str, choices: Sequence[str]) -> None:
-    """Refuse a parameter that is none of some words."""
-    value: Any = getattr(estimator, name)
-    if not isinstance(value, str) or value not in choices:
-        words = _either([repr(word) for word in choices])
-        raise ValueError(f"Got {name}={value!r}, but expected {words}.")
-
-
-def check_flags(estimator: Any) -> None:
-    """Refuse a switch that is neither on nor off."""
-    for name in _FLAGS:
-        value = getattr(estimator, name, False)
-        if not isinstance(value, bool | np.bool_ | Integral):
-            raise ValueError(f"Got {name}={value!r}, but expected True or False.")
+def arguments_of(
+    learner: Any, fit: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+) -> dict[str, Any]:
+    """What a fit was given, by the names of its parameters."""
+    given = inspect.signature(fit).bind(learner, *args, **options).arguments
+    given.pop("self")
+    return given
 
 
 def weighed(
@@ -119,8 +44,7 @@ def weighed(
     sample_weight, class_weight = options.get("sample_weight"), vars(learner).get("class_weight")
     if isinstance(sample_weight, Weights) or (sample_weight is None and class_weight is None):
         return args, options
-    given = inspect.signature(fit).bind(learner, *args, **options).arguments
-    given.pop("self")
+    given = arguments_of(learner, fit, args, options)
     X, y = given["X"], given.get("y")
     refuse_streams(X)
     if sample_weight is not None and getattr(X, "ndim", 2) == 3:
@@ -177,12 +101,9 @@ def kept_rows(given: dict[str, Any], X: Any, y: Any, rows: np.ndarray) -> dict[s
     if any(part is not None for part in (pairs, similar, dissimilar)):
         kept |= {name: None for name in ("similar", "dissimilar") if name in given}
         kept["pairs"] = as_pairs(pairs, similar, dissimilar, y, n).subset(rows)
-    for name, kind in (("triplets", Triplets), ("quadruplets", Quadruplets)):
-        tuples: Any = given.get(name)
-        if tuples is not None:
-            found = tuples if isinstance(tuples, kind) else kind(tuples, n)
-            check_length(n, found.n_samples)
-            kept[name] = found.subset(rows)
+    for name in ("triplets", "quadruplets"):
+        if given.get(name) is not None:
+            kept[name] = as_tuples(name, given[name], n).subset(rows)
     return kept
 
 
@@ -254,3 +175,45 @@ def check_elsewhere(neighbors: Any, X: Any, *, rows: bool = False) -> Any:
     if not bool(xp.all(xp.isfinite(where))):
         raise ValueError("Got neighbors with NaN or infinity, but expected finite coordinates.")
     return where
+
+
+_LEAST_OF_CLASS = 10
+_OF_ROWS = {"X", "y", "gram", "sample_weight", "neighbors"}  # what a sample of rows can be taken of
+_CELLS_A_ROW, _CELLS_A_NUMBER = 1_600, 60  # passes over numbers that scatter matrices take,
+_PRODUCTS_A_ROW, _PRODUCTS_A_SOLUTION = 10, 15  # and products, times d²
+
+
+def in_time(
+    learner: Any, fit: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a fit, of so many rows as the time limit leaves time for."""
+    if math.isinf(time_left()):
+        return args, options
+    given = arguments_of(learner, fit, args, options)
+    X: Any = given.get("X")
+    y: Any = given.get("y")
+    told = {name for name, value in given.items() if value is not None}
+    if y is None or told - _OF_ROWS or not in_memory(X) or len(getattr(X, "shape", ())) != 2:
+        return args, options
+    n, d = X.shape
+    most = most_in_time(lambda rows: least_seconds(learner, rows, d), n, learner._least_rows)
+    if n <= most:
+        return args, options
+    rows = coded_targets(y, X).sample_of_all(most, _LEAST_OF_CLASS)
+    given.update(kept_rows(given, X, y, rows))
+    if isinstance(given.get("sample_weight"), Weights):
+        given["sample_weight"] = given["sample_weight"].take(rows)
+    name = type(learner).__name__
+    warn_of_limit(f"the draw of rows for {name} at {len(rows):,} of {n:,}")
+    return (), given
+
+
+def least_seconds(learner: Any, n: int, d: int) -> float:
+    """Seconds before a fit is worth anything: a few passes over pairs of rows, or over rows."""
+    rate = rates()
+    if not learner._passes:
+        each = rate.cell * (_CELLS_A_ROW + _CELLS_A_NUMBER * d)
+        return n * each + rate.product * d**2 * (_PRODUCTS_A_ROW * n + _PRODUCTS_A_SOLUTION * d)
+    pairs = learner._passes * n * learner._meets(n, d)
+    products = 2.0 * d * pairs + learner._products(n, d)
+    return rate.value * pairs + rate.product * products

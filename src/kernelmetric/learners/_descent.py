@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
@@ -17,8 +17,9 @@ from kernelmetric.compute import backend_of, like, namespace, precise, small_ste
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.compute.watch import OutOfTime, leavable, time_left, warn_of_limit
 from kernelmetric.inputs import Weights
+from kernelmetric.inputs._parameters import COUNT, PRICE, Numbers
 from kernelmetric.learners._base import FromLabels, Learner, as_gram
-from kernelmetric.learners._checks import COUNT, PRICE, Numbers, as_matrix, check_reach
+from kernelmetric.learners._checks import as_matrix, check_reach
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
 from kernelmetric.solvers import minimize_lbfgs, right_singular
 from kernelmetric.spaces import Gram
@@ -204,6 +205,24 @@ def descend_in(
 
     found = minimize_lbfgs(in_units, start, max_iter=max_iter, tol=tol, report=reported)
     return found.x, unit * found.value, found.converged
+
+
+def descend_in_stages(
+    unit: float,
+    stages: Iterable[tuple[Callable[[np.ndarray], tuple[float, np.ndarray]], float]],
+    L: np.ndarray,
+    report: Iterations,
+    max_iter: int,
+) -> Found:
+    """:func:`descend_in` on one objective after the other, each to a tolerance of its own."""
+    found = L, np.inf, False
+    for objective, tol in stages:
+        left = max_iter - len(report.loss_curve)
+        if left == 0 or report.stopped:
+            break
+        found = descend_in(unit, objective, L, report, left, tol)
+        L = found[0]
+    return found
 
 
 def _principal_directions(Z: Any, n_components: int, weights: Weights | None = None) -> np.ndarray:

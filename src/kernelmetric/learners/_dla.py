@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelmetric.graphs import patch_graph
 from kernelmetric.inputs import Weights
-from kernelmetric.learners._checks import COUNT, PRICE
+from kernelmetric.inputs._parameters import COUNT, PRICE
 from kernelmetric.learners._dne import SignedEmbedding
 
 
@@ -23,8 +23,9 @@ class DLA(SignedEmbedding):
     .. math:: \min_{L L^\top = I}\; \sum_i \Bigl( \sum_{j \in N_i} \|L x_i - L x_j\|^2
               - \beta \sum_{l \in O_i} \|L x_i - L x_l\|^2 \Bigr)
 
-    :class:`DNE` is the like with β = 1, one number for both kinds of neighbours, and pairs that two
-    patches share counted once. O(n² d + d³) time; a block of rows × n in memory.
+    Here N_i are the neighbours of point i in its own class and O_i those in other classes.
+    :class:`DNE` does nearly the same. It has β = 1 and as many neighbours of either kind, and a
+    pair that is in two patches counts once. O(n² d + d³) time; a block of rows × n in memory.
 
     Parameters
     ----------

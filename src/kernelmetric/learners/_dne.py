@@ -13,7 +13,7 @@ from kernelmetric.compute import to_numpy
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.graphs import discriminant_graph, laplacian
 from kernelmetric.inputs import Weights
-from kernelmetric.learners._checks import PRICE
+from kernelmetric.inputs._parameters import PRICE
 from kernelmetric.learners._spectral import LocalLearner
 from kernelmetric.spaces import Gram
 
@@ -78,14 +78,15 @@ def _seen_first(S: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class DNE(SignedEmbedding):
     r"""Discriminant neighbourhood embedding.
 
-    Minimises over maps with orthonormal rows, eq. (4) of [1]_,
+    Near points of one class are drawn together, and near points of different classes are pushed
+    apart, eq. (4) of [1]_:
 
-    .. math:: \mathrm{tr}(L X^\top (D - W) X L^\top), \qquad L L^\top = I,
+    .. math:: \min_{L L^\top = I}\; \tfrac12 \sum_{ij} w_{ij} \|L x_i - L x_j\|^2
+              = \min_{L L^\top = I}\; \operatorname{tr} L X^\top (D - W) X L^\top
 
-    where :math:`w_{ij}` is 1 for near points of one class, -1 for near points of different classes
-    and 0 for others, and D has the sums of the rows of W: the former are squeezed, the latter
-    pulled apart.
-    The rows of L are the eigenvectors with the most negative eigenvalues. O(n² d + d³) time.
+    where w is 1 between nearest neighbours of one class, -1 between nearest points of two classes,
+    and 0 otherwise, and D holds the sums of the rows of W. The rows of L are the eigenvectors of
+    :math:`X^\top (D - W) X` with the most negative eigenvalues. O(n² d + d³) time.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from scipy import linalg
 from kernelmetric._warnings import warn
 from kernelmetric.compute import like
 from kernelmetric.graphs import IndexTuples, Pairs
-from kernelmetric.learners._checks import COUNT, LARGEST, Numbers
+from kernelmetric.inputs._parameters import COUNT, LARGEST, Numbers
 from kernelmetric.learners._factors import factor, signed_factor
 from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
 from kernelmetric.learners._space_learner import SpaceLearner
@@ -35,17 +35,18 @@ _AT_BOUND = 1e-6  # of the upper bound: what is nearer to a bound is at it
 class IdealizedKernel(SpaceLearner):
     r"""A metric from similar and dissimilar pairs, by quadratic programming.
 
-    Similar pairs should not be farther apart than in the prior metric, dissimilar pairs farther
-    by a margin γ, eq. (7) of [1]_. Slacks ξ have a price:
+    Two points of a similar pair should be no farther apart than in the prior metric. Those of a
+    dissimilar pair should be farther apart by a margin γ, eq. (7) of [1]_. Where a pair cannot have
+    that, a slack ξ says how much is missing, and has a price:
 
     .. math:: \min_{M, \gamma, \xi}\; \tfrac12\|M\|^2 + \frac{C_S}{N_S} \sum_S \xi
               + C_D \Bigl(-\nu\gamma + \frac{1}{N_D} \sum_D \xi\Bigr)
 
-    With the multipliers α of its dual (14)-(16) the metric is
-    :math:`M = \sum_D \alpha\delta\delta^\top - \sum_S \alpha\delta\delta^\top`, δ being
-    differences. Of triplets and quadruplets, :math:`\epsilon\epsilon^\top - \delta\delta^\top`
-    of the far difference ε and the near one δ stands for δδᵀ of a dissimilar pair. O(N r²) a step
-    for N pairs in r dimensions.
+    Each pair has a multiplier α ≥ 0 in the dual problem (14)-(16), and the metric is a sum over the
+    pairs, :math:`M = \sum_D \alpha\delta\delta^\top - \sum_S \alpha\delta\delta^\top`, with δ the
+    difference of the two points. A comparison takes the place of a dissimilar pair, with
+    :math:`\epsilon\epsilon^\top - \delta\delta^\top` instead of δδᵀ, where ε is the far difference
+    and δ the near one. O(N r²) time a step for N pairs in r dimensions.
 
     Parameters
     ----------

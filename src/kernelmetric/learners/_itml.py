@@ -11,7 +11,7 @@ import numpy as np
 from kernelmetric.compute import map_rows, sum_rows
 from kernelmetric.compute.reductions import sampled_squared_distances, weighted_quantiles
 from kernelmetric.inputs import Weights
-from kernelmetric.learners._checks import LARGEST, Numbers
+from kernelmetric.inputs._parameters import LARGEST, Numbers
 from kernelmetric.learners._log_det import LogDetDivergence, LogDetLearner, descend
 from kernelmetric.learners._tuple_learner import (
     SAMPLED_BYTES,
@@ -28,14 +28,17 @@ _MOST_ROWS = 16384  # pairs of a block
 class ITML(LogDetLearner, PairLearner):
     r"""Information-theoretic metric learning: the metric nearest to a prior that respects pairs.
 
-    Similar pairs should be within a squared distance u, dissimilar ones beyond l [1]_:
+    Similar pairs should be within a squared distance u, dissimilar ones beyond l. A pair p that is
+    not gets a bound ξ_p of its own, at a price [1]_:
 
     .. math:: \min_{M \succeq 0,\, \xi}\; D(M, M_0) + \gamma \sum_p D(\xi_p, \xi^0_p)
               \quad\text{s.t.}\quad
               \delta_p^\top M \delta_p \le \xi_p \;(S), \quad \delta_p^\top M \delta_p \ge \xi_p
               \;(D)
 
-    where :math:`D(A, B) = \operatorname{tr} A B^{-1} - \log\det A B^{-1} - r` and ξ⁰ is u or l.
+    where δ_p is the difference of the two points, S and D are the similar and the dissimilar pairs,
+    and ξ⁰ is u or l. The divergence
+    :math:`D(A, B) = \operatorname{tr} A B^{-1} - \log\det A B^{-1} - r` is zero where A = B.
     O(N d² + d³) time an iteration with N pairs; a block of pairs in memory.
 
     Parameters

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import within_budget
 from kernelmetric.graphs import IndexTuples, Triplets, count_triplets, rows_by_place
-from kernelmetric.learners._checks import LARGEST, Numbers
+from kernelmetric.inputs._parameters import LARGEST, Numbers
 from kernelmetric.learners._log_det import LogDetLearner
 from kernelmetric.learners._lsml_solvers import KEPT, MOST_SOLVED, ComparedPairs, newton
 from kernelmetric.learners._tuple_learner import ComparisonLearner, Spanned, random_triplets

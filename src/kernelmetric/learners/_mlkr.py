@@ -8,17 +8,19 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from kernelmetric.compute import like, namespace, to_numpy
+from kernelmetric.compute import backend_of, like, namespace, rough, to_numpy
 from kernelmetric.compute.reductions import product, softmax_reduction
 from kernelmetric.inputs import Weights, refuse_ambiguous, refuse_text
+from kernelmetric.inputs._labels import require_target
 from kernelmetric.learners._base import frobenius
 from kernelmetric.learners._descent import (
+    OF_POINTS,
     Descent,
     Found,
     GradientLearner,
     Training,
     about_mean,
-    descend_in,
+    descend_in_stages,
 )
 from kernelmetric.learners._nca import REG, shrinking, softmax_start
 from kernelmetric.learners._progress import Iterations
@@ -130,14 +132,22 @@ class MLKR(GradientLearner):
         reg, unit = reg + total * shrinking(self.reg, X, weights), _SMALL_ERROR * total
         if weights is not None:
             Y = like(_unit_variance(to_numpy(Y), weights), X)
+        few = rough(points, OF_POINTS * self.tol, operations=X.shape[0] ** 2 * X.shape[1])
 
-        def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = mlkr_loss(like(L, points), points, Y, weights)
-            penalty, penalty_gradient = frobenius(L, gram)
-            return value + reg * penalty, to_numpy(gradient) + reg * penalty_gradient
+        def on(points: Any) -> Any:
+            targets = like(to_numpy(Y), points)
+
+            def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
+                value, gradient = mlkr_loss(like(L, points), points, targets, weights)
+                penalty, penalty_gradient = frobenius(L, gram)
+                return value + reg * penalty, to_numpy(gradient) + reg * penalty_gradient
+
+            return objective, self.tol
 
         def minimise(report: Iterations) -> Found:
-            return descend_in(unit, objective, start, report, self.max_iter, self.tol)
+            # A far row takes the digits of all others: the finish is in all digits.
+            stages = [on(points)] if few is points else [on(few), on(points)]
+            return descend_in_stages(unit, stages, start, report, self.max_iter)
 
         return Descent(start, minimise)
 
@@ -145,13 +155,15 @@ class MLKR(GradientLearner):
 def mlkr_loss(L: Any, X: Any, Y: Any, weights: Weights | None = None) -> tuple[float, Any]:
     """Squared error ``Σ_i |y_i - ŷ_i|²`` of kernel regression on points left out, and ∂f/∂L."""
     xp = namespace(Y)
+    with_ones = xp.concat([xp.ones_like(Y[:, :1]), Y], axis=1).T
 
     def weigh(P: Any, rows: slice, logs: Any) -> tuple[float, Any]:
         predicted = P @ Y
         error = predicted - Y[rows, :]
         share = 1.0 if weights is None else like(weights.shares[rows], Y)[:, None]
-        slopes = xp.sum(error * predicted, axis=1)[:, None] - error @ Y.T
-        return xp.sum(share * error * error), 2.0 * share * slopes * P
+        about = xp.concat([xp.sum(error * predicted, axis=1)[:, None], -error], axis=1)
+        slopes = (2.0 * share * about) @ with_ones
+        return xp.sum(share * error * error), backend_of(P).multiplied(slopes, P)
 
     E = product(X, L.T)
     value, sums = softmax_reduction(E, E, weigh, weights)
@@ -160,11 +172,7 @@ def mlkr_loss(L: Any, X: Any, Y: Any, weights: Weights | None = None) -> tuple[f
 
 def _standardized(y: Any, X: Any) -> np.ndarray:
     """Targets in columns, each of zero mean, together of unit variance."""
-    if y is None:
-        raise ValueError(
-            "MLKR requires y to be passed, but the target y is None: expected one number, or one "
-            "row of numbers, per row of X."
-        )
+    require_target(y, "MLKR", "one number, or one row of numbers, per row of X")
     refuse_ambiguous(y, "y")
     refuse_text(y)
     y = to_numpy(y) if hasattr(y, "shape") else y

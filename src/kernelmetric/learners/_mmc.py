@@ -10,7 +10,7 @@ from scipy import linalg
 
 from kernelmetric.compute import sum_rows
 from kernelmetric.compute.watch import until_limit
-from kernelmetric.learners._checks import PRICE
+from kernelmetric.inputs._parameters import PRICE
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.learners._tuple_learner import (

@@ -11,7 +11,7 @@ import numpy as np
 from kernelmetric.compute import in_memory, like, namespace, precise, rough, take_rows, to_numpy
 from kernelmetric.compute.reductions import product, squared_distances
 from kernelmetric.inputs import Weights, check_labels, check_points
-from kernelmetric.learners._checks import LARGEST, Numbers
+from kernelmetric.inputs._parameters import LARGEST, Numbers
 from kernelmetric.learners._descent import (
     OF_POINTS,
     Descent,
@@ -46,6 +46,7 @@ _EARLY_FROM = 5_000  # points: from here on some are held out
 _PULL, _PULL_ROWS = 1e-3, 1_600
 REG = Numbers(Real, low=0, high=LARGEST, words=("shrink", "auto"))
 _TOL, _PULLED_TOL = 5e-6, 1e-4
+_MANY_PRODUCTS = 5e10  # over all pairs of points: batches of them are enough
 _PULLED_COARSE = 3_000, 2_000, 1e-4
 
 
@@ -53,15 +54,15 @@ _PULLED_COARSE = 3_000, 2_000, 1e-4
 class NCA(GradientLearner):
     r"""Neighbourhood component analysis.
 
-    Maximises the expected number of points whose random neighbour belongs to their own class,
+    Every point draws one of the others as its neighbour, a near one more probably than a far one.
+    The map makes the expected number of points as large as possible whose neighbour is of their own
+    class, less a penalty (that of Theorem 3 of [1]_):
 
-    .. math:: \sum_i \sum_{j : y_j = y_i} p_{ij} - \mathrm{reg} \, \| L \|^2, \qquad
-        p_{ij} \propto \exp(-\| L x_i - L x_j \|^2), \; j \neq i,
+    .. math:: \max_L\; \sum_i \sum_{j:\, y_j = y_i} p_{ij} - \rho \|L\|_F^2, \qquad
+              p_{ij} = \frac{e^{-\|L x_i - L x_j\|^2}}{\sum_{l \ne i} e^{-\|L x_i - L x_l\|^2}}
 
-    with ``reg`` > 0 in the regularized form of Theorem 3 of [1]_.
-
-    O(n² r + n d r) time an evaluation; one block of rows × n in memory, and at most half a GB of
-    the softmax.
+    with ρ the parameter ``reg``. O(n² r + n d r) time an evaluation; one block of rows × n in
+    memory, and at most half a GB of the probabilities.
 
     Parameters
     ----------
@@ -80,9 +81,11 @@ class NCA(GradientLearner):
     tol : float or 'auto', default='auto'
         Relative decrease of the objective in one iteration at which the fit has converged. 'auto'
         is 5e-6, and 1e-4 with ``reg='shrink'``.
-    solver : {'lbfgs', 'minibatch'}, default='lbfgs'
+    solver : {'auto', 'lbfgs', 'minibatch'}, default='auto'
         'lbfgs' looks at all pairs in every step. 'minibatch', for 20,000 points and more, goes from
         batch to batch: ``loss_`` is that of the batches of the last pass, and ``tol`` is not used.
+        'auto' is 'minibatch' where n² n_components is over 5e10, as of 28,000 points and 64
+        components, where a step of the other takes seconds; ``solver_`` tells.
     batch_size : int, default=1000
         For 'minibatch', the points of a batch.
     early_stopping : bool or 'auto', default='auto'
@@ -108,6 +111,8 @@ class NCA(GradientLearner):
         The objective after every iteration.
     n_iter_ : int
         Iterations done.
+    solver_ : {'lbfgs', 'minibatch'}
+        The solver that was used.
     converged_ : bool
         Whether ``tol`` was reached, or the points held out ended the fit.
     validation_scores_ : list of float or None
@@ -141,7 +146,7 @@ class NCA(GradientLearner):
     reg: Any = "auto"
     max_iter: int = 200
     tol: Any = "auto"
-    solver: str = "lbfgs"
+    solver: str = "auto"
     batch_size: int = 1000
     early_stopping: Any = "auto"
     warm_start: bool = False
@@ -154,17 +159,23 @@ class NCA(GradientLearner):
     _allowed: ClassVar = {
         "reg": REG,
         "tol": Numbers(Real, low=0, words=("auto",)),
-        "solver": ("lbfgs", "minibatch"),
+        "solver": ("auto", "lbfgs", "minibatch"),
         "batch_size": Numbers(Integral, low=2),
     }
 
     def _streams(self) -> str | None:
-        minibatch = isinstance(self.solver, str) and self.solver == "minibatch"
-        return "at need" if minibatch else None
+        batches = isinstance(self.solver, str) and self.solver != "lbfgs"
+        return "at need" if batches else None
 
-    @property
-    def _others(self) -> int | None:  # type: ignore[override]
-        return None if self._streams() is None else int(self.batch_size)
+    def _meets(self, n: int, d: int) -> int:
+        return n if self._solver_for(n, d) == "lbfgs" else min(n, int(self.batch_size))
+
+    def _solver_for(self, n: int, d: int) -> str:
+        """What 'auto' is for so many points and features."""
+        if isinstance(self.solver, str) and self.solver != "auto":
+            return self.solver
+        many = n**2 * min(d, self.n_components or d) > _MANY_PRODUCTS
+        return "minibatch" if many else "lbfgs"
 
     def _fit(self, X: Any, y: Any, gram: Any, weights: Weights | None, **options: Any) -> Any:
         if in_memory(X):
@@ -193,6 +204,7 @@ class NCA(GradientLearner):
         reg = 0.0 if isinstance(self.reg, str) else self.reg
         pull = shrinking(self.reg, X, weights)
         start = self._start(training, rank, lambda L: softmax_start(L, X, weights))
+        self.solver_ = "minibatch" if drawn else self._solver_for(*X.shape)
 
         def problem_of(X: Any, codes: np.ndarray, weights: Weights | None = None) -> NCAProblem:
             problem = NCAProblem(about_mean(X, None), codes, reg, gram, weights, pull)
@@ -231,14 +243,14 @@ class NCA(GradientLearner):
             report.held_out, self.validation_scores_ = held_out, held_out.scores
         how = problem, L, report, self.max_iter
         tol = self._resolved().get("tol", self.tol)
-        if self.solver == "lbfgs":
+        if self.solver_ == "lbfgs":
             found = descend_exactly(*how, tol)
         else:
             drawn = {"random_state": self.random_state, "renewed": renewed}
             found = descend_batches(*how, batch_size=self.batch_size, **drawn)
         if held_out is None:
             return found
-        if self.solver == "minibatch":  # never all pairs: its points may be millions
+        if self.solver_ == "minibatch":  # never all pairs: its points may be millions
             return held_out.best, *found[1:]
         return held_out.best, problem.objective(held_out.best)[0], found[2]
 

@@ -18,7 +18,7 @@ from kernelmetric.compute.reductions import (
 )
 from kernelmetric.inputs import Weights
 from kernelmetric.learners._base import frobenius
-from kernelmetric.learners._descent import Found, descend_in
+from kernelmetric.learners._descent import Found, descend_in_stages
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.solvers import finite_or_none, refuse_start
 from kernelmetric.spaces import Gram
@@ -94,16 +94,10 @@ def descend_exactly(
 ) -> Found:
     """L-BFGS over all pairs: in few digits as far as these can tell, the finish in all."""
     first_tol = max(tol, _ROUGH_TOL)
-    stages, first = [(problem, tol)], problem.rough(first_tol)
+    stages, first = [(problem.objective, tol)], problem.rough(first_tol)
     if first is not problem:
-        stages = [(first, first_tol), *stages[: tol < first_tol]]
-    for stage, stage_tol in stages:
-        left = max_iter - len(report.loss_curve)
-        if left == 0 or report.stopped:
-            break
-        found = descend_in(problem.unit, stage.objective, L, report, left, stage_tol)
-        L = found[0]
-    return found
+        stages = [(first.objective, first_tol), *stages[: tol < first_tol]]
+    return descend_in_stages(problem.unit, stages, L, report, max_iter)
 
 
 def descend_batches(

@@ -13,8 +13,9 @@ import numpy as np
 from kernelmetric.compute import repeatable, take_rows, to_numpy
 from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.inputs import Weights, check_labels
+from kernelmetric.inputs._labels import require_target
+from kernelmetric.inputs._parameters import COUNT, Numbers
 from kernelmetric.learners._base import FromLabels, Learner, as_gram
-from kernelmetric.learners._checks import COUNT, Numbers
 from kernelmetric.learners._feature_rounds import (
     KERNELS,
     Regression,
@@ -165,11 +166,7 @@ class RFM(Learner):
 
 
 def _checked_targets(y: Any, X: Any) -> Targets:
-    if y is None:
-        raise ValueError(
-            "RFM requires y to be passed, but the target y is None: expected one class label, or "
-            "one number or row of numbers, per row of X."
-        )
+    require_target(y, "RFM", "a class label, a number or a row of numbers per row of X")
     targets = coded_targets(y, X)
     if targets.values is None:
         check_labels(y, X)

@@ -18,7 +18,7 @@ from kernelmetric.compute.watch import (
     time_left,
 )
 from kernelmetric.graphs import IndexTuples, Triplets, rows_by_place
-from kernelmetric.learners._checks import COUNT_OR_NONE, LARGEST, Numbers
+from kernelmetric.inputs._parameters import COUNT_OR_NONE, LARGEST, Numbers
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._tuple_learner import (
     ComparisonLearner,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.learners._checks import Numbers
+from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._log_det import LogDetLearner
 from kernelmetric.learners._tuple_learner import PairCounts, PairLearner, Spanned, scatter
@@ -24,9 +24,12 @@ class SDML(LogDetLearner, PairLearner):
               \frac{1}{N_S} \sum_S \delta^\top M \delta - \frac{1}{N_D} \sum_D \delta^\top M \delta
               \Bigr) + \lambda \sum_{i \ne j} |M_{ij}|
 
-    with :math:`D(A, B) = \operatorname{tr} A B^{-1} - \log\det A B^{-1} - r` [1]_ and κ the weight
-    of the pairs from which on nothing would bound the metric. O(d³) time an iteration. A rotation
-    of the points gives another metric, and so does the linear kernel.
+    The first term keeps M near the prior M₀, by the divergence
+    :math:`D(A, B) = \operatorname{tr} A B^{-1} - \log\det A B^{-1} - r`. The second one makes
+    similar pairs near and dissimilar pairs far, with δ the difference of the two points of a pair.
+    The last one makes entries zero [1]_. κ is a unit for the weight of the pairs: at η = 1 they
+    would stretch some direction without limit. O(d³) time an iteration. The metric depends on the
+    axes: rotated points, or coordinates of the linear kernel, give another one.
 
     Parameters
     ----------

@@ -12,6 +12,7 @@ from kernelmetric.compute import like, to_numpy
 from kernelmetric.graphs import Pairs, as_pairs
 from kernelmetric.inputs import Weights, check_points
 from kernelmetric.kernels import as_kernel, form_alignment, gram_alignment
+from kernelmetric.kernels._names import with_tags_of
 from kernelmetric.learners._checks import as_matrix
 from kernelmetric.learners._progress import with_callbacks
 from kernelmetric.learners._tuple_learner import PairCounts, PairLearner, Spanned
@@ -97,14 +98,7 @@ class SpaceLearner(PairLearner):
         return E @ like(self.get_mahalanobis_matrix(), E) @ F.T
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        try:
-            kernel = as_kernel(self.kernel)
-        except ValueError:  # fit will say what is wrong; asking for tags must not
-            return tags
-        tags.input_tags.pairwise = kernel.pairwise
-        tags.input_tags.sparse = kernel.accepts_sparse and not self._is_linear()
-        return tags
+        return with_tags_of(self.kernel, super().__sklearn_tags__(), sparse=not self._is_linear())
 
     def _is_linear(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "linear"

@@ -9,8 +9,9 @@ import numpy as np
 
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.inputs import check_labels
+from kernelmetric.inputs._parameters import COUNT, Numbers
 from kernelmetric.learners._base import BLOCK_BYTES, Learner, as_gram
-from kernelmetric.learners._checks import COUNT, Numbers, check_elsewhere
+from kernelmetric.learners._checks import check_elsewhere
 from kernelmetric.solvers import column_signs
 
 _FLOOR = 1e-10  # of the mean variance: what keeps a singular scatter solvable without shrinkage

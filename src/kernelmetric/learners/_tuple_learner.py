@@ -13,25 +13,24 @@ from kernelmetric.compute import like, sum_rows, to_numpy
 from kernelmetric.graphs import (
     IndexTuples,
     Pairs,
-    Quadruplets,
     Triplets,
     are_tuples,
     as_pairs,
-    check_length,
     ordered_tuples,
     points_of_tuples,
     rows_by_place,
     signed_pairs,
     warn_unlabelled,
 )
+from kernelmetric.graphs._given import as_tuples
 from kernelmetric.inputs import Weights, check_labels
-from kernelmetric.learners._checks import COUNT, as_matrix
+from kernelmetric.inputs._parameters import COUNT
+from kernelmetric.learners._checks import as_matrix
 from kernelmetric.learners._descent import IterativeLearner
 from kernelmetric.learners._progress import Iterations, with_callbacks
 from kernelmetric.spaces import orthonormal
 
 SAMPLED_BYTES = 2**21  # pairs sampled for their distances, and a block of their differences
-_KINDS = {"triplets": Triplets, "quadruplets": Quadruplets}
 _DRAWN_OF_ROW: int | None = 100  # pairs and comparisons, about so many or fewer
 
 
@@ -136,10 +135,7 @@ class TakesTuples:
         if len(named) > 1 or beside:
             raise ValueError(f"Got {' and '.join([*named, *beside])}, but expected one of them.")
         ((name, tuples),) = named.items()
-        kind = _KINDS[name]
-        found: IndexTuples = tuples if isinstance(tuples, kind) else kind(tuples, n_samples)
-        check_length(n_samples, found.n_samples)
-        return self._some(found)
+        return self._some(as_tuples(name, tuples, n_samples))
 
     def _some(self, found: IndexTuples) -> IndexTuples:
         if not len(found):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from kernelmetric._warnings import warn
 from kernelmetric.compute import require_memory, to_numpy
 from kernelmetric.compute.reductions import nearest_neighbors
-from kernelmetric.learners._checks import check_number
+from kernelmetric.inputs._parameters import COUNT
 from kernelmetric.linkage._fields import Key, column_of, texts_of
 from kernelmetric.linkage._ngrams import TextWeights, most_alike
 
@@ -161,7 +160,7 @@ class NearestText(NearestRule):
 
     def __post_init__(self) -> None:
         for name in ("n_neighbors", "ngram", "most"):
-            check_number(self, name, Integral, low=1)
+            COUNT.check(self, name)
 
     def _points(self, left: Any, right: Any) -> tuple[Any, Any]:
         columns = self.columns
@@ -225,7 +224,7 @@ class NearestPoints(NearestRule):
     columns: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        check_number(self, "n_neighbors", Integral, low=1)
+        COUNT.check(self, "n_neighbors")
 
     def _points(self, left: Any, right: Any) -> tuple[Any, Any]:
         A = self._embedded(left)

@@ -21,10 +21,10 @@ from kernelmetric.compute.watch import stage, time_kept, time_left
 from kernelmetric.inputs import Weights, check_weights, rows_of, unchanged_on_failure
 from kernelmetric.inputs._methods import CollectionsMixin
 from kernelmetric.kernelized import Kernelized
+from kernelmetric.kernelized._costs import check_shape, learner_seconds, neighbors_seconds
 from kernelmetric.kernelized._delegation import attribute_of
 from kernelmetric.kernelized._parts import check_estimator, is_auto, tags_of
 from kernelmetric.kernelized._recipe import ShowsRecipe
-from kernelmetric.kernelized._time import check_shape, learner_seconds, neighbors_seconds
 from kernelmetric.metric import refuse_signed
 from kernelmetric.prediction._cross_fit import (
     ENOUGH,

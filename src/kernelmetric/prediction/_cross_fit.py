@@ -27,7 +27,7 @@ from kernelmetric.inputs import check_weights, rows_of
 from kernelmetric.kernelized import Kernelized, KernelizedCV, Recipe
 from kernelmetric.kernelized._candidates import checked_folds
 from kernelmetric.kernelized._copies import copies_among, numbers_of
-from kernelmetric.kernelized._time import neighbors_seconds
+from kernelmetric.kernelized._costs import neighbors_seconds
 from kernelmetric.metric import Metric
 from kernelmetric.prediction._neighbors import MOST, Neighbors, nearest, nearest_others
 from kernelmetric.prediction._scores import LinearScores, own_scores

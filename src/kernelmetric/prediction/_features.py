@@ -20,6 +20,8 @@ from kernelmetric.compute import is_sparse, map_rows, to_numpy
 from kernelmetric.compute._threads import until_limit_in_threads
 from kernelmetric.compute.rates import rates
 from kernelmetric.compute.watch import stage
+from kernelmetric.inputs._keys import column_order
+from kernelmetric.inputs._points import in_order
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernelized._parts import is_auto
 from kernelmetric.prediction._cross_fit import Fold
@@ -30,6 +32,7 @@ N_SCORES = 2
 _N_TREES = 60
 _FEW = 2_000  # rows: of more, a tree draws half
 _MOST_DRAWN = 20_000
+_MOST_TRIED = 150_000  # values on a level of a tree: of wide tables fewer rows are drawn
 _LEAVES = 600  # of a tree, at most about: more say little of noisy targets
 _LEAST_LEAF = 3  # rows
 _RIDGE = 0.1  # of a feature's variance
@@ -105,7 +108,7 @@ def asks_features(predictor: Any, X: Any) -> bool:
 def feature_rows(metric: Any, X: Any) -> np.ndarray:
     """The features of points, as numbers."""
     own = isinstance(metric, Kernelized)
-    Z = metric._checked(X) if own else check_array(X, dtype=np.float64)
+    Z = metric._checked(X) if own else check_array(in_order(metric, X), dtype=np.float64)
     return to_numpy(Z).astype(np.float64, copy=False)
 
 
@@ -146,19 +149,21 @@ def fit_feature_scores(
     judged: np.ndarray | None = None,
 ) -> tuple[FeatureScores, np.ndarray | None]:
     """Fit to codes of classes, or numbers; and what is said of some of the rows, each left out."""
-    size = np.maximum(np.max(np.abs(Z), axis=0), np.finfo(float).tiny)  # squares stay in range
-    centre, spread = np.mean(Z / size, axis=0), np.std(Z / size, axis=0)
+    largest = np.maximum(np.max(Z, axis=0), -np.min(Z, axis=0))
+    size = np.maximum(largest, np.finfo(float).tiny)  # squares stay in range
+    columns = (column / unit for column, unit in zip(Z.T, size, strict=True))
+    centre, spread = np.transpose([(np.mean(column), np.std(column)) for column in columns])
     location = np.stack([centre * size, np.where(spread > 0, spread, 1.0) * size])
-    A = _located(Z, location)
+    A = map_rows(lambda rows: _located(Z[rows], location), len(Z), 32 * Z.shape[1])
     rows = np.arange(0) if judged is None else judged
     coef, said = np.zeros((Z.shape[1], Y.shape[1])), np.zeros((len(rows), Y.shape[1]))
     intercept = np.zeros(Y.shape[1])
     if Z.shape[1] <= _WIDEST:
-        line = linear_scores(A.astype(np.float64), Y, _RIDGE, mass)
+        line = linear_scores(A, Y, _RIDGE, mass)
         coef = line.coef / location[1][:, None]
         intercept = line.intercept - location[0] @ coef
         if len(rows):
-            said = left_out_scores(A.astype(np.float64), Y, _RIDGE, mass)[rows]
+            said = left_out_scores(A, Y, _RIDGE, mass, rows)
     trees, voted = _grown(A, y, Y.shape[1], mass, random_state, classes, rows)
     found = FeatureScores(coef, intercept, location, *trees)
     return found, None if judged is None else np.stack([said, voted], axis=2)
@@ -166,13 +171,14 @@ def fit_feature_scores(
 
 def feature_seconds(n: int, d: int) -> float:
     """About how long trees take to grow."""
-    drawn = _drawn(n)
+    drawn = _drawn(n, d)
     return _TREE_VALUES * rates().value * _N_TREES * drawn * math.log2(drawn + 2) * math.sqrt(d)
 
 
-def _drawn(n: int) -> int:
+def _drawn(n: int, d: int) -> int:
     """How many rows each tree draws."""
-    return min(max(min(n, _FEW), n // 2), _MOST_DRAWN)
+    most = min(_MOST_DRAWN, max(_FEW, int(_MOST_TRIED / math.sqrt(d))))
+    return min(max(min(n, _FEW), n // 2), most)
 
 
 def _located(Z: np.ndarray, location: np.ndarray) -> np.ndarray:
@@ -193,7 +199,9 @@ def _grown(
 ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     """Trees, each on rows drawn with return; and votes for some rows by trees that drew others."""
     rng, n = check_random_state(random_state), len(A)
-    drawn = _drawn(n)
+    order = column_order(A)  # trees draw columns
+    A = A[:, order]
+    drawn = _drawn(n, A.shape[1])
     kind = DecisionTreeClassifier if classes else DecisionTreeRegressor
     options = {
         "max_features": "sqrt" if classes else 1 / 3,
@@ -217,7 +225,7 @@ def _grown(
             np.where(side > 0, side + begins[-1], 0)
             for side in (nodes.children_left, nodes.children_right)
         )
-        links = np.column_stack([left, right, np.maximum(nodes.feature, 0)])
+        links = np.column_stack([left, right, order[np.maximum(nodes.feature, 0)]])
         parts.append((links.astype(np.int32), nodes.threshold, votes.astype(np.float32)))
         begins.append(begins[-1] + nodes.node_count)
         unseen = np.bincount(rows, minlength=n)[judged] == 0

@@ -78,5 +78,5 @@ def held_out_scores(fold: Fold, Y: np.ndarray, ridge: float, mass: np.ndarray | 
         return fold.own(fold.E_new)
     own = None if mass is None else mass[fold.train]
     if fold.left_out:
-        return left_out_scores(fold.E, Y, ridge, own)[fold.test]
+        return left_out_scores(fold.E, Y, ridge, own, fold.test)
     return linear_scores(fold.E, Y[fold.train], ridge, own)(fold.E_new)

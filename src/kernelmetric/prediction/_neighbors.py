@@ -23,7 +23,7 @@ MOST = 100  # neighbours that may vote
 NUMBERS = (5, 10, 20, 50, MOST)
 TEMPERATURES = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 3.0)
 RANK = 5  # of the neighbour: one odd training point does not make others usual
-_SAMPLE = 1000
+_SAMPLE = 300
 
 
 class Neighbors(NamedTuple):

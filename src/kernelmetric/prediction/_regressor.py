@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from kernelmetric.compute import to_numpy
 from kernelmetric.compute.reductions import weighted_quantiles
 from kernelmetric.inputs import refuse_ambiguous, refuse_text, rows_and_weights, rows_of
+from kernelmetric.inputs._parameters import SHARE
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import MLKR
 from kernelmetric.prediction._base import MetricPredictor
@@ -200,10 +200,7 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
 
     def _quantile(self, coverage: float) -> float:
         n = len(self.residuals_)
-        if not isinstance(coverage, Real) or not 0.0 < coverage < 1.0:
-            raise ValueError(
-                f"Got coverage={coverage!r}, but expected a number between 0 and 1: try 0.9."
-            )
+        SHARE.require("coverage", coverage, hint="try 0.9")
         mass = vars(self).get("_residual_mass")
         mass = np.ones(n) if mass is None else mass
         needed = (np.sum(mass) + 1.0) * float(coverage)  # a new point counts one, as on average

@@ -8,9 +8,8 @@ import numpy as np
 from scipy import linalg
 from scipy.optimize import lsq_linear
 from scipy.special import log_softmax
-from sklearn.linear_model import Ridge
 
-from kernelmetric.compute import rounding_of, to_numpy
+from kernelmetric.compute import rounding_of, sum_rows, to_numpy
 from kernelmetric.kernelized import Kernelized
 
 _LEAST_KEPT = 1e-6  # of a residual
@@ -36,14 +35,44 @@ def linear_scores(
     E: np.ndarray, Y: np.ndarray, ridge: float, mass: np.ndarray | None = None
 ) -> LinearScores:
     """Ridge regression of Y on learned coordinates; relative to n times their mean variance."""
-    E = E.astype(np.float64, copy=False)  # the least ridge is below the rounding of few digits
-    level = float(np.mean(np.var(E, axis=0))) or 1.0
-    n = len(E) if mass is None else float(np.sum(mass))
-    model = Ridge(alpha=ridge * level * n, solver="cholesky").fit(E, Y, sample_weight=mass)
-    p = Y.shape[1]
-    return LinearScores(
-        np.ascontiguousarray(np.reshape(model.coef_, (p, -1)).T), np.reshape(model.intercept_, p)
-    )
+    return _solved(E, Y, ridge, mass)[0]
+
+
+def left_out_scores(
+    E: np.ndarray,
+    Y: np.ndarray,
+    ridge: float,
+    mass: np.ndarray | None = None,
+    rows: Any = slice(None),
+) -> np.ndarray:
+    """What :func:`linear_scores` of all other rows would say of each row, or of some."""
+    line, mean, G = _solved(E, Y, ridge, mass)
+    m = np.ones(len(E)) if mass is None else mass
+    E, Y, share = E[rows].astype(np.float64, copy=False), Y[rows], m[rows] / np.sum(m)
+    A = E - mean
+    moved = m[rows] * np.einsum("ij,ji->i", A, np.linalg.solve(G, A.T)) + share
+    return Y - (Y - line(E)) / np.maximum(1.0 - moved, _LEAST_KEPT)[:, None]
+
+
+def _solved(
+    E: np.ndarray, Y: np.ndarray, ridge: float, mass: np.ndarray | None
+) -> tuple[LinearScores, np.ndarray, np.ndarray]:
+    """Ridge regression, block by block; the mean that it subtracts, and its normal equations."""
+    (n, d), m = E.shape, np.ones(len(E)) if mass is None else mass
+    total, size = np.sum(m), {"n_rows": n, "bytes_per_row": 8 * 4 * d}
+    sums = sum_rows(lambda rows: (m[rows] @ E[rows], m[rows] @ Y[rows]), **size)
+    mean, middle = (part / total for part in sums)
+
+    def scatter(rows: slice) -> tuple[np.ndarray, ...]:
+        e = E[rows] - mean
+        weighted = (m[rows][:, None] * e).T
+        return weighted @ e, weighted @ (Y[rows] - middle), np.sum(e, axis=0), np.sum(e**2, axis=0)
+
+    G, b, first, second = sum_rows(scatter, **size)
+    level = max(float(np.mean(second / n - (first / n) ** 2)), 0.0) or 1.0
+    G += ridge * level * total * np.eye(d)
+    coef = np.linalg.solve(G, b)
+    return LinearScores(coef, middle - mean @ coef), mean, G
 
 
 def own_scores(
@@ -75,21 +104,6 @@ def own_scores(
     said = roots[:, None] * np.column_stack([E @ coef, np.ones(len(E))])
     fitted = np.linalg.lstsq(said, roots * y, rcond=None)[0]
     return LinearScores(coef @ fitted[:-1, None], fitted[-1:])
-
-
-def left_out_scores(
-    E: np.ndarray, Y: np.ndarray, ridge: float, mass: np.ndarray | None = None
-) -> np.ndarray:
-    """What :func:`linear_scores` of all other rows would say of each row."""
-    roots = np.ones(len(E)) if mass is None else np.sqrt(mass)
-    q = roots / np.linalg.norm(roots)
-    fitted = linear_scores(E, Y, ridge, mass)(E)
-    A = E - (q * roots) @ E / np.sum(q * roots)
-    level = float(np.mean(np.var(E, axis=0))) or 1.0
-    A = roots[:, None] * A
-    G = A.T @ A + ridge * level * np.sum(roots**2) * np.eye(E.shape[1])
-    moved = np.einsum("ij,ji->i", A, np.linalg.solve(G, A.T)) + q**2
-    return Y - (Y - fitted) / np.maximum(1.0 - moved, _LEAST_KEPT)[:, None]
 
 
 class Combination(NamedTuple):

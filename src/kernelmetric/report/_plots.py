@@ -41,11 +41,6 @@ def _finished(ax: Any, title: str | None, *, grid: str | None = None) -> Any:
     return ax
 
 
-def _colours(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The colour of every label."""
-    return np.array(PALETTE)[np.searchsorted(classes, y) % len(PALETTE)]
-
-
 def plot_embedding(
     Z: Any,
     y: Any,
@@ -90,7 +85,7 @@ def plot_embedding(
             raise ValueError("Got Z_test without y_pred, but expected the labels predicted for it.")
         y_pred = np.asarray(y_pred)
         right = np.ones(len(y_pred), bool) if y_test is None else y_pred == np.asarray(y_test)
-        colours = _colours(y_pred[right], classes).tolist()
+        colours = [PALETTE[k % len(PALETTE)] for k in np.searchsorted(classes, y_pred[right])]
         axes.scatter(*Z_test[right].T, s=5, c=colours, lw=0, alpha=0.5, zorder=1)
         if not right.all():
             axes.scatter(*Z_test[~right].T, s=16, c="#111111", marker="x", lw=0.8, zorder=2)

@@ -80,7 +80,7 @@ def rich_table(cells: Iterable[Cell], title: str | None = None) -> Table:
     from rich.text import Text  # names are shown as they are: "[b]" is no markup
 
     table = summarize(cells)
-    methods = _methods(table)
+    methods = list(dict.fromkeys(method for row in table.values() for method in row))
     columns = [_texts(row, methods) for row in table.values()]
     heading = None if title is None else Text(title, style="table.title")
     rendered = Table(title=heading, box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0, 0, 1))
@@ -102,10 +102,6 @@ def csv_text(cells: Iterable[Cell]) -> str:
     writer.writerow(Cell._fields)
     writer.writerows(cells)
     return stream.getvalue()
-
-
-def _methods(table: dict[str, dict[str, Summary]]) -> list[str]:
-    return list(dict.fromkeys(method for row in table.values() for method in row))
 
 
 def _texts(row: dict[str, Summary], methods: list[str]) -> list[tuple[str, bool]]:

@@ -18,9 +18,10 @@ from kernelmetric.compute import in_memory, like, rounding_of, take_rows, to_num
 from kernelmetric.compute.reductions import GramProducts, gram_products, row_products
 from kernelmetric.compute.watch import stage
 from kernelmetric.inputs import check_labels, label_column, labels_and_weights
+from kernelmetric.inputs._labels import require_target
+from kernelmetric.inputs._parameters import Numbers, check_flags, require_word
 from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
 from kernelmetric.kernels._points import overflow_error
-from kernelmetric.learners._checks import check_flags
 from kernelmetric.solvers import nonnegative_qp
 
 Block = Callable[[slice, slice], np.ndarray]
@@ -252,11 +253,7 @@ def sample_rows(n: int, max_samples: int | None, random_state: Any) -> np.ndarra
     """Random rows to align on, ascending; None where all are wanted."""
     if max_samples is None:
         return None
-    if not isinstance(max_samples, Integral) or max_samples < _FEWEST:
-        raise ValueError(
-            f"Got max_samples={max_samples!r}, but expected None or an integer of at "
-            f"least {_FEWEST}: try 2000."
-        )
+    Numbers(Integral, _FEWEST).require("max_samples", max_samples, hint="try 2000, or None for all")
     if max_samples >= n:
         return None
     rng = check_random_state(random_state)
@@ -318,13 +315,8 @@ def ideal_kernel(
     y: Any, X: Any, target: str, rows: np.ndarray | None = None, weights: np.ndarray | None = None
 ) -> Block:
     """The kernel that the labels would like, as a function of two slices of ``rows``."""
-    if not isinstance(target, str) or target not in ("classes", "same", "regression"):
-        raise ValueError(f"Got target={target!r}, but expected 'classes', 'same' or 'regression'.")
-    if y is None:
-        raise ValueError(
-            "Got y=None, but KernelAlignment requires y to be passed, as it learns the kernel from "
-            "labels: try kernel='rbf' where there are none."
-        )
+    require_word("target", target, ("classes", "same", "regression"))
+    require_target(y, "An aligned kernel", "labels; without them try kernel='rbf'")
     chosen: Any = slice(None) if rows is None else rows
     if target == "regression":
         t = _centred_numbers(y, X, weights)[chosen]

@@ -21,14 +21,16 @@ from kernelmetric.inputs import (
     refuse_tiny_columns,
     warn_of_far_cells,
 )
+from kernelmetric.inputs._keys import column_order
+from kernelmetric.inputs._parameters import Numbers, check_flags
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Rescaled
-from kernelmetric.learners._checks import check_flags
 from kernelmetric.selection._many_rows import LANDMARKS, MANY_ROWS, for_many_rows
 from kernelmetric.selection._relevance import (
     CHOICE,
     Sample,
     better_units,
     checked_groups,
+    in_units,
     learned_map,
     refuse_overflow,
     relevances,
@@ -78,17 +80,18 @@ class Choice(NamedTuple):
 class LeaveOneOutRidge(Kernel):
     r"""The kernel, width and ridge for which ridge regression predicts left-out points best.
 
-    It compares RBF and Laplacian kernels of several widths. Each point is left out in turn, and
-    the residual of its prediction has a closed form:
+    RBF and Laplacian kernels of several widths are compared. Each point is left out in turn and
+    predicted from the others. What the prediction of point i misses has a closed form:
 
     .. math:: r_i = \frac{(GY)_i}{G_{ii}}, \qquad G = (K + 1 + \lambda I)^{-1},
 
     where Y holds a column of ±1 for each class, or the standardized target. ``bind`` returns the
-    kernel with the smallest mean squared residual; its ``ridge_`` is λ. It also learns a scale for
-    each feature on some of the points, and a map of up to 128 features, from the average gradient
-    outer product of ridge regressions (see :class:`~kernelmetric.learners.RFM`). Where these lower
-    the error on other points clearly, it returns the kernel on rescaled or mapped features. It
-    takes m³ time and some m × m arrays for m rows, on one thread.
+    kernel whose mean square of r is smallest; its ``ridge_`` is λ.
+
+    On some of the points, ``bind`` also learns a scale for each feature, and a linear map of up to
+    128 features as in :class:`~kernelmetric.learners.RFM`. Where either clearly lowers the error on
+    the other points, the kernel that it returns takes rescaled or mapped features. It takes m³ time
+    and some m × m arrays for m rows, on one thread.
 
     Parameters
     ----------
@@ -150,7 +153,7 @@ class LeaveOneOutRidge(Kernel):
         if in_memory(X) and not is_sparse(X):
             units = units_of(X)
             if units is not None:
-                return _in_units(self.bind(X * like(units, X), y), units)
+                return in_units(self.bind(X * like(units, X), y), units)
             refuse_overflow(X)
             refuse_tiny_columns(X)
             if self.groups is None:  # a table speaks for itself
@@ -163,12 +166,15 @@ class LeaveOneOutRidge(Kernel):
         targets = coded_targets(labels, X)
         shares = None if weights is None else weights.shares
         usual = float(median._gamma()) ** -0.5
+        # By rounding alone, searches in another order of columns end elsewhere.
+        plain = in_memory(X) and not is_sparse(X)
+        order = column_order(X) if plain else np.arange(X.shape[1])
 
         def sample_of(rows: np.ndarray) -> Sample:
             roots = None if shares is None else np.sqrt(shares[rows] / np.mean(shares[rows]))
             points = take_rows(X, rows)
             if not is_sparse(points):
-                points = without_gaps(to_numpy(points).astype(np.float64), usual)
+                points = without_gaps(to_numpy(points).astype(np.float64), usual)[:, order]
             return Sample(points, targets.columns(rows), roots)
 
         most = min(self._most_rows(), len(targets.key))
@@ -178,16 +184,17 @@ class LeaveOneOutRidge(Kernel):
         if len(rows) < _FEWEST_ROWS or not unlike:
             median.__dict__["ridge_"] = FALLBACK_RIDGE
             return median
-        if self.groups is None and in_memory(X) and not is_sparse(X):
+        if self.groups is None and plain:
             units = better_units(sample.X, lambda X: _soon_told(sample._replace(X=X)))
             if units is not None:
                 with warnings.catch_warnings(category=FarCellWarning, action="ignore"):  # told of
-                    return _in_units(self.bind(X * like(units, X), y), units)
+                    units = units[np.argsort(order)]
+                    return in_units(self.bind(X * like(units, X), y), units)
         # Far points may underflow.
         what = f"{type(self).__name__}: comparing kernels on {len(rows):,} rows"
         working = stage(what, shown=self.verbose)
         with np.errstate(all="ignore"), repeatable(), working:
-            groups = checked_groups(self.groups, X.shape[1])
+            groups = checked_groups(self.groups, X.shape[1], order)
             choice, mistakes = choose(sample, targets.key[rows], groups), np.nan
             more = self._rows_again(len(targets.key))
             if more > len(rows) and not ended_by_limit(CHOICE):
@@ -204,7 +211,10 @@ class LeaveOneOutRidge(Kernel):
             rows = targets.sample(MANY_ROWS, self.random_state)
             with stage(f"{type(self).__name__}: widths for many rows", shown=self.verbose):
                 choice = choose_for_many(choice, sample_of(rows))
-        bound = choice.kernel.bind(X, some)
+        kernel = choice.kernel
+        if isinstance(kernel, Rescaled):
+            kernel = Rescaled(kernel.kernel, kernel.scales[..., np.argsort(order)])
+        bound = kernel.bind(X, some)
         bound.__dict__.update(
             ridge_=choice.ridge,
             candidates_=choice.candidates,
@@ -234,14 +244,8 @@ class LeaveOneOutRidge(Kernel):
         return 8 * max(m * (7 * m + 5 * n_features), many) + _LEAST_BYTES
 
     def _most_rows(self) -> int:
-        most = self.max_samples
-        good = isinstance(most, Integral) and not isinstance(most, bool)
-        if not good or int(most) < _FEWEST_ROWS:
-            raise ValueError(
-                f"Got max_samples={most!r}, but expected an integer of at least {_FEWEST_ROWS}: "
-                "try 500."
-            )
-        return int(most)
+        Numbers(Integral, _FEWEST_ROWS).check(self, "max_samples")
+        return int(self.max_samples)
 
     def _rows_again(self, n: int) -> int:
         return min(n // _SHARE, _MORE * self._most_rows())
@@ -327,15 +331,6 @@ def _choice(
     kernel: Kernel = grid.family.kernel(gamma=float(grid.gammas[i]))
     kernel = kernel if scales is None else Rescaled(kernel, scales)
     return Choice(kernel, float(RIDGES[j]), candidates, grid, racing)
-
-
-def _in_units(kernel: Kernel, units: np.ndarray) -> Kernel:
-    """A kernel that was bound to points in other units, for the points themselves."""
-    inside, scales = (kernel.kernel, kernel.scales) if isinstance(kernel, Rescaled) else (kernel, 1)
-    found = Rescaled(inside, scales * units)
-    tried = {name: part for name, part in vars(kernel).items() if name.endswith("_")}
-    found.__dict__.update(tried)
-    return found
 
 
 def _soon_told(sample: Sample) -> float:

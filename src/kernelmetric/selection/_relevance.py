@@ -13,7 +13,7 @@ from kernelmetric.compute import like, namespace, rough, take_rows, to_numpy
 from kernelmetric.compute.reductions import overflow_error
 from kernelmetric.compute.watch import ended_by_limit
 from kernelmetric.inputs import farthest_column
-from kernelmetric.kernels import rescaled
+from kernelmetric.kernels import Kernel, Rescaled, rescaled
 from kernelmetric.learners._feature_rounds import KERNELS, feature_rounds, square_root
 from kernelmetric.solvers import (
     FARTHEST,
@@ -177,8 +177,8 @@ def descend(
     return float(found.fun), found.x[place]
 
 
-def checked_groups(groups: Any, n_features: int) -> np.ndarray:
-    """The group of each feature, from 0 on without gaps; each its own where None are given."""
+def checked_groups(groups: Any, n_features: int, order: Any = slice(None)) -> np.ndarray:
+    """The group of each feature, in some order, numbered as they come; None: each its own."""
     if groups is None:
         return np.arange(n_features)
     found = np.asarray(groups)
@@ -187,7 +187,17 @@ def checked_groups(groups: Any, n_features: int) -> np.ndarray:
             f"Got groups={groups!r} for points with {n_features} features, but expected the number "
             "of a group for each: try groups=None."
         )
-    return np.unique(found, return_inverse=True)[1].reshape(-1)
+    _, first, found = np.unique(found[order], return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[found.reshape(-1)]
+
+
+def in_units(kernel: Kernel, units: np.ndarray) -> Kernel:
+    """A kernel that was bound to points in other units, for the points themselves."""
+    inside, scales = (kernel.kernel, kernel.scales) if isinstance(kernel, Rescaled) else (kernel, 1)
+    found = Rescaled(inside, scales * units)
+    tried = {name: part for name, part in vars(kernel).items() if name.endswith("_")}
+    found.__dict__.update(tried)
+    return found
 
 
 def _squared_distances(Z: np.ndarray) -> np.ndarray:

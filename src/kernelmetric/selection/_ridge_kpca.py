@@ -25,7 +25,8 @@ from kernelmetric.compute import (
 from kernelmetric.compute.watch import stage
 from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.inputs import Weights, labels_and_weights
-from kernelmetric.learners._checks import Numbers, check_choice
+from kernelmetric.inputs._labels import require_target
+from kernelmetric.inputs._parameters import Numbers, require_word
 from kernelmetric.selection._ridge_solution import (
     LEAST_OF_CLASS,
     boundary_rows,
@@ -55,7 +56,7 @@ HELD_ROWS = 12_000  # up to here where the memory has room; every point is an an
 ENOUGH_ROWS = 200_000  # more say nothing new of ridge regression on so many landmarks
 N_LANDMARKS = 2_000
 _SMOOTH = 16, 6  # landmarks for an effective dimension, and points for a landmark
-_ROWS_OF_LANDMARKS = 100_000  # of more rows, there are more landmarks too, by a cube root
+_ROWS_OF_LANDMARKS, _MOST_TIMES = 100_000, 10.0  # of more rows, more landmarks, by a cube root
 EASY_ROWS = 1_000, 1_000  # of easy classes: rows that resemble all, and those that part them
 _FEW_MISTAKES = 0.01  # on points left out: more of them would hardly be right by more points
 _MOST_DIRECTIONS = 128  # of ridge regression; more classes than that share them
@@ -82,15 +83,17 @@ class RidgeKPCA(Space):
     predicts each *training* point from the other points, in closed form. So the classes overlap
     there as they will among new points. Copies of a point share one place, the mean of theirs.
 
-    Up to 2,000 points are solved exactly, in float64 and O(n³) time. Up to 12,000 points are solved
-    in float32, with one n × n array, if the memory budget has room for it; up to 4,000 always. If
-    the ridge is too small for float32, it is float64, if the budget has room; else an automatic
-    ridge is raised. For more points, landmarks stand for the kernel, in O(n m²) time; from 4,000
-    points on also where a sixth of them are sixteen landmarks for each effective dimension of the
-    kernel, that of :class:`LeaveOneOutRidge`. How far a point moves its own prediction is then
-    estimated, to about an eighth. If the classes of more
-    than 4,000 points are easily told apart, ridge regression takes 2,000 boundary rows (``rows``):
-    1,000 that resemble all, and the 1,000 that it predicts least surely from these.
+    The number n of points says how ridge regression is solved:
+
+    - Up to 2,000 points exactly, in float64 and O(n³) time.
+    - Up to 4,000 points exactly in float32, with one n × n array; up to 12,000 points likewise, if
+      the memory budget has room for the array. A ridge that is too small for float32 asks for
+      float64. If the budget has no room for that, an automatic ridge is raised.
+    - More points by m landmarks that stand for the kernel, in O(n m²) time. How far a point moves
+      its own prediction is then estimated, to about an eighth. A smooth kernel needs so few
+      landmarks that they are used from 4,000 points on.
+    - More than 4,000 points of classes that are easily told apart by 2,000 boundary rows
+      (``rows``): 1,000 that resemble all, and the 1,000 that are predicted least surely from these.
 
     Parameters
     ----------
@@ -102,8 +105,8 @@ class RidgeKPCA(Space):
         The ridge λ. 'auto' is that which :class:`LeaveOneOutRidge` chose with the kernel; the λ of
         a kernel written as ``k + λ Delta()``; or that which predicts 500 left-out points best.
     n_landmarks : int or 'auto', default='auto'
-        Landmarks where points are too many. 'auto' is 2,000 up to 100,000 points, and twice as many
-        for eight times the points; where the kernel is smooth, a sixth of up to 12,000 points.
+        Landmarks where points are too many. 'auto' is 2,000 up to 100,000 points, twice as many for
+        eight times the points, up to a million; of a smooth kernel, a sixth of up to 12,000 points.
     rows : {'auto', 'all', 'boundary', 'sample'}, default='auto'
         Which rows ridge regression takes of more than 4,000. 'auto' is 'boundary' where
         :class:`LeaveOneOutRidge` gave another class to at most one in a hundred left-out points;
@@ -172,10 +175,11 @@ class RidgeKPCA(Space):
     written_kernel = None  # bound, with its ridge, after a fit
 
     def _check_parameters(self) -> None:
-        Numbers(Integral, low=1, words=("auto",)).check(self, "n_components")
+        count = Numbers(Integral, low=1, words=("auto",))
+        count.check(self, "n_components")
         Numbers(Real, low=0, above=True, words=("auto",)).check(self, "ridge")
-        Numbers(Integral, low=1, words=("auto",)).check(self, "n_landmarks")
-        check_choice(self, "rows", ("auto", "all", "boundary", "sample"))
+        count.check(self, "n_landmarks")
+        require_word("rows", self.rows, ("auto", "all", "boundary", "sample"))
 
     def most_rank(self, n_samples: int) -> int:
         """The most coordinates that there may be of so many points."""
@@ -202,20 +206,12 @@ class RidgeKPCA(Space):
         """How many landmarks there are, where so many points have any."""
         if not is_auto(self.n_landmarks):
             return int(self.n_landmarks)
-        return int(N_LANDMARKS * max(1.0, n_samples / _ROWS_OF_LANDMARKS) ** (1 / 3))
-
-    def _smooth(self, n: int) -> bool:
-        """Whether landmarks for a sixth of so many points say all that the kernel has to say."""
-        least = np.prod(_SMOOTH) * getattr(self.kernel_, "effective_dimension_", np.inf)
-        return bool(least <= n <= HELD_ROWS) and is_auto(self.n_landmarks)
+        return int(N_LANDMARKS * np.clip(n_samples / _ROWS_OF_LANDMARKS, 1, _MOST_TIMES) ** (1 / 3))
 
     def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
         y, weights = labels_and_weights(y)
-        if y is None:
-            raise ValueError(
-                "RidgeKPCA requires y to be passed, but the target y is None: expected labels or "
-                "numbers, one for each point; without them try KPCA(32)."
-            )
+        expected = "labels or numbers, one for each point; without them try KPCA(32)"
+        require_target(y, "RidgeKPCA", expected)
         for name in _OF_ONE_FIT:
             self.__dict__.pop(name, None)
         targets = coded_targets(y, X)
@@ -294,7 +290,10 @@ class RidgeKPCA(Space):
     ) -> Callable[[], Any]:
         """Learn from rows of so many, as they are or by landmarks; return their coordinates."""
         n, pairwise = X.shape[0], self.kernel_.pairwise
-        smooth = n > ALL_ROWS and not pairwise and self.rows_ == "all" and self._smooth(n)
+        # Landmarks for a sixth of the points may say all that the kernel has to say.
+        least = np.prod(_SMOOTH) * getattr(self.kernel_, "effective_dimension_", np.inf)
+        smooth = ALL_ROWS < n <= HELD_ROWS and least <= n and self.rows_ == "all"
+        smooth = smooth and not pairwise and is_auto(self.n_landmarks)
         rank, held = self._n_leading(n), self._held(n) or self.rows_ == "boundary"
         exact = n <= ALL_ROWS or (held and not smooth)
         kind = precise(like(np.zeros(1), X))

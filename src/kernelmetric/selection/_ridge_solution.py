@@ -19,7 +19,6 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
     backend_of,
-    is_sparse,
     like,
     map_rows,
     namespace,
@@ -30,8 +29,10 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
 )
+from kernelmetric.compute.reductions import out_of_range
 from kernelmetric.compute.watch import stage
 from kernelmetric.inputs import Weights
+from kernelmetric.inputs._keys import keys_of
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.solvers import OnSubspace, cholesky_factor, evenly, krylov_eigenpairs
 from kernelmetric.spaces import Nystroem
@@ -46,8 +47,6 @@ _DENSE_ROWS = 400  # below, LAPACK has the whole spectrum sooner than a few of i
 _LEADING_TOL = 1e-2  # of leading eigenvectors, which need only span what varies most
 _LEVERAGES = 128  # random columns that tell how far a row moves its own prediction, of landmarks
 _LEAST_LEFT = 0.1  # of a residual, where a row's part in its prediction is estimated
-_COPIES = 1e-9  # of the median place: points nearer than that are copies
-_FOR_MEDIAN = 101  # rows whose median is the middle
 _LARGE_CALLS = 0.05  # of n³: operations that are not in many small products
 
 
@@ -134,7 +133,7 @@ def _regression(
     try:
         K, along = _lifted(gram, q), gram.centred_trace / gram.n
         namespace(K).reshape(K, (-1,), copy=False)[:: gram.n + 1] += ridge
-        solve = backend_of(K).positive_solver(K)
+        solve = backend_of(K).positive_solver(K, ridge)
         alpha, diagonal = solve(scaled), solve.inverse_diagonal() - q**2 / (along + ridge)
     except linalg.LinAlgError:
         raise ValueError(
@@ -284,16 +283,7 @@ def without_ridge(kernel: Kernel) -> tuple[Kernel, float, Kernel | None]:
 def mean_of_copies(F: np.ndarray, X: Any, counts: np.ndarray) -> np.ndarray:
     """Predictions of left-out rows; those of copies of a point are their mean."""
     # Copies share all but their own labels, which differences of left-out predictions would tell.
-    drawn = np.random.RandomState(0).standard_normal((X.shape[1], 2))
-    if not is_sparse(X):
-        X = to_numpy(X).astype(np.float64)
-        X -= np.median(X[evenly(len(X), _FOR_MEDIAN)], axis=0)
-    with np.errstate(all="ignore"):
-        places = X @ drawn
-        unit = [np.median(size[size > 0]) if size.any() else 1.0 for size in np.abs(places).T]
-        places = np.round(places / np.multiply(_COPIES, unit))
-    _, group = np.unique(places, axis=0, return_inverse=True)
-    group = group.ravel()
+    _, group = np.unique(keys_of(X), return_inverse=True)
     masses = np.bincount(group, weights=counts)
     if len(masses) == len(F):
         return F
@@ -312,8 +302,4 @@ def lengths(A: np.ndarray) -> np.ndarray:
 def refuse_large(products: Any) -> None:
     """Refuse kernel values of which products are out of range."""
     if not np.all(np.isfinite(products)):
-        raise ValueError(
-            "Got points whose kernel values are too large to be multiplied, but expected products "
-            "within the range of float64: try rescaling the features, for instance with "
-            "StandardScaler."
-        )
+        raise out_of_range("points whose kernel values are too large to be multiplied")

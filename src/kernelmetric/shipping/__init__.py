@@ -12,7 +12,7 @@ Under save and load lie::
     _tree.py           objects as JSON
     _allowed.py        which classes
     _checks.py         whether attributes are such as a fit leaves
-    _fitted.py         what a fit leaves, by class; _fitted_tables.py of tables
+    _fitted.py         what a fit leaves, by class
     _attributes.py     kinds of values, sides, a sentence
     _container.py      the file
 

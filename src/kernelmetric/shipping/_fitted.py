@@ -37,8 +37,13 @@ from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.prediction._features import N_SCORES, FeatureScores
 from kernelmetric.retrieval import PLDA, Adapter, Drift
 from kernelmetric.selection import AlignedSum
-from kernelmetric.shipping._attributes import Attributes, is_count
-from kernelmetric.shipping._fitted_tables import check_missing, check_schema, check_trees
+from kernelmetric.shipping._attributes import (
+    Attributes,
+    check_missing,
+    check_schema,
+    check_trees,
+    is_count,
+)
 from kernelmetric.spaces import Gram, RandomFeatures, Space
 from kernelmetric.tables import TableEncoder, TableSchema
 from kernelmetric.transductive import TransductiveDistance

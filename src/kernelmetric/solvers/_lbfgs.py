@@ -11,6 +11,7 @@ corrections [1]_.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -28,7 +29,8 @@ _DECREASE = 1e-3  # share of what the first slope promises that a step has to gi
 _SLOPE = 0.9  # share of the first slope that a step may leave
 _WIDTH = 0.1  # of the interval around a step, relative to its end, at which a search ends
 _LONGEST = 1e10
-_FLAT = 1e-12  # the largest entry of a gradient that is as good as zero
+_FLAT = 1e-12  # the largest entry of a gradient that is as good as zero, where x is of size one
+_FIRST = 1e-3, 1.0  # shares of the length of x, between which the first step is one long
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -74,6 +76,10 @@ def minimize_lbfgs(
     )
 
 
+class _FlatError(Exception):
+    """A value stayed as it was, to the bit, all the way down: rounding hides shorter steps too."""
+
+
 class _Descent:
     """Where the descent is; ``walled``: its last line search met values that are not finite."""
 
@@ -89,6 +95,7 @@ class _Descent:
         self.x, self.value, self.gradient = x.ravel(), value, gradient
         self.n_iter, self.walled = 0, False
         self._least = value
+        self._size = float(linalg.norm(self.x)) or 1.0
         self._trial, self._direction = np.empty(x.size), np.empty(x.size)
         self._corrections = corrections
         corrections.face(gradient)
@@ -97,7 +104,7 @@ class _Descent:
         self, max_iter: int, tol: float, report: Callable[[np.ndarray, float], bool] | None
     ) -> str:
         """Iterate until something ends it; what that was."""
-        while np.abs(self.gradient).max(initial=0.0) > _FLAT:
+        while np.abs(self.gradient).max(initial=0.0) * max(1.0, self._size) > _FLAT:
             before = self.value
             step = self._step()
             if step is None:
@@ -125,6 +132,7 @@ class _Descent:
         if not (self.n_iter or self._corrections.count):
             # The norm is SciPy's, whose squares do not overflow.
             length = max(float(linalg.norm(old.astype(np.float64, copy=False))), 1.0 / _FAR)
+            length /= float(np.clip(1.0, *(self._size * np.array(_FIRST))))
             self._direction /= length
             slope /= length
         self.walled = False
@@ -134,6 +142,8 @@ class _Descent:
             nonlocal tried
             self._move(step)
             tried = step, *self._evaluate()
+            if tried[1] == self.value and tried[3] < 0.0:
+                raise _FlatError
             if tried[2] is not None:
                 return np.float64(tried[1])
             # A value above all seen, by as much as was hoped for, brings it back.
@@ -143,7 +153,8 @@ class _Descent:
 
         known = self.value, None, slope
         limits = _DECREASE, _SLOPE, _LONGEST, 0.0, _WIDTH
-        with np.errstate(all="ignore"):  # NumPy's floats divide by zero without an error
+        # NumPy's floats divide by zero without an error.
+        with np.errstate(all="ignore"), suppress(_FlatError):
             scalar_search_wolfe1(value_at, lambda _: np.float64(tried[3]), *known, *limits)
         # A search that rounding ends has gone back to its best step.
         step, value, gradient, slope_there = tried

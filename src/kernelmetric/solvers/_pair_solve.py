@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import small_steps
+from kernelmetric.inputs._parameters import require_word
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
 from kernelmetric.solvers._pair_interior import (
     MOST_FLOPS,
@@ -42,10 +43,7 @@ def solve_pairs(
     to 1e-6 where a step is slow. It begins near ``metric``; a true answer of
     ``report(n_steps, gap, metric)`` stops it.
     """
-    if solver not in ("auto", "interior", "first-order"):
-        raise ValueError(
-            f"Got solver={solver!r}, but expected 'auto', 'interior' or 'first-order'."
-        )
+    require_word("solver", solver, ("auto", "interior", "first-order"))
     flops = interior_flops(problem)
     if solver == "interior" or (solver == "auto" and flops <= MOST_FLOPS):
         most = min(max_iter, 100)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import require_memory, to_numpy
 from kernelmetric.compute.lapack import eigh
+from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.solvers._davidson import BLOCK, GUARD, TINY, Davidson, Deflated, column_norms
 from kernelmetric.solvers._symmetric import column_signs
 
@@ -63,11 +65,8 @@ def smallest_eigenvectors(
     multiply = Deflated(A, _columns(null, n), far=not dense)
     multiply.require_symmetry(rng)
     c = multiply.null.shape[1]
-    if not 1 <= n_components <= n - c:
-        raise ValueError(
-            f"Got n_components={n_components!r}, but expected from 1 to {n - c}: {n} rows less "
-            f"{c} vectors projected out."
-        )
+    hint = f"{n} rows less {c} vectors projected out"
+    Numbers(Integral, 1, n - c).require("n_components", n_components, hint=hint)
     if dense:
         values, vectors, scale = _dense(A, multiply, n_components)
         tol = max(tol, n * np.finfo(np.float64).eps)  # LAPACK gives no more

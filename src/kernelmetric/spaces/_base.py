@@ -19,6 +19,7 @@ from kernelmetric.compute import (
     namespace,
     require_memory,
 )
+from kernelmetric.compute.reductions import out_of_range
 from kernelmetric.inputs import (
     DeviceMixin,
     WeightedLabels,
@@ -27,7 +28,10 @@ from kernelmetric.inputs import (
     rows_of,
     unchanged_on_failure,
 )
+from kernelmetric.inputs._parameters import Numbers
+from kernelmetric.inputs._weights import refuse_partial_gram
 from kernelmetric.kernels import Kernel, as_kernel, refuse_objects
+from kernelmetric.kernels._names import with_tags_of
 
 BLOCK_BYTES = 2**25  # features of one block of rows: past this, larger blocks are not faster
 
@@ -155,13 +159,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        try:
-            kernel = as_kernel(self.kernel)
-        except ValueError:  # fit will say what is wrong; asking for tags must not
-            return tags
-        tags.input_tags.pairwise = kernel.pairwise
-        tags.input_tags.sparse = kernel.accepts_sparse
-        return tags
+        return with_tags_of(self.kernel, tags)
 
     @property
     def _n_features_out(self) -> int:
@@ -182,11 +180,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
     def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
         """The rows that have weight, and their labels with the weights."""
         rows, weights = rows_and_weights(sample_weight, X)
-        if rows is not None and as_kernel(self.kernel).pairwise:
-            raise ValueError(
-                "Got sample_weight of zero with a precomputed kernel, but expected some for every "
-                "row: leave the rows and columns of these points out."
-            )
+        refuse_partial_gram(rows, as_kernel(self.kernel).pairwise)
         y = rows_of(y, rows)
         return rows_of(X, rows), y if weights is None else WeightedLabels(y, weights)
 
@@ -253,11 +247,7 @@ def as_finite(Z: Any, dtype: Any) -> Any:
         with np.errstate(all="ignore"):
             Z = namespace(Z).astype(Z, dtype)
     if not all_finite(Z):
-        raise ValueError(
-            f"Got coordinates that are not finite numbers of {dtype}, but expected points whose "
-            "kernel values stay in its range: try rescaling the features, for instance with "
-            "StandardScaler."
-        )
+        raise out_of_range(f"kernel values or coordinates that are not finite numbers of {dtype}")
     return Z
 
 
@@ -315,21 +305,8 @@ def check_n_components(value: Any) -> None:
         )
 
 
-def check_whole(name: str, value: Any, *, least: int = 1, usual: int = 500) -> None:
-    """Refuse what is not an integer of at least so much."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(
-            f"Got {name}={value!r}, but expected an integer of at least {least}: try {usual}."
-        )
-
-
-def check_tol(value: Any) -> None:
-    """Refuse what is neither None nor a relative cut-off."""
-    if value is not None and not (isinstance(value, float | int | np.number) and 0 <= value < 1):
-        raise ValueError(
-            f"Got tol={value!r}, but expected None or a fraction of the largest eigenvalue, at "
-            "least 0 and below 1: try tol=None."
-        )
+# A fraction of the largest eigenvalue, or what rounding leaves.
+CUT_OFF = Numbers(low=0, high=1, below=True, words=(None,))
 
 
 def n_kept(values: np.ndarray, cut_off: float, n_components: Any, total: float) -> int:

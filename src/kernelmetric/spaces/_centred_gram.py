@@ -46,20 +46,35 @@ class CentredGram:
         self.roots: Any = None if weights is None else self.array(np.sqrt(self.counts))
         # The vector of length one that centring leaves nothing of
         self.constant = self.array(np.sqrt(self.counts / np.sum(self.counts)))[:, None]
-        self.K = self._rows(lambda K: K) if hold else None
+        self.K = self._held() if hold else None
         self.refuse_coincident()
 
     def _rows(self, work: Callable[[Any], Any]) -> Any:
         """An array from a function of some rows of K."""
+        return map_rows(
+            lambda rows: work(self._block(rows, 0)), self.n, **block_size(self.X, self.n)
+        )
+
+    def _block(self, rows: slice, first: int) -> Any:
+        """Some rows of K, from one of its columns on."""
+        anchors = self.anchors[first:, :] if first else self.anchors
+        K = self.kernel(self.X[rows, :], anchors)
+        K = self.xp.astype(K, self.dtype, copy=False)
+        return K if self.roots is None else self.roots[rows][:, None] * K * self.roots[None, first:]
+
+    def _held(self) -> Any:
+        """K, of which every pair is computed once."""
+        if self.kernel.pairwise or not backend_of(self.X).host:
+            return self._rows(lambda K: K)
+        whole = self.xp.empty((self.n, self.n), dtype=self.dtype)
 
         def of_rows(rows: slice) -> Any:
-            K = self.kernel(self.X[rows, :], self.anchors)
-            K = self.xp.astype(K, self.dtype, copy=False)
-            if self.roots is not None:
-                K = self.roots[rows][:, None] * K * self.roots[None, :]
-            return work(K)
+            whole[rows, rows.start :] = self._block(rows, rows.start)
+            whole[rows.stop :, rows] = whole[rows, rows.stop :].T
+            return whole[rows, :0]
 
-        return map_rows(of_rows, self.n, **block_size(self.X, self.n))
+        map_rows(of_rows, self.n, **block_size(self.X, self.n))
+        return whole
 
     def times(self, M: Any) -> Any:
         """Return K M."""

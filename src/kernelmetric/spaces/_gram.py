@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from scipy import linalg
 
 from kernelmetric.compute import like, namespace, precise, rounding_of, to_numpy
 from kernelmetric.compute.lapack import eigh
+from kernelmetric.inputs._parameters import Numbers, require_word
 from kernelmetric.solvers import right_singular
 from kernelmetric.spaces._base import Space, embedded, own, refuse_indefinite, round_off
 
@@ -49,16 +49,9 @@ class Gram:
     """
 
     def __init__(self, matrix: Any, singular: str = "range", ridge: float = 1e-6):
-        if not isinstance(singular, str) or singular not in _SINGULAR:
-            raise ValueError(
-                f"Got singular={singular!r}, but expected one of {_SINGULAR}: try 'range'."
-            )
-        fraction = isinstance(ridge, Real) and 0 <= ridge <= 1
-        if not fraction or (singular == "ridge" and ridge == 0):
-            raise ValueError(
-                f"Got ridge={ridge!r}, but expected a positive number, a fraction of the mean "
-                "eigenvalue from 0 to 1: try ridge=1e-6."
-            )
+        require_word("singular", singular, _SINGULAR)
+        hint = "a fraction of the mean eigenvalue, such as 1e-6"
+        Numbers(low=0, high=1, above=singular == "ridge").require("ridge", ridge, hint=hint)
         self.matrix = np.asarray(to_numpy(matrix), dtype=np.float64)
         if self.matrix.ndim != 2 or self.matrix.shape[0] != self.matrix.shape[1]:
             raise ValueError(

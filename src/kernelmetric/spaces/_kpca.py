@@ -21,16 +21,18 @@ from kernelmetric.compute import (
     to_numpy,
     within_budget,
 )
+from kernelmetric.compute.reductions import out_of_range
 from kernelmetric.inputs import Weights, labels_and_weights
+from kernelmetric.inputs._parameters import require_word
 from kernelmetric.solvers import (
     OnSubspace,
     column_signs,
     krylov_eigenpairs,
 )
 from kernelmetric.spaces._base import (
+    CUT_OFF,
     Space,
     check_n_components,
-    check_tol,
     n_kept,
     own,
     refuse_indefinite,
@@ -139,12 +141,8 @@ class KPCA(Space):
 
     def _check_parameters(self) -> None:
         check_n_components(self.n_components)
-        check_tol(self.tol)
-        names = ("auto", "dense", "randomized")
-        if not isinstance(self.solver, str) or self.solver not in names:
-            raise ValueError(
-                f"Got solver={self.solver!r}, but expected one of {names}: try 'auto'."
-            )
+        CUT_OFF.check(self, "tol")
+        require_word("solver", self.solver, ("auto", "dense", "randomized"))
         if self.n_components is None and self.solver == "randomized":
             raise ValueError(
                 f"Got solver={self.solver!r} for full rank, but expected 'dense': an iterative "
@@ -207,11 +205,7 @@ class KPCA(Space):
         norms = norms if weights is None else weights.counts * norms
         trace = float(np.sum(norms, dtype=np.float64))
         if not np.isfinite(trace * (n if self.solver_ == "dense" else trace)):
-            raise ValueError(
-                f"Got values of {self.kernel_!r} so large that sums and squares of them are not "
-                "finite, but expected smaller ones: try rescaling the features, for instance with "
-                "StandardScaler."
-            )
+            raise out_of_range(f"values of {self.kernel_!r} whose sums or squares are not finite")
         return CentredGram(
             self.kernel_,
             X,

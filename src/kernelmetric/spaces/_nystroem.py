@@ -23,10 +23,10 @@ from kernelmetric.compute import (
     to_numpy,
 )
 from kernelmetric.compute.reductions import centres_on_device
+from kernelmetric.inputs._parameters import COUNT
 from kernelmetric.kernels import FunctionKernel, Kernel
 from kernelmetric.spaces._base import (
-    check_tol,
-    check_whole,
+    CUT_OFF,
     own,
     refuse_indefinite,
     refuse_rank_zero,
@@ -131,17 +131,17 @@ class Nystroem(FeatureMapSpace):
         m = self._n_map_features(n_samples)
         rotation = super()._bytes_in_full(n_samples, n_features) + 8.0 * 3 * m * m
         drawn = isinstance(self.landmarks, str) and self.landmarks in ("auto", "rpcholesky")
-        return max(rotation, _rpcholesky_bytes(n_samples, m) if drawn and m < n_samples else 0.0)
+        return max(rotation, 8.0 * m * _pool(n_samples, m) if drawn and m < n_samples else 0.0)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_tol(self.tol)
+        CUT_OFF.check(self, "tol")
         if isinstance(self.landmarks, str) and self.landmarks not in _STRATEGIES:
             raise ValueError(
                 f"Got landmarks={self.landmarks!r}, but expected one of {_STRATEGIES} or an array "
                 "of points: try 'auto'."
             )
-        check_whole("n_landmarks", self.n_landmarks)
+        COUNT.check(self, "n_landmarks")
 
     def _feature_map(self, X: Any, y: Any) -> tuple[Any | None, int, float]:
         self.anchors_ = self._chosen_landmarks(X)
@@ -277,11 +277,6 @@ def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) 
         rest = np.maximum(rest - F[i] ** 2, 0.0)
         rest[pivot] = 0.0
     return np.sort(rows[chosen])
-
-
-def _rpcholesky_bytes(n: int, m: int) -> float:
-    """Bytes that :func:`rpcholesky_rows` takes: a factor of every landmark at every row."""
-    return 8.0 * m * _pool(n, m)
 
 
 def _pool(n: int, m: int) -> int:

@@ -12,8 +12,9 @@ from scipy import linalg, sparse
 from kernelmetric.compute import like, small_steps, to_numpy
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.graphs import Pairs
+from kernelmetric.inputs._parameters import COUNT
 from kernelmetric.solvers import column_signs
-from kernelmetric.spaces._base import Space, check_whole
+from kernelmetric.spaces._base import Space
 from kernelmetric.spaces._kpca import KPCA
 
 N_DIRECTIONS = 24
@@ -25,14 +26,17 @@ _RELATIVE_CUT = 1e-10
 class PairKPCA(Space):
     r"""The directions of a feature space that part dissimilar pairs most and similar pairs least.
 
-    With the differences δ of pairs in all kernel principal components, and their scatters
-    :math:`G_D = \sum_D \delta\delta^\top` and :math:`G_S`, they are the leading eigenvectors of
+    Let δ be the difference of the two points of a pair, in all r kernel principal components. The
+    directions are the leading eigenvectors of
 
-    .. math:: G_D v = \mu\, (G_S + \lambda I)\, v, \qquad \lambda = 0.03 \operatorname{tr} G_S / r,
+    .. math:: G_D v = \mu\, (G_S + \lambda I)\, v, \qquad
+              G_D = \sum_D \delta\delta^\top, \quad G_S = \sum_S \delta\delta^\top, \quad
+              \lambda = 0.03 \operatorname{tr} G_S / r,
 
-    made orthonormal: distances in their span are those of the feature space. In ``fit``, y are
-    Pairs of the training points, some of them dissimilar; they count alike, and ``sample_weight``
-    is refused. O(n³) time and some n × n arrays for n points.
+    with sums over the dissimilar pairs D and the similar pairs S. They are made orthonormal, so
+    that distances along them are those of the feature space. ``fit`` takes :class:`Pairs
+    <kernelmetric.Pairs>` of the training points as y, some of them dissimilar. All pairs count
+    alike: ``sample_weight`` is refused. O(n³) time and some n × n arrays for n points.
 
     Parameters
     ----------
@@ -89,7 +93,7 @@ class PairKPCA(Space):
         return X, y
 
     def _check_parameters(self) -> None:
-        check_whole("n_components", self.n_components, usual=N_DIRECTIONS)
+        COUNT.check(self, "n_components")
 
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
         n = n_samples

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
 from kernelmetric.compute import all_finite, in_library_of, is_sparse, like, namespace
+from kernelmetric.compute.reductions import out_of_range
 from kernelmetric.inputs import location_of
+from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.kernels import RBF, Kernel, Laplacian
-from kernelmetric.spaces._base import check_whole, times
+from kernelmetric.spaces._base import times
 from kernelmetric.spaces._features import FeatureMapSpace
 
 _MOST_FEATURES = 10**12  # more memory than there is, and still a number to multiply
@@ -100,7 +103,7 @@ class RandomFeatures(FeatureMapSpace):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_whole("n_features", self.n_features, least=2, usual=1000)
+        Numbers(Integral, low=2).check(self, "n_features")
 
     def _feature_map(self, X: Any, y: Any) -> tuple[Any | None, int, float]:
         rng = check_random_state(self.random_state)
@@ -130,10 +133,7 @@ class RandomFeatures(FeatureMapSpace):
             else:
                 angles = times(X, frequencies)
         if not all_finite(angles):
-            raise ValueError(
-                "Got random features of angles that overflow, but expected finite numbers: "
-                "try rescaling the features, for instance with StandardScaler."
-            )
+            raise out_of_range("random features of angles that overflow")
         xp = namespace(angles)
         return xp.concat([xp.cos(angles) * amplitudes, xp.sin(angles) * amplitudes], axis=1)
 

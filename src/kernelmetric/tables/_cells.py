@@ -37,8 +37,8 @@ is_code = re.compile(r"0[0-9]+").fullmatch
 
 def is_gap(value: Any) -> bool:
     """Whether a value says that there is none, in the way of whatever library."""
-    if type(value) is str:  # most are, in tables of names
-        return False
+    if type(value) in (str, float):  # most are: what follows takes longer
+        return value != value
     if value is None or type(value).__name__ in _GAPS:
         return True
     if isinstance(value, Decimal):  # of which some cannot be compared

@@ -248,9 +248,10 @@ def _is_number(value: Any) -> bool:
 
 def _all_numbers(X: np.ndarray) -> bool:
     """Whether an array of objects holds nothing but numbers, which floats tell apart."""
-    if X.dtype.kind != "O" or rounded_column(X) is not None:
+    if X.dtype.kind != "O":
         return False
-    return all(_is_number(value) and not is_gap(value) for value in X.ravel().tolist())
+    plain = all(_is_number(value) and not is_gap(value) for value in X.ravel().tolist())
+    return plain and rounded_column(X) is None
 
 
 def _texts(values: list[Any]) -> np.ndarray:

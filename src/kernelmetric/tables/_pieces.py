@@ -21,7 +21,7 @@ from kernelmetric.tables._files import (
     readable,
     text_pieces,
 )
-from kernelmetric.tables._targets import class_name
+from kernelmetric.tables._targets import class_name, too_many_classes
 from kernelmetric.tables._text import TableError
 
 _PIECE_BYTES = 32_000_000  # of a piece of a Parquet file with all its columns as float64
@@ -140,11 +140,7 @@ def sample_table(
         n_labelled += len(table.frame) if codes is None else int(np.sum(codes >= 0))
         draw.add(table, codes)
         if most is not None and 2 * len(draw.known) > max(most, 1_000):
-            raise TableError(
-                f"The column {label!r} holds {len(draw.known):,} different values in {n_rows:,} "
-                "rows, but expected classes of several rows each: try --task regression, or "
-                "another column."
-            )
+            raise too_many_classes(label, len(draw.known), n_rows)
     frame, rows, lines = draw.result()
     lines = lines if len(files) == 1 else None
     return Table(frame, tuple(notes), lines, name, rows), n_rows, n_labelled

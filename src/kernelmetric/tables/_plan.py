@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ _MOST_CATEGORIES = 40
 _FEW = 5  # names may all differ in a small table
 KINDS = ("number", "date", "names", "text")  # what a user may say that a column is
 _WORDS = 3  # of a text, at least, in the mean: fewer are a name
+_OF_A_PLAN = ("left_out", "notes")  # and of no encoder
 _YES = dict.fromkeys(("yes", "y", "true", "t", "ja", "oui", "si", "on"), "yes")
 _NO = dict.fromkeys(("no", "n", "false", "f", "nein", "non", "off"), "no")
 _ID_NAME = re.compile(r"(^|[_\W])(id|uuid|guid|index|key|row)($|[_\W\d])", re.IGNORECASE)
@@ -102,20 +104,9 @@ class ColumnPlan:
         TableEncoder
             From tables to arrays of numbers.
         """
-        return TableEncoder(
-            self.numbers,
-            self.categories,
-            commas=self.commas,
-            marks=dict(self.marks),
-            units=dict(self.units),
-            missing=dict(self.missing),
-            dates=dict(self.dates),
-            spellings=dict(self.spellings),
-            texts=self.texts,
-            unused=(*self.left_out, *([] if self.label is None else [self.label])),
-            label=self.label,
-            identifier=self.identifier,
-        )
+        own = {name: copy(part) for name, part in vars(self).items() if name not in _OF_A_PLAN}
+        unused = (*self.left_out, *([] if self.label is None else [self.label]))
+        return TableEncoder(**own, unused=unused)
 
 
 def plan_columns(
@@ -275,9 +266,7 @@ def _judge(
         odd = (text for text in look.texts if not is_plain_number(text))
         text = next(odd, f"{np.nanmax(look.numbers):.0f}")
         reason = _UNCLEAR[look.way.kind].format(text)
-        if forced:
-            raise TableError(f"Cannot use the column {look.name!r}: {reason}.")
-        return "out", [f"left out, {reason}."]
+        return _left_out(look, reason, [], forced)
     code = next(filter(is_code, look.texts), None)
     if look.way.kind != "text" and (code is None or asked == "number"):
         numbers = look.numbers
@@ -293,6 +282,13 @@ def _judge(
     return _judge_names(look, said, forced)
 
 
+def _left_out(look: _Look, reason: str, said: list[str], forced: bool) -> tuple[str, list[str]]:
+    """What is said of a column that cannot be used; refused where it has to be."""
+    if forced:
+        raise TableError(f"Cannot use the column {look.name!r}: {reason}.")
+    return "out", [*said, f"left out, {reason}."]
+
+
 def _judge_names(look: _Look, said: list[str], forced: bool) -> tuple[str, list[str]]:
     """Whether texts are names, sentences, or identifiers."""
     n, n_present, kinds = len(look.column), look.n_present, look.n_kinds
@@ -306,10 +302,7 @@ def _judge_names(look: _Look, said: list[str], forced: bool) -> tuple[str, list[
     if not forced and many:
         return "out", [*said, "left out, most rows have a text of their own, like an identifier."]
     if max(Counter(map(spelled, look.texts)).values()) < 2:
-        reason = "no name of it is in two rows"
-        if forced:
-            raise TableError(f"Cannot use the column {look.name!r} as names: {reason}.")
-        return "out", [*said, f"left out, {reason}."]
+        return _left_out(look, "no name of it is in two rows", said, forced)
     named = _as_names(look, said)
     n_names = len(set(look.spellings.values())) or kinds
     if not forced and n_names > _MOST_CATEGORIES:
@@ -346,9 +339,7 @@ def _judge_dates(look: _Look, formats: list[str], forced: bool) -> tuple[str, li
     text = look.texts[0]
     if len(formats) > 1:
         reason = f"{text!r} may begin with the day or with the month: write 2026-06-30"
-        if forced:
-            raise TableError(f"Cannot use the column {look.name!r}: {reason}.")
-        return "out", [f"left out, {reason}."]
+        return _left_out(look, reason, [], forced)
     look.format = formats[0]
     clock = "%Y" not in look.format
     said = [

@@ -168,6 +168,24 @@ class TableSchema(TableTransformer):
             category = FarCellWarning if far else UserWarning
             warn(" ".join(self.notes_), category)
 
+    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+        """Learn what the columns are; their features. Cells are read once.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray of objects, or list of columns
+            The table.
+        y : object, default=None
+            Not used.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features_out)
+            Finite numbers.
+        """
+        columns = read_columns(X, column_names(X))
+        return self.fit(columns)._features(columns)
+
     def groups(self) -> np.ndarray:
         """The column of each feature, counted among those used.
 

@@ -63,10 +63,7 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
             f"The column {label!r} holds {len(classes)} class(es), but expected at least two."
         )
     if len(classes) > len(y) / 2:
-        raise TableError(
-            f"The column {label!r} holds {len(classes)} different values in {len(y)} rows, but "
-            "expected classes of several rows each: try --task regression, or another column."
-        )
+        raise too_many_classes(label, len(classes), len(y))
     notes = _left_out(rows, label)
     if counts.min() == 1:
         alone = classes[counts == 1]
@@ -77,6 +74,14 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
             "predict them as numbers."
         )
     return y, rows, notes
+
+
+def too_many_classes(label: str | None, n_classes: int, n_rows: int) -> TableError:
+    """The refusal of labels of which hardly two are alike."""
+    return TableError(
+        f"The column {label!r} holds {n_classes:,} different values in {n_rows:,} rows, but "
+        "expected classes of several rows each: try --task regression, or another column."
+    )
 
 
 def weights_of(frame: pd.DataFrame, column: str) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from kernelmetric.graphs import laplacian
-from kernelmetric.learners._checks import LARGEST, check_number
+from kernelmetric.inputs._parameters import COUNT, PRICE
 
 
 @dataclass(eq=False, repr=False)
@@ -146,8 +145,8 @@ def as_cost(cost: Any) -> Any:
     """The cost that a name, or an object, means."""
     found = named(cost, {"paper": PaperCost, "robust": RobustCost}, "cost", "weights")
     if isinstance(found, PaperCost):
-        check_number(found, "n_neighbors", Integral, low=1)
-        check_number(found, "floor", Real, low=0, high=LARGEST)
+        COUNT.check(found, "n_neighbors")
+        PRICE.check(found, "floor")
     return found
 
 

@@ -23,6 +23,7 @@ from kernelmetric.graphs import (
     union_graph,
 )
 from kernelmetric.inputs import as_floats, rows_and_weights, rows_of
+from kernelmetric.inputs._labels import require_target
 from kernelmetric.selection._ridge_kpca import is_auto
 from kernelmetric.tables._cells import is_gap
 from kernelmetric.transductive._penalties import warn_of_gaps
@@ -89,11 +90,8 @@ def counted_rows(
 
 def _partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
     """Classes, and codes with -1 where a label is unknown."""
-    if y is None:
-        raise ValueError(
-            "TransductiveDistance requires y to be passed, but the target y is None: expected "
-            "class labels with -1 where unknown, or similar and dissimilar pairs."
-        )
+    expected = "class labels with -1 where unknown, or similar and dissimilar pairs"
+    require_target(y, "TransductiveDistance", expected)
     y = column_or_1d(y, warn=True)
     check_consistent_length(np.empty((n_samples, 1)), y)
     known, labels = _known_labels(y)

@@ -10,6 +10,7 @@ from scipy.ndimage import gaussian_filter
 from kernelmetric.compute import over_rows, rough, to_device, to_numpy
 from kernelmetric.compute.reductions import nearest_neighbors, subspace_distances
 from kernelmetric.inputs import as_floats, device_like
+from kernelmetric.inputs._parameters import POSITIVE
 
 TANGENTS = (
     "shift in x",
@@ -189,8 +190,7 @@ def _pictures(images: Any, shape: tuple[int, int], sigma: float) -> np.ndarray:
         )
     if not np.all(np.isfinite(pictures)):
         raise ValueError("Got images with NaN or infinity, but expected finite grey values.")
-    if not sigma > 0:
-        raise ValueError(f"Got sigma={sigma!r}, but expected a positive width: try 0.9.")
+    POSITIVE.require("sigma", sigma, hint="try 0.9")
     return pictures.reshape(len(pictures), *shape)
 
 

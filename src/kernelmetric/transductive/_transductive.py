@@ -17,14 +17,8 @@ from kernelmetric.compute import require_memory, to_numpy
 from kernelmetric.compute.reductions import map_points
 from kernelmetric.compute.watch import time_kept
 from kernelmetric.inputs import check_points, device_like, unchanged_on_failure, warn_of_far_cells
-from kernelmetric.learners._checks import (
-    COUNT,
-    COUNT_OR_NONE,
-    LARGEST,
-    Numbers,
-    check_parameters,
-    check_spread,
-)
+from kernelmetric.inputs._parameters import COUNT, COUNT_OR_NONE, LARGEST, Numbers, check_parameters
+from kernelmetric.learners._checks import check_spread
 from kernelmetric.metric import Metric
 from kernelmetric.solvers import column_signs
 from kernelmetric.transductive._choice import POINTS, label_mass, vote

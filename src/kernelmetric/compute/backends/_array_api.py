@@ -123,10 +123,13 @@ class ArrayAPI:
         values, V = array_namespace(A).linalg.eigh(A)
         return self.to_numpy(values), V
 
-    def positive_solver(self, A: Any) -> Any:
-        """Solves equations with a positive definite A on the host, to the digits of float64."""
+    def positive_solver(self, A: Any, lowest: float = 0.0) -> Any:
+        """Solves equations with a positive definite A on the host, to the digits of float64.
+
+        No eigenvalue of A is below ``lowest``, but for rounding.
+        """
         A = self.to_numpy(A)
-        return RefinedSolver(A) if A.dtype == np.float32 else PositiveSolver(A)
+        return RefinedSolver(A, lowest) if A.dtype == np.float32 else PositiveSolver(A)
 
     def orthonormal_columns(self, B: Any) -> Any:
         """Orthonormal columns with the span of B."""

@@ -9,6 +9,7 @@ from kernelmetric.compute.lapack import factor, inverse_factor
 
 _ATTEMPTS = 6  # shifts to try, each ten times the one before
 _SHIFT = 4.0  # of the rounding of a factor, as an eigenvalue
+_CLEAR = 4.0  # of that: eigenvalues that no rounding makes negative
 _TILE = 1024  # rows or columns that are copied at a time
 _PROBES, _TERMS = 128, 6  # random vectors, and powers, that tell what a shift has changed
 _PROBED = 1e-3  # of all powers so far: one more changes less than the vectors' own chance
@@ -21,13 +22,17 @@ class RefinedSolver:
 
     Conjugate gradients, preconditioned by the Cholesky factor of K, which takes one triangle of K,
     the products the other. Where that does not converge, a little is added to the diagonal of K.
+    No eigenvalue of K is below ``lowest``, but for rounding.
     """
 
-    def __init__(self, K: np.ndarray, *, tol: float = 1e-4, max_iter: int = 20):
+    def __init__(
+        self, K: np.ndarray, lowest: float = 0.0, *, tol: float = 1e-4, max_iter: int = 20
+    ):
         self._K, self._tol, self._max_iter = np.ascontiguousarray(K), tol, max_iter
         self._diagonal = K.diagonal().copy()
         rounding = float(np.finfo(np.float32).eps * np.abs(self._diagonal).max())
         self._least = _SHIFT * np.sqrt(len(K)) * rounding
+        self._first = 0.0 if lowest >= _CLEAR * self._least else self._least
 
     def __call__(self, B: np.ndarray) -> np.ndarray:
         """The solution in float64; of the columns of B, a basis is solved for."""
@@ -53,11 +58,13 @@ class RefinedSolver:
         vectors.
         """
         K = self._K
-        shift = max(float(K[0, 0]) ** 2 - float(self._diagonal[0]), 0.0)
+        shift = float(K[0, 0]) ** 2 - float(self._diagonal[0])
+        if shift < 0.5 * self._least:
+            return squares_of_columns(inverse_factor(K.T))
         V = np.random.RandomState(0).standard_normal((len(K), _PROBES)).astype(np.float32)
         V, _ = linalg.lapack.spotrs(K.T, V, lower=1)
         more, term = V.astype(np.float64), V
-        for _ in range(_TERMS if shift > 0 else 0):
+        for _ in range(_TERMS):
             term = np.float32(shift) * linalg.lapack.spotrs(K.T, term, lower=1)[0]
             more += term
             if np.max(np.abs(term)) <= _PROBED * np.max(np.abs(more)):
@@ -67,7 +74,7 @@ class RefinedSolver:
     def _solved(self, B: np.ndarray, added: float) -> tuple[np.ndarray, np.ndarray]:
         """Solve ``(K + added I) X = B`` for columns of length one; what is left of each."""
         K, symm, potrs = self._K, linalg.blas.ssymm, linalg.lapack.spotrs
-        L = _factor(K, self._diagonal, self._least)
+        L = _factor(K, self._diagonal, self._first, self._least)
         rest = (self._diagonal.astype(np.float64) + added - K.diagonal())[:, None]
 
         def multiply(V: np.ndarray) -> np.ndarray:
@@ -95,12 +102,15 @@ class RefinedSolver:
 
 def squares_of_columns(lower: np.ndarray) -> np.ndarray:
     """Squared lengths of the columns of a lower triangle, whatever lies above."""
-    tiles = range(0, len(lower), _TILE)
-    parts = (np.tril(lower[first:, first : first + _TILE]) for first in tiles)
-    return np.concatenate([np.sum(part**2, axis=0, dtype=np.float64) for part in parts])
+    found = np.zeros(len(lower))
+    for first in range(0, len(lower), _TILE):
+        some = slice(first, first + _TILE)
+        for part in (np.tril(lower[some, some]), lower[some.stop :, some]):
+            found[some] += np.einsum("ij,ij->j", part, part, dtype=np.float64)
+    return found
 
 
-def _factor(K: np.ndarray, diagonal: np.ndarray, shift: float) -> np.ndarray:
+def _factor(K: np.ndarray, diagonal: np.ndarray, shift: float, least: float) -> np.ndarray:
     """The Cholesky factor of K with a little more on its diagonal, in one triangle of K."""
     n = len(K)
     for _ in range(_ATTEMPTS):
@@ -109,7 +119,7 @@ def _factor(K: np.ndarray, diagonal: np.ndarray, shift: float) -> np.ndarray:
         try:
             return factor(K.T)
         except linalg.LinAlgError:
-            shift *= 10.0
+            shift = max(10.0 * shift, least)
             _mirror(K)
     raise linalg.LinAlgError(
         f"Got a matrix of {n} rows with an eigenvalue below {-0.1 * shift:.3g}, but expected a "

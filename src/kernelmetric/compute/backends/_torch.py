@@ -56,10 +56,10 @@ class Torch(ArrayAPI):
         """On the cards of data centres."""
         return X.is_cuda and cuda.wide_is_fast(X)
 
-    def positive_solver(self, A: Any) -> Any:
+    def positive_solver(self, A: Any, lowest: float = 0.0) -> Any:
         """Where the tensor is, unless it has too few digits."""
         there = A.is_cuda and A.element_size() == 8
-        return _dense().PositiveSolver(A) if there else super().positive_solver(A)
+        return _dense().PositiveSolver(A) if there else super().positive_solver(A, lowest)
 
     def orthonormal_columns(self, B: Any) -> Any:
         """By Cholesky's factor on a CUDA device, whose Householder reflections are slow."""

@@ -33,7 +33,12 @@ from kernelmetric.compute.reductions._impostors import lmnn_hinge
 from kernelmetric.compute.reductions._listed import lmnn_step_on
 from kernelmetric.compute.reductions._mining import lmnn_at_lengths, mine_impostors
 from kernelmetric.compute.reductions._neighbors import class_neighbors, nearest_neighbors
-from kernelmetric.compute.reductions._products import BlockProduct, map_points, product
+from kernelmetric.compute.reductions._products import (
+    BlockProduct,
+    map_points,
+    out_of_range,
+    product,
+)
 from kernelmetric.compute.reductions._selection import k_smallest
 from kernelmetric.compute.reductions._softmax import nca_loss, softmax_reduction
 from kernelmetric.compute.reductions._subspaces import subspace_distances
@@ -57,6 +62,7 @@ __all__ = [
     "mine_impostors",
     "nca_loss",
     "nearest_neighbors",
+    "out_of_range",
     "overflow_error",
     "pair_squares",
     "product",

@@ -18,7 +18,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from kernelmetric.compute._arrays import in_memory, is_sparse, namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of
 from kernelmetric.compute.backends import backend_of
-from kernelmetric.compute.reductions._products import product
+from kernelmetric.compute.reductions._products import out_of_range, product
 from kernelmetric.compute.reductions._selection import true_entries
 
 # Where |a-b|² is a smaller share of |a|² + |b|², the product is not exact enough: the relative
@@ -245,10 +245,7 @@ def require_squares(*squares: Any) -> None:
 
 def overflow_error(dtype: Any) -> ValueError:
     """The refusal, in the words that every distance uses."""
-    return ValueError(
-        f"Got points so far apart that squared distances overflow {dtype}, but expected finite "
-        "numbers: try rescaling the features, for instance with StandardScaler."
-    )
+    return out_of_range(f"points so far apart that squared distances overflow {dtype}")
 
 
 def pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:

@@ -29,11 +29,16 @@ def map_points(X: Any, L: Any) -> Any:
     if not all_finite(Z):
         xp = namespace(Z)
         top = float(to_numpy(xp.max(xp.abs(X))))
-        raise ValueError(
-            f"Got points with entries up to {top:.3g}, whose coordinates overflow {Z.dtype}, but "
-            "expected finite ones: try rescaling the features, for instance with StandardScaler."
-        )
+        raise out_of_range(f"points up to {top:.3g}, whose coordinates overflow {Z.dtype}")
     return Z
+
+
+def out_of_range(what: str) -> ValueError:
+    """The refusal of numbers that leave the range of their dtype."""
+    return ValueError(
+        f"Got {what}, but expected finite numbers: try rescaling the features, for instance with "
+        "StandardScaler."
+    )
 
 
 def product(A: Any, B: Any) -> Any:

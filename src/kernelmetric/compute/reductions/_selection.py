@@ -52,7 +52,7 @@ def _up_to(D2: np.ndarray, bound: np.ndarray, k: int) -> tuple[np.ndarray, np.nd
     """The k smallest of each row, out of at least k entries that are not beyond a bound."""
     rows, columns = true_entries(D2 <= bound)
     values = D2[rows, columns]
-    chosen = first_of_rows(rows, values, columns, len(D2), k)
+    chosen = first_of_rows(rows, values, len(D2), k)
     return columns[chosen], values[chosen]
 
 
@@ -62,13 +62,13 @@ def true_entries(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return rows, columns
 
 
-def first_of_rows(
-    rows: np.ndarray, values: np.ndarray, columns: np.ndarray, n_rows: int, k: int
-) -> np.ndarray:
-    """Positions (n_rows, k) of the k smallest of each row in a list of entries sorted by row."""
-    order = np.lexsort((columns, values, rows))
-    first = np.searchsorted(rows, np.arange(n_rows))
-    return order[first[:, None] + np.arange(k)]
+def first_of_rows(rows: np.ndarray, values: np.ndarray, n_rows: int, k: int) -> np.ndarray:
+    """Positions (n_rows, k) of the k smallest of each row in a list by rows; ties by place."""
+    counts = np.bincount(rows, minlength=n_rows)
+    first = np.cumsum(counts) - counts
+    table = np.full((n_rows, counts.max(initial=k)), np.inf, dtype=values.dtype)
+    table[rows, np.arange(len(rows)) - first[rows]] = values
+    return first[:, None] + np.argsort(table, axis=1, kind="stable")[:, :k]
 
 
 def smallest_of_rows(rows: np.ndarray, values: np.ndarray, k: int) -> np.ndarray:

@@ -1,10 +1,11 @@
-"""How long a whole fit takes: counts of its work, times rates that a short run measures."""
+"""What a whole fit takes, kernel, space and learner together: bytes, and measured seconds."""
 
 from __future__ import annotations
 
 import math
 from contextvars import Context
 from functools import cache, partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,66 @@ from kernelmetric.compute import fits_budget
 from kernelmetric.compute.rates import Rates, fastest, most_in_time, rates
 from kernelmetric.compute.watch import time_left, warn_of_limit
 from kernelmetric.graphs import coded_targets
-from kernelmetric.kernelized._memory import coordinates_rank, fit_bytes
+from kernelmetric.inputs._parameters import COUNT
 from kernelmetric.kernelized._parts import check_parts
-from kernelmetric.kernelized._recipe import check_recipe, choose
+from kernelmetric.kernelized._recipe import Recipe, check_recipe, choose
 from kernelmetric.kernelized._supervision import Supervision
-from kernelmetric.learners._in_time import least_seconds
+from kernelmetric.kernels import Kernel, Linear, Polynomial
+from kernelmetric.learners._checks import least_seconds
 from kernelmetric.selection import KernelAlignment, LeaveOneOutRidge, RidgeKPCA
 from kernelmetric.selection._many_rows import MANY_ROWS, seconds_of_width
 from kernelmetric.selection._ridge_kpca import ALL_ROWS, DOUBLE_ROWS, ENOUGH_ROWS
 from kernelmetric.selection._ridge_solution import LEAST_OF_CLASS
-from kernelmetric.spaces._base import check_whole
+from kernelmetric.spaces import KernelTrick
+
+_FRACTION_RANK = 256  # what KPCA itself expects of a fraction of the variance
+_LIMITS = ("n_components", "n_landmarks", "n_features")  # parameters that bound a space's rank
+
+
+def coordinates_rank(space: Any, kernel: Kernel, n_samples: int, n_features: int) -> int:
+    """Maximum number of coordinates of a space, before its fit, for points of this shape."""
+    if hasattr(space, "most_rank"):  # leading components, and as many more as the labels need
+        return min(n_samples, space.most_rank(n_samples))
+    if isinstance(space, KernelTrick):  # the basis is that of the points
+        return n_samples
+    bounds: list[float] = [n_samples]
+    if isinstance(kernel, Linear):
+        bounds.append(n_features)
+    elif isinstance(kernel, Polynomial) and kernel.degree in range(1, 11):
+        bounds.append(math.comb(n_features + int(kernel.degree), int(kernel.degree)))
+    for value in (getattr(space, name, None) for name in _LIMITS):
+        if isinstance(value, Integral) and int(value) > 0:
+            bounds.append(int(value))
+        elif isinstance(value, float):
+            bounds.append(_FRACTION_RANK)
+    return max(1, int(min(bounds)))
+
+
+def fit_bytes(recipe: Any, n_samples: int, n_features: int) -> int:
+    """Bytes that a fit of :class:`Kernelized` takes at its peak, besides the data."""
+    choosing, spanning = (
+        _bytes_of(part, n_samples, n_features) for part in (recipe.kernel, recipe.space)
+    )
+    rank = coordinates_rank(recipe.space, recipe.kernel, n_samples, n_features)
+    held = 8 * n_samples * (2 * rank + n_features)  # coordinates, projection, anchors
+    enough = getattr(recipe.learner, "_enough_rows", n_samples)
+    learned = min(n_samples, enough) if getattr(recipe.space, "knows_labels", False) else n_samples
+    return max(choosing, spanning, held + _bytes_of(recipe.learner, learned, rank))
+
+
+def _bytes_of(part: Any, n_samples: int, n_features: int) -> int:
+    """What a part says it takes for points of this shape; nothing where it says nothing."""
+    estimate = getattr(part, "estimate_memory", None)
+    return 0 if estimate is None else int(estimate(n_samples, n_features))
+
+
+def search_bytes(recipe: Any, n_samples: int, n_features: int, n_test: int) -> int:
+    """Bytes that a candidate takes in a fold at its peak, besides the points."""
+    block = 8 * n_samples * (n_samples + n_test)
+    distances = block if fits_budget(2 * block + 16 * n_samples**2) else 0
+    scored = 16 * n_test * coordinates_rank(recipe.space, recipe.kernel, n_samples, n_features)
+    return distances + scored + fit_bytes(recipe, n_samples, n_features)
+
 
 _LEAST_ROWS = 200  # that a time limit leaves to a space
 _CHOSEN_ROWS = 60  # of the choice of a kernel that is measured
@@ -46,8 +97,8 @@ def choice_rate() -> float:
 
 def check_shape(n_samples: Any, n_features: Any) -> None:
     """Refuse what is not a shape of training points."""
-    check_whole("n_samples", n_samples, usual=1_000)
-    check_whole("n_features", n_features, usual=10)
+    COUNT.require("n_samples", n_samples)
+    COUNT.require("n_features", n_features)
 
 
 class Costs:
@@ -68,9 +119,7 @@ class Costs:
         int
             An estimate of the step that takes most. ``fit`` refuses what cannot fit.
         """
-        check_parts(self)
-        check_recipe(self.recipe)
-        return fit_bytes(choose(self, n_samples, Supervision()), n_samples, n_features)
+        return fit_bytes(self._planned(n_samples), n_samples, n_features)
 
     def estimate_time(self, n_samples: int, n_features: int) -> float:
         """Seconds that a fit takes on this machine, which a short run measures once a process.
@@ -93,9 +142,13 @@ class Costs:
         True
         """
         check_shape(n_samples, n_features)
+        return fit_seconds(self._planned(n_samples), n_samples, n_features)
+
+    def _planned(self, n_samples: int) -> Recipe:
+        """The recipe for so many points with labels."""
         check_parts(self)
         check_recipe(self.recipe)
-        return fit_seconds(choose(self, n_samples, Supervision()), n_samples, n_features)
+        return choose(self, n_samples, Supervision())
 
 
 def rows_in_time(recipe: Any, X: Any, supervision: Supervision) -> np.ndarray | None:
