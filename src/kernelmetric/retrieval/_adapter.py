@@ -15,7 +15,7 @@ from kernelmetric.compute.reductions import map_points
 from kernelmetric.evaluation._retrieval import Comparison, Found, compared, directions
 from kernelmetric.graphs import Matches, Triplets
 from kernelmetric.inputs import check_points, unchanged_on_failure
-from kernelmetric.learners._checks import COUNT_OR_NONE, Numbers, check_parameters
+from kernelmetric.inputs._parameters import COUNT_OR_NONE, Numbers, check_parameters
 from kernelmetric.metric import Metric
 from kernelmetric.retrieval._search import Result, Search
 

@@ -17,7 +17,7 @@ from kernelmetric.compute.reductions import k_smallest
 from kernelmetric.evaluation import Estimate
 from kernelmetric.evaluation._retrieval import directions, mean_of, similarities
 from kernelmetric.inputs import DeviceMixin, check_points, unchanged_on_failure
-from kernelmetric.learners._checks import COUNT, check_parameters
+from kernelmetric.inputs._parameters import COUNT, check_parameters
 
 _RIDGES = (1e-4, 1e-3, 1e-2, 0.1, 1.0)  # beside the mean variance
 _JUDGED = 1_000  # rows left out that are looked for, at most

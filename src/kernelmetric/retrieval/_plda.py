@@ -24,7 +24,7 @@ from kernelmetric.inputs import (
     label_column,
     unchanged_on_failure,
 )
-from kernelmetric.learners._checks import COUNT_OR_NONE, Numbers, check_parameters
+from kernelmetric.inputs._parameters import COUNT_OR_NONE, Numbers, check_parameters
 
 _LEAST = 1e-8  # variance between classes, beside that within: a direction in which none is seen
 
