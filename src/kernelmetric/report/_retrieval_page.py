@@ -19,26 +19,6 @@ from kernelmetric.retrieval import Adapter
 
 _SHOWN = 12  # queries of each kind
 _NEAREST = 5
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="kernelmetric {{version}}">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{{title}}</title>
-<style>{{css}}</style>
-</head>
-<body>
-<header><div><p class="kicker">kernelmetric adapt</p><h1>{{title}}</h1>
-<p class="lead">{{lead}}</p></div></header>
-<main id="content">
-{{sections}}
-</main>
-<footer>Made by kernelmetric {{version}}. This file needs no network.</footer>
-</body>
-</html>
-"""
 
 
 def adapter_page(
@@ -116,7 +96,7 @@ def adapter_page(
         "css": _read("page.css"),
         "sections": "\n".join(sections),
     }
-    return Page(re.sub(r"\{\{(\w+)\}\}", lambda place: values[place[1]], _PAGE))
+    return Page(re.sub(r"\{\{(\w+)\}\}", lambda place: values[place[1]], _read("adapter.html")))
 
 
 def _scores(found: Any) -> str:
