@@ -135,6 +135,7 @@ def test_labels_of_one_table_are_matches_of_all_pairs_of_a_class():
     assert nearest(adapter.transform(X)) > nearest(X) + 0.1
 
 
+@pytest.mark.slow
 def test_labels_of_two_tables_do_the_same_as_their_pairs():
     Q, D = two_views(120)
     labels = (np.arange(120) // 2).astype(str)
@@ -209,6 +210,7 @@ def test_large_tables_are_drawn_from(monkeypatch):
     assert recall(adapter, Q, D, np.arange(160, 240)) > 0.5
 
 
+@pytest.mark.slow
 def test_a_memory_map_of_documents_gives_the_same(tmp_path, views, fitted):
     mapped = np.lib.format.open_memmap(
         tmp_path / "d.npy", mode="w+", dtype=float, shape=views[1].shape
