@@ -23,7 +23,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.svm import SVC
 
-from kernelmetric.kernels import RBF, Delta, Polynomial
+from kernelmetric.kernels import RBF, Delta, MinMax, Polynomial
 from kernelmetric.kernels._registry import KERNELS as NAMED_KERNELS
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
 
@@ -50,7 +50,7 @@ SPACES = [
     KernelTrick(singular="ridge"),
 ]
 KERNELS = [
-    *(kind() for kind in NAMED_KERNELS if not kind.pairwise and kind is not Delta),
+    *(kind() for kind in NAMED_KERNELS if not kind.pairwise and kind not in (Delta, MinMax)),
     RBF(sigma=1.0),
     RBF() + 0.1 * Delta(),
     RBF(gamma=0.3) * Polynomial(),

@@ -53,7 +53,7 @@ from kernelmetric import (
     Triplets,
 )
 from kernelmetric.kernelized import _arguments
-from kernelmetric.kernels import Columns, Delta
+from kernelmetric.kernels import Columns, Delta, GlobalAlignment
 from kernelmetric.learners import _margin, _nca
 from kernelmetric.prediction import _base, _features
 from kernelmetric.selection import RidgeKPCA, _leave_one_out, _ridge_kpca, _ridge_solution
@@ -90,14 +90,17 @@ PACKAGES = ("dask", "torch")  # whose arrays are inputs, where they are installe
 
 DIMENSIONS: dict[str, list[str]] = {
     "learner": list(LEARNERS),
-    "kernel": ["auto", "aligned", "rbf", "with a ridge", "linear", "poly", "gram", "columns"],
+    "kernel": [
+        *("auto", "aligned", "rbf", "with a ridge", "linear", "poly"),
+        *("gram", "columns", "objects"),
+    ],
     "space": ["auto", "KPCA", "low rank", "landmarks", "random features", "trick", *RIDGES],
     "told": ["labels", "names", "numbers", "pairs", "row numbers", "triplets"],
     "weights": ["none", "ones", "whole", "fractions", "some zero", "classes"],
     "rows": ["plain", "copies", "constant", "offset", "rare class"],
     "size": ["exact", "single", "landmarks", "boundary", "sample"],
     "input": [
-        *("float64", "float32", "sparse", "frame", "table", "columns first", "list"),
+        *("float64", "float32", "sparse", "frame", "table", "columns first", "list", "series"),
         *(name for name in PACKAGES if importlib.util.find_spec(name)),
     ],
     "neighbors": ["feature", "input"],
@@ -308,7 +311,28 @@ REFUSALS = [
         ),
     ),
     Refusal(
-        "use_features=True with sparse points or kernel values",
+        "expected a list of series|in row 0, but|frame of [45] columns",
+        ("kernel", "input", "route"),
+        lambda kernel, input, route: (
+            kernel == "objects" and input in ("sparse", "frame", "table") and route in INSIDE
+        ),
+    ),
+    Refusal(
+        "use_features=True with sparse points, objects",
+        ("kernel", "features", "route"),
+        lambda kernel, features, route: (
+            kernel == "objects" and features == "too" and route in ("classifier", "regressor")
+        ),
+    ),
+    Refusal(
+        "no input space to look in",
+        ("kernel", "neighbors", "route"),
+        lambda kernel, neighbors, route: (
+            kernel == "objects" and neighbors == "input" and route in HAS_NEIGHBORS
+        ),
+    ),
+    Refusal(
+        "use_features=True with sparse points, objects or kernel values",
         ("kernel", "features", "route"),
         lambda kernel, features, route: (
             kernel == "gram" and features == "too" and route in ("classifier", "regressor")
@@ -557,6 +581,8 @@ def as_input(case: Case, X: np.ndarray, anchors: np.ndarray | None) -> Any:
         return array.from_array(X, chunks=(max(1, len(X) // 2 - 3), X.shape[1]))
     if kind == "columns first":
         return np.asfortranarray(X)
+    if kind == "series":
+        return list(X)
     return X.tolist() if kind == "list" else X
 
 
@@ -608,6 +634,7 @@ def kernel(case: Case) -> Any:
         "with a ridge": RBF(gamma=0.2) + 0.1 * Delta(),
         "gram": "precomputed",
         "columns": RBF(gamma=0.2) + Columns([0, 1]),
+        "objects": GlobalAlignment(width=3.0, window=3, scale=False),
     }.get(case["kernel"], case["kernel"])
 
 

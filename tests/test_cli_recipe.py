@@ -117,7 +117,7 @@ def test_evaluate_takes_a_recipe(run, table, model):
     "options, sentence",
     [
         (("--kernel", "none"), "expected a kernel"),
-        (("--ignore", "a"), "expected neither"),
+        (("--ignore", "a"), "expected none of them"),
         (("--label", "place"), "a feature of the model"),
         (("--weights", "share"), "a feature of the model"),
         (("--out", "first.km"), "which would be lost"),

@@ -12,13 +12,13 @@ from kernelmetric.kernels import (
     Cosine,
     Delta,
     FunctionKernel,
-    Jaccard,
     Laplacian,
     Linear,
     Polynomial,
     Product,
     Rescaled,
     Sum,
+    Tanimoto,
 )
 
 N_FEATURES = 3
@@ -40,7 +40,7 @@ formulas = st.one_of(
     st.builds(FunctionKernel, st.just(products)),
     st.builds(Linear),
     st.builds(Cosine),
-    st.builds(Jaccard),
+    st.builds(Tanimoto),
 )
 
 

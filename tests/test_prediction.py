@@ -839,7 +839,9 @@ def test_features_of_given_folds_are_not_seen():
 @pytest.mark.parametrize("model", [MetricClassifier, MetricRegressor])
 def test_features_of_what_is_no_table_are_refused(model):
     X, y = steps(60)
-    with pytest.raises(ValueError, match="use_features=True with sparse points or kernel values"):
+    with pytest.raises(
+        ValueError, match="use_features=True with sparse points, objects or kernel values"
+    ):
         model(use_features=True).fit(sparse.csr_matrix(X), y)
     with pytest.raises(ValueError, match=r"use_features=1\.5, but expected 'auto'"):
         model(use_features=1.5).fit(X, y)

@@ -36,7 +36,7 @@ from kernelmetric import (
     to_faiss,
     to_onnx,
 )
-from kernelmetric.kernels import FunctionKernel, Jaccard, polynomial_degrees
+from kernelmetric.kernels import FunctionKernel, Tanimoto, polynomial_degrees
 from kernelmetric.metric import places_of
 from kernelmetric.shipping import MissingExtraError
 from kernelmetric.shipping._maps import metric_map
@@ -85,7 +85,7 @@ def test_every_space_is_the_same_in_onnx(space, labelled, fresh):
 
 
 def test_every_kernel_is_the_same_in_onnx(kernel, labelled, fresh):
-    if isinstance(kernel, Jaccard):
+    if isinstance(kernel, Tanimoto):
         pytest.skip("refused: its formula is not written for ONNX")
     metric = Kernelized(DNE(2), kernel, KPCA(10)).fit(*labelled)
     fresh[0] = 0.0  # a point without direction, for the cosine

@@ -192,8 +192,8 @@ def test_products_are_counted():
         (np.ones((3, 4)), {}, "expected a square"),
         (np.triu(np.ones((4, 4))), {}, "not symmetric"),
         (np.full((4, 4), np.nan), {}, "NaN"),
-        (np.eye(4), {"n_components": 0}, "n_components=0, but expected from 1 to 4"),
-        (np.eye(4), {"n_components": 4, "null": np.ones(4)}, "from 1 to 3"),
+        (np.eye(4), {"n_components": 0}, "n_components=0, but expected an integer >= 1 and <= 4"),
+        (np.eye(4), {"n_components": 4, "null": np.ones(4)}, ">= 1 and <= 3"),
     ],
 )
 def test_bad_input_is_a_sentence(A, options, match):

@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 
 from kernelmetric import DNE, KPCA, LFDA, NCA, RBF, Columns, Kernelized, MetricClassifier
 from kernelmetric.datasets import make_records
-from kernelmetric.kernels import FunctionKernel, Jaccard
+from kernelmetric.kernels import FunctionKernel, Tanimoto
 
 
 @pytest.fixture(scope="module")
@@ -20,14 +20,14 @@ def lines():
 def test_the_jaccard_kernel_is_intersection_over_union():
     sets = [{0, 1, 2}, {1, 2, 3}, set(), {4}]
     X = np.array([[float(k in each) for k in range(5)] for each in sets])
-    K = Jaccard()(X)
+    K = Tanimoto()(X)
     for i, a in enumerate(sets):
         for j, b in enumerate(sets):
             assert K[i, j] == pytest.approx(len(a & b) / len(a | b) if a | b else 1.0)
     for rows in (sparse.csr_array(X), sparse.csr_matrix(X)):
-        assert Jaccard()(rows) == pytest.approx(K)
-        assert Jaccard()(rows, rows[:2]) == pytest.approx(K[:, :2])
-        assert Jaccard().diag(rows) == pytest.approx(np.diag(K))
+        assert Tanimoto()(rows) == pytest.approx(K)
+        assert Tanimoto()(rows, rows[:2]) == pytest.approx(K[:, :2])
+        assert Tanimoto().diag(rows) == pytest.approx(np.diag(K))
 
 
 def test_it_is_positive_semi_definite_also_on_numbers_of_either_sign():
@@ -35,7 +35,7 @@ def test_it_is_positive_semi_definite_also_on_numbers_of_either_sign():
     for _ in range(20):
         X = rng.standard_normal((25, 2)) * 10.0 ** rng.uniform(-2, 2, size=(25, 1))
         X[0] = 0
-        assert np.linalg.eigvalsh(Jaccard()(X))[0] > -1e-12
+        assert np.linalg.eigvalsh(Tanimoto()(X))[0] > -1e-12
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_function_is_never_given_numbers_made_of_texts(X, function):
         lambda: FunctionKernel(function, form="points")(X),
     ]
     for use in uses:
-        with pytest.raises(ValueError, match=r"a function as kernel expected.*'precomputed'.*Col"):
+        with pytest.raises(ValueError, match=r"a function as kernel expected.*objects=True.*Col"):
             use()
 
 

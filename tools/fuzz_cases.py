@@ -595,7 +595,7 @@ def kernel(draw: Draw, depth: int = 0) -> Any:
             ]
         )
     some = [kernels.RBF, kernels.Laplacian, kernels.Polynomial, kernels.Linear, kernels.Cosine]
-    some += [kernels.Delta, kernels.Jaccard]
+    some += [kernels.Delta, kernels.Tanimoto]
     if depth or draw.happens(0.6):
         return draw.of(draw.one(some))
     inner = [kernel(draw, 1) if draw.happens(0.7) else kernels.RBF() for _ in range(2)]

@@ -105,7 +105,7 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin):
             The distances.
         """
         if X is None:
-            first, second = _ends(pairs)
+            first, second = _ends(pairs, objects=_takes_objects(self))
             E, F = self._embed(first), self._embed_second(second)
             i = j = np.arange(E.shape[0])
         else:
@@ -145,7 +145,8 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin):
         fitted = deepcopy(self)
 
         def metric(u: Any, v: Any, squared: bool = False) -> float:
-            ends = np.stack([_one_row(u), _one_row(v)])[None]
+            objects = _takes_objects(fitted)
+            ends: Any = [(u, v)] if objects else np.stack([_one_row(u), _one_row(v)])[None]
             distance = float(fitted.pair_distance(ends)[0])
             return distance * abs(distance) if squared else distance
 
@@ -232,7 +233,8 @@ def _is_signed(metric: Any) -> bool:
 
 def _require_pairs(A: Any, B: Any) -> None:
     """Refuse values between all rows that cannot fit, before anything is embedded."""
-    rows, columns = ((np.shape(X) or (1,))[0] for X in (A, A if B is None else B))
+    sizes = [len(X) if isinstance(X, list) else (np.shape(X) or (1,))[0] for X in (A, B)]
+    rows, columns = sizes[0], sizes[0] if B is None else sizes[1]
     require_memory(
         2.0 * 8 * rows * columns,  # the squares and their roots
         f"The values between {rows} and {columns} points",
@@ -246,8 +248,15 @@ def _one_row(point: Any) -> np.ndarray:
     return row[0] if row.ndim == 2 and len(row) == 1 else row
 
 
-def _ends(pairs: Any) -> tuple[Any, Any]:
+def _takes_objects(metric: Any) -> bool:
+    return getattr(getattr(metric, "kernel_", None), "takes_objects", False)
+
+
+def _ends(pairs: Any, *, objects: bool = False) -> tuple[Any, Any]:
     """First and second points of pairs."""
+    if objects:
+        first, second = zip(*pairs, strict=True)
+        return list(first), list(second)
     pairs = pairs if hasattr(pairs, "ndim") else np.asarray(pairs)
     if pairs.ndim != 3 or pairs.shape[1] != 2:
         raise ValueError(

@@ -77,6 +77,8 @@ def fit(
       kernelmetric fit flowers.csv --label species --recipe model.km --out again.km
       kernelmetric fit faces.npz --pairs pairs.csv --out model.km
       kernelmetric fit songs.csv --triplets heard.csv --out model.km
+      kernelmetric fit assay.csv --smiles smiles --label pIC50 --task regression
+      kernelmetric fit people.csv --text name --label person --out model.km
 
     A table of any size is read piece by piece, also one in several files. From more than 200,000
     rows a sample is drawn, which is what the metric learns from. The command says so.
@@ -271,12 +273,18 @@ def _page(study: Study, found: Found, judged: Judged) -> str:
             parts["costs"] = None if study.wanted.decision is None else predictor._costs()
             parts["test_weight"] = None if study.weights is None else study.weights[found.test]
         X = encoder.transform(X.iloc[found.train])
+        if study.plan.objects:  # the page shows what is linear on their coordinates
+            X, parts["X_test"] = (metric.space_.transform(part) for part in (X, X_test))
     else:
         encoder, metric = found.model["table"], found.model["metric"]
         order = np.arange(len(study.rows))
         pairs = study.pairs if study.wanted.known == "pairs" else None
         parts = {"y": y, "pairs": pairs, "score_name": study.pair_score}
         X = encoder.transform(X)
+        X = metric.space_.transform(X) if study.plan.objects else X
+    names = feature_columns(encoder)
+    if study.plan.objects:
+        names, metric = [f"coordinate {i}" for i in range(1, X.shape[1] + 1)], metric.learner_
     columns = [*study.plan.left_out, *study.plan.used]
     shown = varying_columns(study.frame, columns, _SHOWN_COLUMNS)
     n_shown = len(order)
@@ -294,7 +302,7 @@ def _page(study: Study, found: Found, judged: Judged) -> str:
         learned=study.name,
         title=f"{study.name} on {study.path.name}",
         label=study.wanted.label or "class",
-        feature_names=feature_columns(encoder),
+        feature_names=names,
         rows=study.row_names[order],
         shown={name: study.frame[name].to_numpy()[order] for name in shown},
         facts={

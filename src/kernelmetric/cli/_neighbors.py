@@ -111,9 +111,10 @@ def find_neighbors(
 
 
 def _told(model: Any, frame: Any, X: Any) -> list[str]:
-    """What a row is called, its label, and the columns that count most."""
+    """What a row is called, its label, its objects, and the columns that count most."""
     encoder = model["table"]
-    first = [name for name in (encoder.identifier, encoder.label) if name in frame]
+    known = encoder.identifier, encoder.label, *(encoder.objects or {})
+    first = [name for name in known if name in frame]
     first = first or varying_columns(frame, unused_columns(model, frame), _SHOWN_COLUMNS)
     try:
         counted = [name for name, _ in feature_importance(model, X).ranked() if name in frame]

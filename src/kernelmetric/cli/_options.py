@@ -60,6 +60,8 @@ class Wanted:
     use: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     kinds: tuple[tuple[str, str], ...] = ()
+    smiles: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
     seed: int = 0
     pairs_file: Path | None = None
     triplets_file: Path | None = None
@@ -70,6 +72,14 @@ class Wanted:
     recipe_file: Path | None = None
     rows: int = MOST_ROWS
     decision: Any = None
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What columns are, by name; those of objects have the name of their kernel."""
+        objects = dict.fromkeys(self.smiles, "molecules") | dict.fromkeys(self.text, "ngrams")
+        if twice := [name for name in dict(self.kinds) if name in objects]:
+            raise ValueError(f"Got --as {twice[0]} beside --smiles or --text, but expected one.")
+        return dict(self.kinds) | objects
 
     @property
     def regression(self) -> bool:
@@ -303,6 +313,18 @@ metric_options = together(
         type=(str, click.Choice(KINDS)),
         metavar="COL KIND",
         help="Read a column as number, date, names or text.",
+    ),
+    click.option(
+        "--smiles",
+        multiple=True,
+        metavar="COL",
+        help="This column holds molecules, compared by their substructures. It needs rdkit.",
+    ),
+    click.option(
+        "--text",
+        multiple=True,
+        metavar="COL",
+        help="This column holds names or other strings, compared by their n-grams.",
     ),
     click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out."),
     seed_option,

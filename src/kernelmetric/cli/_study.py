@@ -29,13 +29,17 @@ from kernelmetric.evaluation import (
     holdout,
     measured,
 )
+from kernelmetric.kernels import Columns
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
+from kernelmetric.selection import KernelAlignment
+from kernelmetric.spaces import KPCA
 from kernelmetric.tables import ColumnPlan, TableEncoder
 
 MOST_ROWS_FOR_SVM = 5_000  # beyond, a tuned SVM takes longer than everything else
 MOST_CLASSES_FOR_SVM = 100  # likewise: it is a machine for every two of them
 MOST_COMPARED = 25_000  # rows: more would narrow the interval of a score by little
 MOST_ROWS_EXACT = 100_000  # beyond, linear NCA goes over batches of rows instead of all pairs
+_COORDINATES = 100  # of a kernel of objects, for methods that take numbers
 _SOON_DONE = 2_000  # rows: fewer take a few seconds
 _WORTH_SAYING = 5.0  # seconds
 
@@ -100,8 +104,11 @@ class Study:
         elif not numbers and len(np.unique(y)) > MOST_CLASSES_FOR_SVM:
             del found["RBF-SVM, tuned"]
         methods = {"Euclidean": None, self.name: self.model()}
+        steps = [("table", encoder)]
+        if self.plan.objects:  # of which no table of numbers is at hand
+            steps.append(("coordinates", KPCA(_COORDINATES, kernel=self.metric.kernel)))
         for name, method in found.items():
-            methods[name] = Pipeline([("table", encoder), ("classifier", method)])
+            methods[name] = Pipeline([*steps, ("classifier", method)])
         return methods
 
     def folds(self, n_folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -131,6 +138,7 @@ class Study:
         if self.pairs is not None:
             return Pipeline([("table", self.encoder()), ("metric", metric)])
         as_it_comes = self.wanted.learner is None and self.wanted.kernel == "auto"
+        as_it_comes &= len(self.plan.used) > len(self.plan.objects)
         given: Any = {"random_state": seed, "use_features": as_it_comes}
         predictor: Any = MetricRegressor(metric, **given)
         if not self.wanted.regression:
@@ -176,6 +184,16 @@ class Study:
         return Pipeline([("table", table), model.steps[1]])
 
 
+def kernel_of(plan: ColumnPlan, *, regression: bool) -> Any:
+    """The kernel of a table with columns of objects: one of each, and of all others together."""
+    first = len(plan.used) - len(plan.objects)  # the encoder has them at the end
+    parts = [Columns([first + i], name) for i, name in enumerate(plan.objects.values())]
+    parts += [Columns()] if first else []
+    if len(parts) == 1:
+        return parts[0]
+    return KernelAlignment(parts, "regression" if regression else "classes", centered=True)
+
+
 def varying_columns(frame: Any, names: Iterable[str], most: int) -> list[str]:
     """The first columns that do not hold the same in every row."""
     return list(islice((name for name in names if frame[name].nunique() > 1), most))
@@ -200,7 +218,7 @@ def open_study(data: Path | Sequence[Path], **options: Any) -> Study:
     recipe, encoder = load_recipe(wanted.recipe_file) if wanted.recipe_file else (None, None)
     metric = wanted.metric(recipe)
     paths = [data] if isinstance(data, Path) else list(data)
-    asked = (weights, *wanted.use, *wanted.ignore, *dict(wanted.kinds))
+    asked = (weights, *wanted.use, *wanted.ignore, *wanted.told)
     if named := [name for name in asked if name is not None]:
         tables.require_columns(next(tables.read_pieces(paths)).frame, named)  # before all is read
     drawn: Any = {"classes": not wanted.regression, "random_state": wanted.seed}
@@ -239,11 +257,19 @@ def open_study(data: Path | Sequence[Path], **options: Any) -> Study:
     if encoder is None:
         ignore = wanted.ignore if weights is None else (*wanted.ignore, weights)
         size = n_read if sampled else None
-        told: Any = {"use": wanted.use, "ignore": ignore, "kinds": dict(wanted.kinds)}
+        told: Any = {"use": wanted.use, "ignore": ignore, "kinds": wanted.told}
         plan = tables.plan_columns(frame, label=label, n_rows=size, **told)
+        if plan.objects and wanted.kernel == "auto":
+            metric.set_params(kernel=kernel_of(plan, regression=wanted.regression))
     else:
         plan = _plan_of(encoder, frame, wanted)
+        if plan.objects:
+            metric.set_params(kernel=getattr(recipe, "kernel", None))
     notes = [*table.notes, *plan.notes, *notes]
+    if plan.objects:
+        notes.append(
+            "Euclidean distance, k-NN and SVM are those of 100 coordinates of the same kernel."
+        )
     if sampled:
         first = (
             f"A sample of {len(rows):,} of {n_labelled:,} rows decides about columns, medians and "
@@ -291,10 +317,10 @@ def _require_sense(wanted: Wanted) -> None:
         )
     if wanted.decision is not None and (wanted.regression or known is not None):
         raise ValueError("Got --decision or --cost, but expected --label with classes beside it.")
-    if wanted.recipe_file is not None and (wanted.use or wanted.ignore or wanted.kinds):
+    if wanted.recipe_file is not None and (wanted.use or wanted.ignore or wanted.told):
         raise ValueError(
-            "Got --use, --as or --ignore with --recipe, but expected neither: columns are those of "
-            "the model."
+            "Got --use, --as, --smiles, --text or --ignore with --recipe, but expected none of "
+            "them: columns are those of the model."
         )
 
 
@@ -317,6 +343,7 @@ def _plan_of(encoder: TableEncoder, frame: Any, wanted: Wanted) -> ColumnPlan:
     )
     numbers, categories = tuple(encoder.numbers), tuple(encoder.categories)
     also: Any = {"dates": dict(encoder.dates or {}), "texts": tuple(encoder.texts)}
+    also["objects"] = dict(encoder.objects or {})
     identifier = encoder.identifier if encoder.identifier in others else None
     also["identifier"] = identifier
     return ColumnPlan(numbers, categories, others, notes, wanted.label, **also)

@@ -10,6 +10,7 @@ from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array, 
 from array_api_compat import device as device_of
 from scipy import sparse
 
+from kernelmetric.compute._objects import is_objects
 from kernelmetric.compute.backends import backend_of
 
 _COLLECTIONS = {"dask", "dask_expr"}  # libraries of data that lie on many machines
@@ -33,8 +34,8 @@ def in_memory(X: Any) -> bool:
 
 
 def namespace(*arrays: Any) -> Any:
-    """Array namespace shared by all arguments (``None`` and sparse arguments aside)."""
-    dense = [a for a in arrays if a is not None and not is_sparse(a)]
+    """Array namespace shared by all arguments (``None``, sparse ones and objects aside)."""
+    dense = [a for a in arrays if a is not None and not is_sparse(a) and not is_objects(a)]
     return array_namespace(*dense) if dense else array_namespace(np.empty(0))
 
 
@@ -45,7 +46,7 @@ def to_numpy(X: Any) -> np.ndarray:
 
 def like(values: Any, X: Any) -> Any:
     """Values as an array of the library, dtype and device of X."""
-    if is_sparse(X):
+    if is_sparse(X) or is_objects(X):
         return np.asarray(values, dtype=X.dtype)
     return array_namespace(X).asarray(values, dtype=X.dtype, device=device_of(X))
 
@@ -114,7 +115,9 @@ def rough(
 
 
 def _in_dtype(X: Any, name: str) -> Any:
-    """X in a dtype; itself where it is so already."""
+    """X in a dtype; itself where it is so already, and where it is made of objects."""
+    if is_objects(X):
+        return X
     if is_sparse(X):
         return X.astype(name, copy=False)
     xp = array_namespace(X)

@@ -13,6 +13,7 @@ machines, or should be computed with on a device, is brought there, and results 
     _methods.py     what happens around a public method: clusters, devices, failures
 """
 
+from kernelmetric.compute._objects import MixedRows, Objects, is_objects, listed_objects, shown
 from kernelmetric.inputs._far_cells import (
     FarCellWarning,
     farthest_column,
@@ -44,6 +45,8 @@ from kernelmetric.inputs._weights import (
 __all__ = [
     "DeviceMixin",
     "FarCellWarning",
+    "MixedRows",
+    "Objects",
     "WeightedLabels",
     "Weights",
     "as_floats",
@@ -52,8 +55,10 @@ __all__ = [
     "check_weights",
     "device_like",
     "farthest_column",
+    "is_objects",
     "label_column",
     "labels_and_weights",
+    "listed_objects",
     "location_of",
     "on_clusters",
     "refuse_ambiguous",
@@ -62,6 +67,7 @@ __all__ = [
     "refuse_tiny_columns",
     "rows_and_weights",
     "rows_of",
+    "shown",
     "silent_about_far_cells",
     "to_host",
     "unchanged_on_failure",

@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import is_sparse, map_rows, to_numpy
+from kernelmetric.compute._objects import is_objects
 
 _TOLD_APART = 10_000  # rows: columns that are equal in so many may change places
 
 
 def keys_of(X: Any, seed: int = 0) -> np.ndarray:
     """A number for each row, the same for equal rows: sums of bits, in which no digit is lost."""
+    if is_objects(X):
+        return X.keys()
     drawn = np.random.RandomState(seed).randint(2**62, size=X.shape[1]).astype(np.uint64)
 
     def mixed(cells: np.ndarray, factors: np.ndarray) -> np.ndarray:

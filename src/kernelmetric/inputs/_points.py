@@ -10,6 +10,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from kernelmetric.compute import in_memory, is_sparse, namespace, precise, to_device, to_numpy
+from kernelmetric.compute._objects import is_objects
 from kernelmetric.inputs._refusals import refuse_ambiguous
 
 _FAR = 100.0  # deviations from zero, which leave five of the digits of float32
@@ -23,6 +24,8 @@ def check_points(
     ``reset`` is True in ``fit``; ``options`` go to scikit-learn's ``validate_data``. What is
     NumPy's goes to the device in use, and arrays of other libraries stay where they are.
     """
+    if is_objects(X):
+        return _check_objects(estimator, X, reset=reset, **options)
     if not in_memory(X):
         return _check_streamed(estimator, X, reset=reset)
     if is_array_api_obj(X) and not is_numpy_array(X) and not is_sparse(X):
@@ -96,6 +99,19 @@ def _check_foreign(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: i
             f"X has {X.shape[1]} features, but {name} is expecting "
             f"{estimator.n_features_in_} features as input."
         )
+    return X
+
+
+def _check_objects(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: int = 1, **_) -> Any:
+    """Objects, which their kernel has read."""
+    if len(X) < ensure_min_samples:
+        raise ValueError(
+            f"Found array with {len(X)} sample(s), while a minimum of {ensure_min_samples} is "
+            f"required by {type(estimator).__name__}."
+        )
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+        vars(estimator).pop("feature_names_in_", None)
     return X
 
 

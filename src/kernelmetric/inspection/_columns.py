@@ -15,6 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import is_sparse, to_numpy
+from kernelmetric.inputs import is_objects
 from kernelmetric.tables import Table, TableEncoder
 from kernelmetric.transductive import TransductiveDistance
 
@@ -51,6 +52,11 @@ class Reading:
         """Features of rows, as float64."""
         for encoder in self.encoders:
             X = encoder.transform(X)
+        if is_objects(X):
+            raise ValueError(
+                "Got objects, but shares of features need rows of numbers: try part_shares, which "
+                "leaves out parts of an object."
+            )
         X = X.toarray() if is_sparse(X) else to_numpy(getattr(X, "to_numpy", lambda: X)())
         X = np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != len(self.groups):
@@ -190,7 +196,8 @@ def _on_features(metric: Any) -> Any:
 def _sources(step: Any) -> np.ndarray:
     """The input column of every output of a fitted transformer."""
     if hasattr(step, "groups_"):  # the schema of a table, which counts the columns it uses
-        return np.array([j for j, kind in enumerate(step.kinds_) if kind])[step.groups_]
+        used = np.array([j for j, kind in enumerate(step.kinds_) if kind], dtype=np.intp)
+        return used[step.groups_]
     if isinstance(step, TableEncoder):
         return _sources(_columns_of(step))
     if isinstance(step, Pipeline):

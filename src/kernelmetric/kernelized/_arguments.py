@@ -21,6 +21,7 @@ from kernelmetric.graphs import coded_targets
 from kernelmetric.inputs import (
     Weights,
     check_weights,
+    is_objects,
     refuse_streams,
     rows_and_weights,
     rows_of,
@@ -61,10 +62,10 @@ def learner_arguments(metric: Any, space: Any, X: Any, given: dict[str, Any]) ->
     for key, refusal in _NOT_TAKEN.items():
         if arguments.get(key) is not None and key not in known:
             raise ValueError(refusal.format(learner=name, space=type(space).__name__))
-    if metric.neighbors == "input" and space.kernel_.pairwise:
+    if metric.neighbors == "input" and (space.kernel_.pairwise or is_objects(X)):
         raise ValueError(
-            "Got neighbors='input' with a precomputed kernel, but expected points: there is no "
-            "input space to look in."
+            "Got neighbors='input' with objects or a precomputed kernel, but expected rows of "
+            "numbers: there is no input space to look in."
         )
     return arguments
 

@@ -49,10 +49,11 @@ def listed_kernels(kernels: Any) -> list[Any]:
             f"Got kernels={kernels!r}, but expected at least one kernel: try kernels='rbf', the 21 "
             "widths of the papers, or a list such as [RBF(sigma=1), 'linear']."
         )
-    if len({automatic_kernel(kernel).pairwise for kernel in listed}) > 1:
+    known = [automatic_kernel(kernel) for kernel in listed]
+    if len({(kernel.pairwise, kernel.takes_objects) for kernel in known}) > 1:
         raise ValueError(
-            f"Got kernels={kernels!r}, but expected either kernels of points or a precomputed one: "
-            "X cannot be both."
+            f"Got kernels={kernels!r}, but expected either kernels of rows of numbers, of objects, "
+            "or a precomputed one: X cannot be all of them."
         )
     return listed
 

@@ -18,6 +18,7 @@ from sklearn import get_config
 from kernelmetric._warnings import warn
 from kernelmetric.compute import in_memory, is_sparse, take_rows, to_numpy
 from kernelmetric.graphs import coded_targets
+from kernelmetric.inputs import is_objects
 from kernelmetric.inputs._keys import keys_of
 from kernelmetric.kernels import TableSchema, is_table
 
@@ -62,8 +63,8 @@ def copies_among(X: Any, y: Any, owner: Any, *, takes: bool, given: bool) -> Cop
 
 def numbers_of(X: Any) -> Any:
     """A table that was not checked, in numbers; None of what has none, such as texts."""
-    if is_sparse(X):
-        return X.tocsr()
+    if is_sparse(X) or is_objects(X):
+        return X.tocsr() if is_sparse(X) else X
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whoever learns from it says it
@@ -87,6 +88,8 @@ def copied_rows(X: Any, y: Any) -> Copies | None:
     )
     order = np.argsort(first)
     rows = first[order]
+    if is_objects(X):  # no steps lie between them: what is equal is a copy
+        return Copies(rows, np.argsort(order)[groups.ravel()]) if len(rows) < len(groups) else None
     some = np.random.RandomState(0).permutation(rows)[:_SAMPLE]
     more = _FAR_MORE * (len(rows) / len(some)) ** 2
     if np.sum(counts > 1) <= 2 * more:

@@ -155,6 +155,7 @@ class NewPoints(Predictions, Metric):
             other, what :meth:`transform` gives.
         """
         check_is_fitted(self)
+        X = self.kernel_.points(X)
         E, known = (vars(self).get(name) for name in ("embedding_", "_training_table"))
         if E is None or are_tuples(X) or _num_samples(X) != len(E):
             return self.transform(X)
@@ -188,6 +189,7 @@ class NewPoints(Predictions, Metric):
 
     def _coordinates(self, X: Any) -> Any:
         check_is_fitted(self)
+        X = self.kernel_.points(X)
         if are_tuples(X):
             points, rows = points_of_tuples(X)
             return coordinates_of_tuples(self._coordinates(points), rows)
@@ -199,9 +201,10 @@ class NewPoints(Predictions, Metric):
     @config_context(transform_output="default")
     def _apply(self, function: Any, X: Any) -> Any:
         """Space, then a function of coordinates, one block of rows at a time."""
+        check_is_fitted(self)
+        X = self.kernel_.points(X)
         if are_tuples(X):
             return function(self._coordinates(X))
-        check_is_fitted(self)
         X = self._checked(X)
         width = self.space_._n_features_out + X.shape[1]
 

@@ -39,6 +39,7 @@ from kernelmetric.kernelized._parts import (
     fit_points,
     is_auto,
     metric_tags,
+    read_points,
     with_columns,
 )
 from kernelmetric.kernelized._places import (
@@ -241,6 +242,7 @@ class Kernelized(CallbackSupportMixin, ShowsRecipe, NewPoints, Costs, BaseEstima
             automatic space of labelled points, each row is where it would be had it not been in
             the table: use these coordinates for training rows alone.
         """
+        X = read_points(self, X)
         if not hasattr(self.learner, "transform"):
             refuse_zeros(fit_params.get("sample_weight"), _num_samples(X))
             Z, E = self._fit(X, y, how="fit_transform", **fit_params)
@@ -273,6 +275,7 @@ class Kernelized(CallbackSupportMixin, ShowsRecipe, NewPoints, Costs, BaseEstima
             One block of rows at a time is in memory besides the result.
         """
         check_is_fitted(self)
+        X = self.kernel_.points(X)
         if can_fold(self.space_, self.learner_) and not are_tuples(X):
             return self._folded(self.space_, self.components_, self._checked(X))
         return self._apply(lambda Z: in_dtype_of(Z, self.learner_.transform(Z)), X)
@@ -296,6 +299,7 @@ class Kernelized(CallbackSupportMixin, ShowsRecipe, NewPoints, Costs, BaseEstima
 
     def _fit(self, X: Any, y: Any, *, how: str = "fit", **given) -> tuple[Any, Any]:
         """Fit everything; coordinates of the training points, and what the learner returned."""
+        X = read_points(self, X)
         compared = is_compared(X, given.get("tuples"), given)
         kernel = check_parts(self, y, compared=compared)
         check_recipe(self.recipe)

@@ -20,6 +20,7 @@ from kernelmetric.kernels import (
     TableSchema,
     is_frame,
     is_table,
+    object_columns,
     reads_columns,
     refuse_objects,
     with_schema,
@@ -56,6 +57,9 @@ def metric_tags(tags: Any, learner: Any, judge: Any, kernels: Callable[[], list[
         return tags
     tags.input_tags.pairwise = all(kernel.pairwise for kernel in known)
     tags.input_tags.sparse = all(kernel.accepts_sparse for kernel in known)
+    objects = all(kernel.takes_objects for kernel in known)
+    tags.input_tags.string = tags.input_tags.three_d_array = objects
+    tags.input_tags.two_d_array = not objects
     return tags
 
 
@@ -142,7 +146,7 @@ def fit_points(metric: Any, X: Any, kernel: Kernel) -> tuple[Any, TableSchema | 
         or (is_auto(metric.kernel) and far_columns(_plain(X)))
     ):
         X = X if is_frame(X) else np.asarray(X)
-        schema = TableSchema()
+        schema = TableSchema(object_columns(kernel))
         X = schema.fit_transform(X)
     X = check_points(
         metric, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
@@ -162,6 +166,13 @@ def _plain(X: Any) -> Any:
         return np.asarray(X) if isinstance(X, list | tuple) else X
     except ValueError:  # rows of several lengths, of which others tell
         return X
+
+
+def read_points(metric: Any, X: Any) -> Any:
+    """X as the kernel of a metric takes it: objects are read, rows of numbers stay as they are."""
+    known = None if metric.recipe is None else metric.recipe.kernel
+    kernel = known if is_auto(metric.kernel) and known is not None else metric.kernel
+    return automatic_kernel(kernel).points(X)
 
 
 def with_columns(kernel: Kernel, schema: TableSchema | None) -> Kernel:

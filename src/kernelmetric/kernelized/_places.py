@@ -13,7 +13,7 @@ from kernelmetric.compute import in_memory, is_sparse, over_rows, take_rows, to_
 from kernelmetric.compute.reductions import k_smallest, nearest_neighbors
 from kernelmetric.compute.watch import time_left, within
 from kernelmetric.graphs import coded_targets
-from kernelmetric.inputs import Weights
+from kernelmetric.inputs import Weights, is_objects
 from kernelmetric.solvers import evenly
 
 VOTERS = (1, 3, 5, 9, 15, 25, 40, 70, 100)
@@ -41,7 +41,9 @@ def fingerprint(X: Any) -> str | None:
     """What tells a table of checked points again; None of rows that stay on other machines."""
     if not in_memory(X):
         return None
-    parts = (X.indptr, X.indices, X.data) if is_sparse(X) else (X,)
+    parts: tuple[Any, ...] = (X.keys(),) if is_objects(X) else (X,)
+    if is_sparse(X):
+        parts = X.indptr, X.indices, X.data
     digest = hashlib.blake2b(repr((X.shape, str(X.dtype))).encode(), digest_size=16)
     for part in parts:
         digest.update(np.ascontiguousarray(to_numpy(part)).data)

@@ -35,7 +35,7 @@ from kernelmetric.kernelized._costs import search_bytes
 from kernelmetric.kernelized._delegation import BestMetric, Predictions, inner_has, placed_among
 from kernelmetric.kernelized._folds import Fold, Trial, all_outcomes, candidate, on_cluster
 from kernelmetric.kernelized._kernelized import Kernelized
-from kernelmetric.kernelized._parts import is_auto, metric_tags
+from kernelmetric.kernelized._parts import is_auto, metric_tags, read_points
 from kernelmetric.kernelized._recipe import ShowsRecipe, given_space, space_for
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
 from kernelmetric.selection import LeaveOneOutRidge, automatic_kernel
@@ -204,6 +204,7 @@ class KernelizedCV(CallbackSupportMixin, ShowsRecipe, Predictions, BestMetric, B
         judge = judge_of(self, y)
         scorer = check_search(self, judge)
         kernels, ranks = listed_kernels(self.kernels), listed_ranks(self.n_components)
+        X = read_once(self, X)
         points, labels = checked_data(self, X, y, judge)
         require_memory(
             self.estimate_memory(*points.shape),
@@ -384,3 +385,12 @@ class KernelizedCV(CallbackSupportMixin, ShowsRecipe, Predictions, BestMetric, B
         estimator = trial.fitted_judge(metric, to_numpy(E), y, weights)
         spent = time.perf_counter() - started
         return {"best_estimator_": metric, "estimator_": estimator, "refit_time_": spent}, E
+
+
+def read_once(metric: Any, X: Any) -> Any:
+    """X as the kernels of a metric take it: objects are read once, for all folds."""
+    if isinstance(metric, Kernelized):
+        return read_points(metric, X)
+    for kernel in listed_kernels(metric.kernels) if isinstance(metric, KernelizedCV) else ():
+        X = automatic_kernel(kernel).points(X)
+    return X

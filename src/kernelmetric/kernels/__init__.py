@@ -25,10 +25,11 @@ from kernelmetric.kernels._idealized_gram import (
 )
 from kernelmetric.kernels._mapped import Columns, Rescaled, pulled_back, rescaled
 from kernelmetric.kernels._names import as_kernel
-from kernelmetric.kernels._points import reads_columns, with_schema
+from kernelmetric.kernels._objects import ObjectKernel
+from kernelmetric.kernels._points import object_columns, reads_columns, with_schema
 from kernelmetric.kernels._radial import RadialKernel, rbf_widths
 from kernelmetric.kernels._registry import *  # noqa: F403
-from kernelmetric.kernels._registry import KERNELS
+from kernelmetric.kernels._registry import KERNELS, OBJECT_KERNELS
 from kernelmetric.kernels._terms import values_of
 from kernelmetric.tables import TableSchema, is_frame, is_table
 
@@ -36,6 +37,7 @@ __all__ = [  # noqa: PLE0604, RUF100
     "Columns",
     "FunctionKernel",
     "Kernel",
+    "ObjectKernel",
     "PairwiseKernel",
     "Product",
     "RadialKernel",
@@ -50,6 +52,7 @@ __all__ = [  # noqa: PLE0604, RUF100
     "idealized_gram",
     "is_frame",
     "is_table",
+    "object_columns",
     "polynomial_degrees",
     "pulled_back",
     "rbf_widths",
@@ -58,7 +61,7 @@ __all__ = [  # noqa: PLE0604, RUF100
     "rescaled",
     "values_of",
     "with_schema",
-    *(kernel.__name__ for kernel in KERNELS),
+    *(kernel.__name__ for kernel in (*KERNELS, *OBJECT_KERNELS)),
 ]
 
 # To a room above, which no statement may import from here.

@@ -11,16 +11,18 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from kernelmetric.compute import all_finite, backend_of, map_rows, namespace, take_rows
+from kernelmetric.inputs import is_objects
 from kernelmetric.kernels._points import (
     as_block,
     check_number,
+    object_columns,
     overflow_error,
     reads_columns,
     same_dtype,
     schema_of,
     with_schema,
 )
-from kernelmetric.kernels._terms import Terms, check_terms, values_of
+from kernelmetric.kernels._terms import Composition, check_terms
 from kernelmetric.tables import TableSchema, is_frame, is_table
 
 _DIAGONAL_ROWS = 64  # rows per block when only the diagonal of K is wanted
@@ -44,6 +46,11 @@ class Kernel(BaseEstimator):
     __array_ufunc__ = None
 
     pairwise: bool = False
+
+    @property
+    def takes_objects(self) -> bool:
+        """Whether points are objects, such as texts, instead of rows of numbers."""
+        return False
 
     @property
     def accepts_sparse(self) -> bool:
@@ -107,7 +114,7 @@ class Kernel(BaseEstimator):
         Kernel
             A new kernel; this one is unchanged. Binding a concrete kernel gives an equal one.
         """
-        if is_table(X) or (is_frame(X) and reads_columns(self)):
+        if not self.takes_objects and (is_table(X) or (is_frame(X) and reads_columns(self))):
             return self._bind_table(X, y)
         return self._bound(self._check_blocks(X, None)[0], y)
 
@@ -154,6 +161,21 @@ class Kernel(BaseEstimator):
         self._require_bound()
         return self._at_distances(D2)
 
+    def points(self, X: Any) -> Any:
+        """Points as this kernel takes them: objects are read, rows of numbers stay as they are.
+
+        Parameters
+        ----------
+        X : array-like, or list of objects
+            What a user has.
+
+        Returns
+        -------
+        array-like or Objects
+            Points, of which rows can be taken.
+        """
+        return self._points(X)
+
     def __add__(self, other: Any) -> Sum:
         """The sum, with the terms of sums side by side."""
         if not isinstance(other, Kernel):
@@ -172,6 +194,18 @@ class Kernel(BaseEstimator):
 
     def __rmul__(self, other: Any) -> Sum | Product:
         return self.__mul__(other)
+
+    def _points(self, X: Any) -> Any:
+        if is_objects(X):
+            raise TypeError(
+                f"Got objects, but {self!r} expected rows of numbers: a sum or product takes "
+                "kernels of the same points."
+            )
+        return X
+
+    def _versions(self) -> list[Kernel]:
+        """What this kernel may become where labels choose; the first without labels."""
+        return [self]
 
     def _flat(self) -> Iterator[tuple[float, Kernel]]:
         """Weights and terms, also those of sums within sums."""
@@ -199,7 +233,7 @@ class Kernel(BaseEstimator):
                 f"Got a table with names, dates or gaps, but {self!r} expected numbers: try "
                 "Columns(kernel=...)."
             )
-        schema = schema_of(self) or TableSchema().fit(X)
+        schema = schema_of(self) or TableSchema(object_columns(self)).fit(X)
         return with_schema(self, schema).bind(schema.transform(X), y)
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
@@ -236,42 +270,8 @@ class Kernel(BaseEstimator):
         return same_dtype(A, B)
 
 
-def _of_all_terms(name: str, meaning: str) -> Any:
-    """A property that holds where it does for every term."""
-
-    def holds(self: Any) -> bool:
-        self._checked()
-        return all(getattr(kernel, name) for kernel in self.kernels)
-
-    return property(holds, doc=meaning)
-
-
-class _Composition(Terms, Kernel):
-    """Kernel made of kernels: what they give, combined."""
-
-    accepts_sparse = _of_all_terms("accepts_sparse", "Whether every term accepts sparse points.")
-    is_bound = _of_all_terms("is_bound", "Whether every term can be evaluated.")
-    is_radial = _of_all_terms("is_radial", "Whether every term is a function of the distance.")
-
-    def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
-        self._checked()
-        return {"kernels": [kernel.bind(X, y) for kernel in self.kernels]}
-
-    def _terms(self) -> list[Kernel]:
-        return list(self.kernels)
-
-    def _combined(self, values: Iterable[Any]) -> Any:
-        """One array from those of the terms, which may be overwritten."""
-        raise NotImplementedError
-
-    def _evaluate(self, A: Any, B: Any) -> Any:
-        return self._combined(values_of(self._terms(), A, B))
-
-    def _at_distances(self, D2: Any) -> Any:
-        return self._combined(kernel._at_distances(D2) for kernel in self._terms())
-
-    def _diagonal(self, A: Any) -> Any:
-        return self._combined(kernel._diagonal(A) for kernel in self._terms())
+class _Composition(Composition, Kernel):
+    """Kernel made of kernels."""
 
     def _checked(self) -> Any:
         check_terms(self.kernels, type(self).__name__, Kernel)

@@ -145,43 +145,6 @@ class Cosine(Kernel):
         return inner_products(A, None if B is None else unit_rows(B))
 
 
-class Jaccard(Kernel):
-    r"""What two sets share, as a part of what either has; of numbers, Tanimoto's coefficient.
-
-    .. math:: k(x, y) = \frac{x^\top y}{\|x\|^2 + \|y\|^2 - x^\top y}
-
-    For features of zeros and ones that is |X ∩ Y| / |X ∪ Y|: of words, of pieces of text, of
-    whatever ``CountVectorizer(binary=True)`` finds. Two empty sets have the value 1. It is positive
-    semi-definite for all points [1]_.
-
-    References
-    ----------
-    .. [1] Ralaivola, Swamidass, Saigo and Baldi, "Graph kernels for chemical informatics", Neural
-       Networks 2005.
-
-    Examples
-    --------
-    >>> from sklearn.feature_extraction.text import CountVectorizer
-    >>> from kernelmetric.kernels import Jaccard
-    >>> pieces = CountVectorizer(analyzer="char_wb", ngram_range=(2, 2), binary=True)
-    >>> Jaccard()(pieces.fit_transform(["Anna Berg", "Anna Burg", "Paul Stone"])).round(2)
-    array([[1.  , 0.67, 0.  ],
-           [0.67, 1.  , 0.  ],
-           [0.  , 0.  , 1.  ]])
-    """
-
-    accepts_sparse = True
-
-    def _evaluate(self, A: Any, B: Any) -> Any:
-        shared = inner_products(A, B)
-        own = squared_norms(A)
-        other = own if B is None else squared_norms(B)
-        either = own[:, None] + other[None, :] - shared
-        # Zero only where both are empty: |c| <= (a + b) / 2. Their value is 1.
-        empty = namespace(shared).astype(either == 0, shared.dtype)
-        return (shared + empty) / (either + empty)
-
-
 def inner_products(A: Any, B: Any) -> Any:
     """Return A Bᵀ, dense; B None means A."""
     return safe_sparse_dot(A, (A if B is None else B).T, dense_output=True)

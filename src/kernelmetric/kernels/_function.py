@@ -19,6 +19,7 @@ from kernelmetric.compute import (
     rounding_of,
     take_rows,
 )
+from kernelmetric.inputs import Objects, is_objects, listed_objects
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._points import as_block
 from kernelmetric.tables._frames import holds_objects
@@ -29,7 +30,7 @@ class FunctionKernel(Kernel):
 
     The function is given two blocks of points, n × d and m × d, and returns n × m kernel values. A
     function of two single points that returns a number is understood too; it is called n m times.
-    Points are rows of numbers; for texts and other objects pass ``kernel="precomputed"``.
+    Points are rows of numbers; of objects, such as texts, it gets two lists, or two objects.
 
     Parameters
     ----------
@@ -40,6 +41,8 @@ class FunctionKernel(Kernel):
     form : {"auto", "blocks", "points"}, default="auto"
         Whether the function takes two blocks or two points. "auto" tries it on a few rows;
         ``bind`` fixes the answer.
+    objects : bool, default=False
+        Whether X are objects of any kind: a list of them, or a column of a frame.
 
     Examples
     --------
@@ -54,15 +57,35 @@ class FunctionKernel(Kernel):
            [1.5, 3.5]])
     """
 
-    def __init__(self, function: Callable, params: dict | None = None, form: str = "auto"):
+    def __init__(
+        self,
+        function: Callable,
+        params: dict | None = None,
+        form: str = "auto",
+        *,
+        objects: bool = False,
+    ):
         self.function = function
         self.params = params
         self.form = form
+        self.objects = objects
+
+    @property
+    def takes_objects(self) -> bool:
+        """Whether points are objects."""
+        return bool(self.objects)
+
+    def _points(self, X: Any) -> Any:
+        """Objects as points, where they are some."""
+        if not self.objects:
+            return super()._points(X)
+        return X if isinstance(X, Objects) else Objects(listed_objects(X))
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         _check_params(self.params)
         params = None if self.params is None else dict(self.params)
-        return {"function": self.function, "params": params, "form": self._form(X)}
+        known = {"function": self.function, "params": params, "form": self._form(X)}
+        return known | {"objects": self.objects}
 
     def _check_blocks(self, A: Any, B: Any) -> tuple[Any, Any]:
         refuse_objects(self, A, B)
@@ -84,10 +107,11 @@ class FunctionKernel(Kernel):
         first = take_rows(A, np.arange(2) % A.shape[0])
         second = take_rows(A, np.arange(m) % A.shape[0])
         with np.errstate(all="ignore"):
-            on_blocks = _attempt(self._call, first, second)
+            blocks = [X.listed() if is_objects(X) else X for X in (first, second)]
+            on_blocks = _attempt(self._call, *blocks)
             if _shape(on_blocks) == (2, m):
                 return "blocks"
-            on_points = _attempt(self._call, first[0, :], second[0, :])
+            on_points = _attempt(self._call, _rows(first)[0], _rows(second)[0])
         if _shape(on_points) in ((), (1,), (1, 1)):
             return "points"
         cause = next((r for r in (on_blocks, on_points) if isinstance(r, Exception)), None)
@@ -107,7 +131,7 @@ class FunctionKernel(Kernel):
             rows = [[float(self._call(a, b)) for b in _rows(B)] for a in _rows(A)]
             K = np.asarray(rows, dtype=np.float64).reshape(shape)
         else:
-            K = self._call(A, B)
+            K = self._call(*(X.listed() if is_objects(X) else X for X in (A, B)))
         if _shape(K) != shape:
             raise ValueError(
                 f"Got {_describe(K)} from the kernel function on blocks of {shape[0]} and "
@@ -175,13 +199,15 @@ def refuse_objects(kernel: Kernel, *blocks: Any) -> None:
     if _has_function(kernel) and any(map(holds_objects, blocks)):
         raise ValueError(
             "Got texts, other objects or a table, but a function as kernel expected rows of "
-            "numbers: try kernel='precomputed', with fit(f(A, A), y) and transform(f(B, A)), or "
-            "for the numbers that columns become, Columns(kernel=f)."
+            "numbers: try FunctionKernel(f, objects=True), a kernel of objects such as 'ngrams', "
+            "or for the numbers that columns become, Columns(kernel=f)."
         )
 
 
 def _has_function(kernel: Any) -> bool:
     """Whether a kernel, or a part of it that is not of columns, is a function."""
+    if getattr(kernel, "takes_objects", False):
+        return False
     if not isinstance(kernel, Kernel) or isinstance(kernel, FunctionKernel):
         return isinstance(kernel, FunctionKernel) or callable(kernel)
     params = kernel.get_params(deep=False)
@@ -215,7 +241,7 @@ def _describe(result: Any) -> str:
 
 
 def _rows(A: Any) -> list[Any]:
-    return [A[i, :] for i in range(A.shape[0])]
+    return A.listed() if is_objects(A) else [A[i, :] for i in range(A.shape[0])]
 
 
 _ASYMMETRY, _TIMES_ROUNDING = 1e-8, 800.0  # tolerated, relative to the largest entry

@@ -8,10 +8,12 @@ import numpy as np
 
 from kernelmetric.compute import in_library_of, is_sparse, like, map_rows, namespace
 from kernelmetric.compute.reductions import map_points
+from kernelmetric.inputs import MixedRows
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._names import as_kernel
 from kernelmetric.tables import TableSchema
 from kernelmetric.tables._columns import places_of
+from kernelmetric.tables._mixed import object_places
 
 
 class MappedKernel(Kernel):
@@ -143,21 +145,53 @@ class Columns(MappedKernel):
         """Whether the kernel inside accepts sparse points, where there is no table."""
         return self.schema is None and super().accepts_sparse
 
+    @property
+    def takes_object_column(self) -> bool:
+        """Whether the kernel inside takes the objects of one column."""
+        return self._inside().takes_objects
+
+    def _versions(self) -> list[Kernel]:
+        """The same with each version of the kernel inside."""
+        versions = self._inside()._versions()
+        params = {"columns": self.columns, "schema": self.schema}
+        return [Columns(kernel=v, **params) for v in versions] if len(versions) > 1 else [self]
+
+    def _points(self, X: Any) -> Any:
+        """Rows of a table, also with columns of objects; a schema reads them."""
+        return X if isinstance(X, MixedRows) else super()._points(X)
+
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         kernel = self._inside()
         # scales are learned of the features of these columns alone
-        if self.schema is not None and "groups" in kernel.get_params(deep=False):
+        numbers = not kernel.takes_objects
+        if numbers and self.schema is not None and "groups" in kernel.get_params(deep=False):
             groups = self.schema.groups_[self._features(X)]
             kernel = kernel.set_params(groups=np.unique(groups, return_inverse=True)[1])
         return {"kernel": kernel.bind(self._mapped(X), y)}
 
     def _mapped(self, A: Any) -> Any:
+        if self._inside().takes_objects:
+            return self._inside().points(self._column(A))
+        A = A.numbers if isinstance(A, MixedRows) else A
         features = self._features(A)
         if len(features) == A.shape[1]:
             return A
         if is_sparse(A):
             return A[:, features]
         return namespace(A).take(A, in_library_of(features, A), axis=1)
+
+    def _column(self, A: Any) -> Any:
+        """The column of objects."""
+        places = np.atleast_1d(self.columns).tolist() if isinstance(A, MixedRows) else []
+        if places and self.schema is not None:
+            names = self.schema.feature_names_in_.tolist()
+            places = object_places(self.schema, names, self.columns)
+        if len(places) != 1 or places[0] not in A.columns:
+            raise ValueError(
+                f"Got {self!r}, but expected one column of a table for a kernel of objects: try "
+                "Columns(['name'], 'ngrams') and a data frame."
+            )
+        return A.columns[places[0]]
 
     def _features(self, A: Any) -> np.ndarray:
         """Places of the features; those of an array of numbers are its columns."""

@@ -8,9 +8,10 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._function import FunctionKernel, PairwiseKernel
-from kernelmetric.kernels._registry import KERNELS, RBF, Polynomial
+from kernelmetric.kernels._registry import KERNELS, OBJECT_KERNELS, RBF, Polynomial, Tanimoto
 
-_NAMES = {kernel.__name__.lower(): kernel for kernel in KERNELS} | {"poly": Polynomial}
+_NAMES = {kernel.__name__.lower(): kernel for kernel in (*KERNELS, *OBJECT_KERNELS)}
+_NAMES |= {"poly": Polynomial, "jaccard": Tanimoto}
 
 
 def with_tags_of(spec: Any, tags: Any, *, sparse: bool = True) -> Any:
@@ -21,6 +22,8 @@ def with_tags_of(spec: Any, tags: Any, *, sparse: bool = True) -> Any:
         return tags
     tags.input_tags.pairwise = kernel.pairwise
     tags.input_tags.sparse = kernel.accepts_sparse and sparse
+    tags.input_tags.string = tags.input_tags.three_d_array = kernel.takes_objects
+    tags.input_tags.two_d_array = not kernel.takes_objects
     return tags
 
 

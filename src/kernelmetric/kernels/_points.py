@@ -12,13 +12,15 @@ from sklearn.base import clone
 
 from kernelmetric.compute import is_sparse, like, namespace, to_numpy
 from kernelmetric.compute.reductions import out_of_range
-from kernelmetric.inputs import as_floats, refuse_ambiguous
+from kernelmetric.inputs import as_floats, is_objects, refuse_ambiguous
 from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.tables import TableSchema, is_frame, is_table
 
 
 def as_block(A: Any, kernel: Any) -> Any:
     """Two-dimensional floating-point block; lists, frames and integers become float64."""
+    if kernel.takes_objects or is_objects(A):
+        return kernel.points(A)
     if is_frame(A) or is_table(A):
         schema = schema_of(kernel)
         A = A if schema is None else schema.transform(A)
@@ -75,6 +77,8 @@ def same_dtype(A: Any, B: Any) -> tuple[Any, Any]:
 
 def overflow_error(kernel: Any, *blocks: Any) -> ValueError:
     """What to raise where a kernel has no finite values on blocks of points."""
+    if any(map(is_objects, blocks)):
+        return ValueError(f"Got non-finite values from {kernel!r}, but expected finite numbers.")
     sizes = [
         abs(A).max() if is_sparse(A) else to_numpy(namespace(A).max(namespace(A).abs(A)))
         for A in blocks
@@ -115,6 +119,13 @@ def schema_of(kernel: Any) -> TableSchema | None:
 def reads_columns(kernel: Any) -> bool:
     """Whether a part of a kernel takes the columns of a table."""
     return any(name.split("__")[-1] == "schema" for name in kernel.get_params(deep=True))
+
+
+def object_columns(kernel: Any) -> list[Any]:
+    """The columns of a table that parts of a kernel take as objects."""
+    parts = [kernel, *kernel.get_params(deep=True).values()]
+    found = [part for part in parts if getattr(part, "takes_object_column", False)]
+    return [column for part in found for column in np.atleast_1d(part.columns).tolist()]
 
 
 def with_schema(kernel: Any, schema: TableSchema) -> Any:

@@ -25,6 +25,7 @@ from kernelmetric.kernelized._costs import check_shape, learner_seconds, neighbo
 from kernelmetric.kernelized._delegation import attribute_of
 from kernelmetric.kernelized._parts import check_estimator, is_auto, tags_of
 from kernelmetric.kernelized._recipe import ShowsRecipe
+from kernelmetric.kernelized._search import read_once
 from kernelmetric.metric import refuse_signed
 from kernelmetric.prediction._cross_fit import (
     ENOUGH,
@@ -113,6 +114,7 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
                 f"expected a {self._target} for every row."
             )
         with unchanged_on_failure(self), stage(type(self).__name__):
+            X = read_once(self._given_metric(), X)
             self._fit(X, y, sample_weight)
         return self
 

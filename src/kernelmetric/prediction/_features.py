@@ -20,6 +20,7 @@ from kernelmetric.compute import is_sparse, map_rows, to_numpy
 from kernelmetric.compute._threads import until_limit_in_threads
 from kernelmetric.compute.rates import rates
 from kernelmetric.compute.watch import stage
+from kernelmetric.inputs import MixedRows, Objects
 from kernelmetric.inputs._keys import column_order
 from kernelmetric.inputs._points import in_order
 from kernelmetric.kernelized import Kernelized
@@ -82,15 +83,15 @@ class FeatureScores:
 
 def asks_features(predictor: Any, X: Any) -> bool:
     """Whether features have scores of their own: where asked for, or nothing speaks against."""
-    plain = not (is_sparse(X) or get_tags(predictor).input_tags.pairwise)
+    plain = not (is_sparse(X) or isinstance(X, Objects) or get_tags(predictor).input_tags.pairwise)
     if is_auto(predictor.use_features):
         return predictor.metric is None and plain
     if not predictor.use_features:
         return False
     if not plain:
         raise ValueError(
-            "Got use_features=True with sparse points or kernel values, but expected a table of "
-            "features: try use_features=False."
+            "Got use_features=True with sparse points, objects or kernel values, but expected a "
+            "table of features: try use_features=False."
         )
     try:  # before the metric is fitted, which may take what has no numbers
         if not isinstance(predictor.metric, Kernelized | None):
@@ -109,6 +110,12 @@ def feature_rows(metric: Any, X: Any) -> np.ndarray:
     """The features of points, as numbers."""
     own = isinstance(metric, Kernelized)
     Z = metric._checked(X) if own else check_array(in_order(metric, X), dtype=np.float64)
+    Z = Z.numbers if isinstance(Z, MixedRows) else Z
+    if not Z.shape[1]:
+        raise ValueError(
+            "Got use_features=True with columns of objects alone, but expected numbers beside "
+            "them: try use_features=False."
+        )
     return to_numpy(Z).astype(np.float64, copy=False)
 
 

@@ -1,6 +1,7 @@
 """What is left to the data: kernels whose ``bind(X, y)`` learns, and what "auto" means.
 
-Three kernels learn: ``KernelAlignment`` (the sum of kernels nearest to the ideal one),
+Four kernels learn: ``KernelAlignment`` (the sum of kernels nearest to the ideal one),
+``KernelChoice`` (the one of a list that predicts left-out points best),
 ``AlignedScales`` (noise turned down, by alignment) and ``LeaveOneOutRidge`` (the kernel that
 predicts left-out points best; its scales and its map are found in ``_relevance.py``). ``RidgeKPCA``
 is the space of what ridge regression predicts, computed in ``_ridge_solution.py``. ``KernelPath``
@@ -12,6 +13,7 @@ rooms below never see them.
 
 from kernelmetric.selection._aligned_scales import AlignedScales
 from kernelmetric.selection._alignment import AlignedSum, KernelAlignment
+from kernelmetric.selection._kernel_choice import KernelChoice
 from kernelmetric.selection._leave_one_out import LeaveOneOutRidge
 from kernelmetric.selection._path import KernelPath, automatic_kernel
 from kernelmetric.selection._ridge_kpca import RidgeKPCA
@@ -22,6 +24,7 @@ __all__ = [
     "AlignedScales",
     "AlignedSum",
     "KernelAlignment",
+    "KernelChoice",
     "KernelPath",
     "LeaveOneOutRidge",
     "RidgeKPCA",

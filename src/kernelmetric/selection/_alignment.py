@@ -22,6 +22,7 @@ from kernelmetric.inputs._labels import require_target
 from kernelmetric.inputs._parameters import Numbers, check_flags, require_word
 from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
 from kernelmetric.kernels._points import overflow_error
+from kernelmetric.kernels._terms import Terms
 from kernelmetric.solvers import nonnegative_qp
 
 Block = Callable[[slice, slice], np.ndarray]
@@ -83,7 +84,7 @@ class AlignedSum(Sum):
 
 
 @dataclass(eq=False, repr=False)
-class KernelAlignment(Kernel):
+class KernelAlignment(Terms, Kernel):
     r"""A kernel still to be learned: the sum of base kernels best aligned with the labels.
 
     .. math::

@@ -14,8 +14,9 @@ from sklearn.base import clone
 from kernelmetric.compute import all_finite, fits_budget, namespace, precise
 from kernelmetric.compute.reductions import squared_distances
 from kernelmetric.inputs import WeightedLabels, labels_and_weights
-from kernelmetric.kernels import Kernel, Precomputed, as_kernel
+from kernelmetric.kernels import Kernel, Precomputed
 from kernelmetric.selection._alignment import KernelAlignment
+from kernelmetric.selection._kernel_choice import as_choice
 from kernelmetric.selection._leave_one_out import LeaveOneOutRidge
 from kernelmetric.spaces import KPCA, Space
 
@@ -29,7 +30,8 @@ def automatic_kernel(kernel: Any) -> Kernel:
     ----------
     kernel : str, Kernel or callable
         "auto" is :class:`LeaveOneOutRidge`, "aligned" is :class:`KernelAlignment`. Everything else
-        passes through :func:`kernelmetric.kernels.as_kernel`.
+        passes through :func:`kernelmetric.kernels.as_kernel`; a kernel that has several versions of
+        itself becomes the :class:`KernelChoice` among them.
 
     Returns
     -------
@@ -38,7 +40,7 @@ def automatic_kernel(kernel: Any) -> Kernel:
     """
     if isinstance(kernel, str) and kernel in _LEARNED:
         return _LEARNED[kernel]()
-    return as_kernel(kernel)
+    return as_choice(kernel)
 
 
 class KernelPath:

@@ -24,7 +24,7 @@ from kernelmetric.compute import (
 )
 from kernelmetric.compute.watch import stage
 from kernelmetric.graphs import Targets, coded_targets
-from kernelmetric.inputs import Weights, labels_and_weights
+from kernelmetric.inputs import Weights, is_objects, labels_and_weights
 from kernelmetric.inputs._labels import require_target
 from kernelmetric.inputs._parameters import Numbers, require_word
 from kernelmetric.selection._ridge_solution import (
@@ -227,7 +227,7 @@ class RidgeKPCA(Space):
         self.ridge_ = self._chosen_ridge(X, Y, targets, weights)
         self.written_kernel = self.kernel_
         self.kernel_ = without_ridge(self.kernel_)[0]
-        plain = not (is_sparse(X) or self.kernel_.pairwise)
+        plain = not (is_sparse(X) or is_objects(X) or self.kernel_.pairwise)
         boundary = X.shape[0] > ALL_ROWS and plain and few_classes and self._easy
         sampled = X.shape[0] > ENOUGH_ROWS and not boundary and self.rows != "all"
         self.rows_ = "boundary" if boundary else "sample" if sampled else "all"
@@ -269,7 +269,7 @@ class RidgeKPCA(Space):
         eps = rounding_of(K)
         n_features = 1 if smooth.pairwise else X.shape[1]
         rounding = round_off(float(np.trace(K)), n_features, eps=eps)
-        found, spectrum = ridge_of(K.astype(np.float64), Y[rows], roots)
+        found, _, spectrum = ridge_of(K.astype(np.float64), Y[rows], roots)
         refuse_indefinite(*spectrum, rounding=rounding, eps=eps)
         return unit * found
 

@@ -217,8 +217,10 @@ def solved_by_landmarks(
     return Solution(left_out, F[:, p : p + r], variance, basis, offset, space.anchors_, kind)
 
 
-def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> tuple[float, tuple[float, float]]:
-    """The ridge that predicts left-out rows of a kernel best, and the ends of its spectrum."""
+def ridge_of(
+    K: np.ndarray, Y: np.ndarray, roots: np.ndarray
+) -> tuple[float, float, tuple[float, float]]:
+    """The ridge that predicts left-out rows best, its mean squared error, the spectrum's ends."""
     q = roots / linalg.norm(roots)
     K = roots[:, None] * K * roots
     K = K - np.multiply.outer(q, q @ K)
@@ -236,7 +238,7 @@ def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> tuple[float, tu
         errors.append(float(np.sum(((U @ (shrunk[:, None] * along)) / diagonal[:, None]) ** 2)))
     refuse_large(errors)
     good = np.flatnonzero(np.asarray(errors) <= _AS_GOOD * min(errors))
-    return float(_RIDGES[good[-1]] * level), spectrum
+    return float(_RIDGES[good[-1]] * level), min(errors) / Y.size, spectrum
 
 
 def boundary_rows(

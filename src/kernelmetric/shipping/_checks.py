@@ -20,6 +20,7 @@ from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from kernelmetric.compute import to_numpy
+from kernelmetric.inputs import is_objects
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.learners import Learner
 from kernelmetric.linkage._evidence import MatchModel
@@ -28,6 +29,7 @@ from kernelmetric.retrieval import PLDA, Adapter, Drift
 from kernelmetric.shipping._attributes import Attributes
 from kernelmetric.shipping._fitted import CHECKS, TABLE
 from kernelmetric.spaces import Space
+from kernelmetric.tables._mixed import width_of
 from kernelmetric.transductive import TransductiveDistance
 
 # What takes any numbers.
@@ -87,10 +89,14 @@ def _question(asked: Any) -> tuple[Any, list[str]]:
         return asked.embedding_[:1], ["predict", "kneighbors", "score_samples"]
     if isinstance(asked, _NUMERIC) and hasattr(asked, "n_features_in_"):
         schema = asked.__dict__.pop("schema_", None)
+        inner = getattr(asked, "best_estimator_", asked)
+        anchors: Any = getattr(getattr(inner, "space_", inner), "anchors_", None)
         if schema is not None:  # then it is asked about what the schema makes of a row
             asked.__dict__.pop("feature_names_in_", None)
-            asked.n_features_in_ = len(schema.groups_)
+            asked.n_features_in_ = width_of(schema)
         methods = [name for name in ("transform", "predict") if hasattr(asked, name)]
+        if is_objects(anchors):
+            return anchors[:1], methods
         return np.zeros((1, asked.n_features_in_)), methods
     if isinstance(asked, SimpleImputer) and hasattr(asked, "statistics_"):
         return np.asarray(asked.statistics_)[None], ["transform"]

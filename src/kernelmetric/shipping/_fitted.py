@@ -28,6 +28,7 @@ from kernelmetric import linkage
 from kernelmetric.compute import is_sparse
 from kernelmetric.evaluation import PairVerifier
 from kernelmetric.graphs import IndexTuples, Pairs
+from kernelmetric.inputs import is_objects
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import Kernel
 from kernelmetric.learners import Learner
@@ -46,6 +47,7 @@ from kernelmetric.shipping._attributes import (
 )
 from kernelmetric.spaces import Gram, RandomFeatures, Space
 from kernelmetric.tables import TableEncoder, TableSchema
+from kernelmetric.tables._mixed import width_of
 from kernelmetric.transductive import TransductiveDistance
 
 LINKAGE_RULES = (linkage.EqualKeys, linkage.NearestPoints, linkage.NearestText)
@@ -306,7 +308,12 @@ def _check_columns(composed: Attributes) -> None:
 
 def _check_anchors(space: Attributes) -> None:
     anchors, d = space.get("anchors_"), space.sides.get("d")
-    if is_sparse(anchors):
+    if is_objects(anchors):
+        n = len(anchors)
+        good = space.sides.setdefault("n", n) == n and anchors.shape[1] == d
+        space.require(good, "anchors_", "as many objects as there are rows of the projection")
+        space.get("kernel_").points(anchors)  # refuses what it does not read
+    elif is_sparse(anchors):
         space.array("anchors_", "finite *", anchors.data)
         space.require(anchors.shape[1] == d, "anchors_", f"points of {d} features")
     elif anchors is not None:
@@ -317,7 +324,7 @@ def _check_anchors(space: Attributes) -> None:
 def _check_space(metric: Attributes) -> None:
     space, schema = metric.get("space_"), metric.get("schema_")
     if space is not None:
-        width = metric.sides.get("d") if schema is None else len(schema.groups_)
+        width = metric.sides.get("d") if schema is None else width_of(schema)
         good = getattr(space, "n_features_in_", None) == width
         metric.require(good, "space_", f"a space of {width} features")
 

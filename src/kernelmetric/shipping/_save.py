@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def save(metric: Any, path: str | os.PathLike) -> Path:
     ------
     TypeError
         For what cannot be restored without running code: kernels that are functions, and classes
-        of other packages.
+        of other packages, but for classes of kernels.
     ValueError
         For attributes that no fit leaves, such as a map with NaN: ``load`` would refuse them.
 
@@ -79,7 +80,7 @@ def save(metric: Any, path: str | os.PathLike) -> Path:
     return write_atomically(path, pack(tree, writer.arrays, _versions()))
 
 
-def load(path: str | os.PathLike) -> Any:
+def load(path: str | os.PathLike, *, kernels: Iterable[type] = ()) -> Any:
     """Read a metric that :func:`save` wrote.
 
     Nothing in a file is ever run. Only numbers, text and the attributes of a closed list of
@@ -89,6 +90,9 @@ def load(path: str | os.PathLike) -> Any:
     ----------
     path : path-like
         The file.
+    kernels : iterable of type, default=()
+        Classes of kernels of your own, which are allowed beside those of the library: attributes
+        of them are restored, and the code that the classes have in your program is run.
 
     Returns
     -------
@@ -115,7 +119,7 @@ def load(path: str | os.PathLike) -> Any:
     NCA(n_components=2)
     """
     content = unpack(path)
-    reader = TreeReader(content.arrays)
+    reader = TreeReader(content.arrays, kernels)
     metric = reader.value(content.tree)
     if not isinstance(metric, BaseEstimator):
         raise SavedFileError(

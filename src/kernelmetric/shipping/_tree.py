@@ -12,6 +12,8 @@ key, which says what it is::
     {"scalar": ["<f8", 0.5]}              a number of NumPy
     {"dtype": "<f8"}, {"type": "float64"} a dtype, a type of numbers
     {"sparse": ["csr_matrix", shape, data, indices, indptr]}
+    {"rows": [...]}                                      objects of a kernel, in a list or an array
+    {"mixed": [{"array": 0}, {"dict": ...}]}             numbers, and columns of objects by place
     {"random": [keys, position, has_gauss, cached]}      a RandomState
     {"object": ["kernelmetric.RBF", {"gamma": 0.5}]}     an allowed class, with its attributes
 """
@@ -22,7 +24,7 @@ import hashlib
 import inspect
 import math
 from collections import UserList
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +35,8 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from kernelmetric.compute import is_sparse, to_numpy
+from kernelmetric.inputs import MixedRows, Objects
+from kernelmetric.kernels import Kernel
 from kernelmetric.shipping._allowed import NEIGHBORS, REFUSED, allowed_classes, names_of_classes
 from kernelmetric.shipping._checks import check_fitted
 from kernelmetric.shipping._container import KINDS, MOST_DIGITS, SavedFileError, npy_bytes
@@ -47,6 +51,7 @@ _MOST_TIMES, _LITTLE = 8, 2**24
 _DEEPEST = 100  # nodes in nodes
 _KEYS = (str, int, float, np.generic, type(None))  # of a dict; others can be made to collide
 _CACHE = "memory"  # of a Pipeline: a directory of pickles, which its next fit would open
+_OTHERS = "others"  # where kernels of a user's own are, in the names of classes
 _HELD = ("_fit_X", "_y", "classes_")  # by neighbours: what a fit makes the rest of
 
 
@@ -95,9 +100,14 @@ class TreeWriter:
         if kind is slice:
             ends = (value.start, value.stop, value.step)
             return {"slice": [self.node(end, where) for end in ends]}
-        if kind in names_of_classes():
+        if kind is Objects:
+            return {"rows": self.node(value.listed(), where)}
+        if kind is MixedRows:
+            return {"mixed": [self.node(part, where) for part in (value.numbers, value.columns)]}
+        if kind in names_of_classes() or (isinstance(value, Kernel) and kind not in REFUSED):
             check_fitted(value)
-            return {"object": [names_of_classes()[kind], self._state(value, where)]}
+            name = names_of_classes().get(kind, f"{_OTHERS}.{kind.__name__}")
+            return {"object": [name, self._state(value, where)]}
         if isinstance(value, np.dtype) and value.kind in KINDS + "O":
             return {"dtype": value.str}
         if isinstance(value, type) and value in TYPES.values():
@@ -164,10 +174,14 @@ def refuse(value: Any, where: str) -> None:
 
 
 class TreeReader:
-    """Turns nodes, and the arrays they refer to, into objects; ``names`` are the classes met."""
+    """Turns nodes, and the arrays they refer to, into objects; ``names`` are the classes met.
 
-    def __init__(self, arrays: list[np.ndarray]):
+    ``kernels`` are classes of the user, which are allowed beside those of the library.
+    """
+
+    def __init__(self, arrays: list[np.ndarray], kernels: Iterable[type] = ()):
         self.arrays = arrays
+        self._others = {f"{_OTHERS}.{kind.__name__}": kind for kind in kernels}
         self.names: set[str] = set()
         self._given: set[int] = set()  # arrays that belong to an object already
         self._left = (_MOST_TIMES - 1) * sum(a.nbytes for a in arrays) + _LITTLE  # for copies
@@ -178,6 +192,8 @@ class TreeReader:
             "dtype": lambda body: _dtype(body, KINDS + "O"),
             "float": _float,
             "frozen": self._frozen,
+            "mixed": lambda body: _mixed(*self._list(body, 2)),
+            "rows": lambda body: _rows(self.value(body)),
             "masked": lambda body: np.ma.MaskedArray(self.value(body), mask=False),
             "object": self._object,
             "objects": lambda body: _objects(*self._list(body, 2)),
@@ -250,7 +266,15 @@ class TreeReader:
         if not isinstance(body, list) or len(body) != 2 or not isinstance(body[1], dict):
             raise SavedFileError("Got an object without a class and attributes.")
         name, nodes = body
-        kind = allowed_classes().get(name) if isinstance(name, str) else None
+        kind = None
+        if isinstance(name, str):
+            kind = self._others.get(name) or allowed_classes().get(name)
+        if kind is None and str(name).startswith(f"{_OTHERS}."):
+            own = str(name)[len(_OTHERS) + 1 :][:80]
+            raise SavedFileError(
+                f"Got {own}, a kernel of another package: where you trust it, import it and try "
+                f"load(path, kernels=[{own}])."
+            )
         if kind is None:
             raise SavedFileError(
                 f"Got an object of class {str(name)[:80]!r}, but expected an estimator of "
@@ -324,6 +348,19 @@ def _objects(shape: Any, items: Any) -> np.ndarray:
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array.reshape(shape)
+
+
+def _rows(values: Any) -> Objects:
+    if not isinstance(values, list) and not (isinstance(values, np.ndarray) and values.ndim > 1):
+        raise SavedFileError("Got rows that are neither a list nor an array of them.")
+    return Objects(values)
+
+
+def _mixed(numbers: Any, columns: Any) -> MixedRows:
+    good = isinstance(numbers, np.ndarray) and numbers.ndim == 2 and isinstance(columns, dict)
+    if not good or any(type(c) is not Objects or len(c) != len(numbers) for c in columns.values()):
+        raise SavedFileError("Got columns of objects that are not as long as their table.")
+    return MixedRows(numbers, columns)
 
 
 def _scalar(name: Any, value: Any) -> np.generic:

@@ -24,6 +24,7 @@ from kernelmetric.inputs import (
     DeviceMixin,
     WeightedLabels,
     check_points,
+    is_objects,
     rows_and_weights,
     rows_of,
     unchanged_on_failure,
@@ -127,6 +128,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
             Coordinates, in the array library and dtype of X.
         """
         check_is_fitted(self)
+        X = self.kernel_.points(X)
         X = check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
         return self._coordinates(X)
 
@@ -174,7 +176,11 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
         self._check_parameters()  # before anything is computed from them
         refuse_objects(kernel, X)
         return check_points(
-            self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
+            self,
+            kernel.points(X),
+            reset=True,
+            accept_sparse=kernel.accepts_sparse,
+            ensure_min_samples=2,
         )
 
     def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
@@ -267,7 +273,7 @@ def times(F: Any, P: Any) -> Any:
 
 def own(points: Any) -> Any:
     """A copy to keep: the original belongs to the caller, who may change it."""
-    if is_sparse(points):
+    if is_sparse(points) or is_objects(points):
         return points.copy()
     return namespace(points).asarray(points, copy=True)
 

@@ -23,6 +23,7 @@ from kernelmetric.compute import (
     to_numpy,
 )
 from kernelmetric.compute.reductions import centres_on_device
+from kernelmetric.inputs import is_objects
 from kernelmetric.inputs._parameters import COUNT
 from kernelmetric.kernels import FunctionKernel, Kernel
 from kernelmetric.spaces._base import (
@@ -125,7 +126,8 @@ class Nystroem(FeatureMapSpace):
     def _n_map_features(self, n_samples: int) -> int:
         if isinstance(self.landmarks, str):
             return min(int(self.n_landmarks), n_samples)
-        return max(1, (np.shape(self.landmarks) or (1,))[0])
+        listed = isinstance(self.landmarks, list)
+        return max(1, len(self.landmarks) if listed else (np.shape(self.landmarks) or (1,))[0])
 
     def _bytes_in_full(self, n_samples: int, n_features: int) -> float:
         m = self._n_map_features(n_samples)
@@ -145,6 +147,8 @@ class Nystroem(FeatureMapSpace):
 
     def _feature_map(self, X: Any, y: Any) -> tuple[Any | None, int, float]:
         self.anchors_ = self._chosen_landmarks(X)
+        if is_objects(X):  # rows of them are a view of all
+            self.anchors_ = self.anchors_.copy()
         if self.anchors_.shape[0] == 0:  # every point has norm zero in the feature space
             refuse_rank_zero(X.shape[0], self.kernel_)
         eps = rounding_of(X)
@@ -175,15 +179,15 @@ class Nystroem(FeatureMapSpace):
             return self._given_landmarks(X)
         n, m = X.shape[0], int(self.n_landmarks)
         rng = check_random_state(self.random_state)
-        vectors = not (is_sparse(X) or self.kernel_.pairwise)
+        vectors = not (is_sparse(X) or is_objects(X) or self.kernel_.pairwise)
         strategy = self.landmarks
         if strategy == "auto":
             by_centres = vectors and not isinstance(self.kernel_, FunctionKernel)
             strategy = "kmeans" if by_centres else "rpcholesky"
         if strategy == "kmeans" and not vectors:
             raise ValueError(
-                "Got landmarks='kmeans' for sparse data or a precomputed kernel, but expected "
-                "dense points, which have centres: try landmarks='rpcholesky'."
+                "Got landmarks='kmeans' for sparse data, objects or a precomputed kernel, but "
+                "expected dense points, which have centres: try landmarks='rpcholesky'."
             )
         self.landmarks_ = "all" if m >= n else strategy
         if m >= n:
@@ -195,6 +199,8 @@ class Nystroem(FeatureMapSpace):
         return self.kernel_.anchors(X, rpcholesky_rows(self.kernel_, X, m, rng))
 
     def _given_landmarks(self, X: Any) -> Any:
+        if is_objects(X):
+            return own(self.kernel_.points(self.landmarks))
         given = (
             self.landmarks if is_sparse(self.landmarks) else np.asarray(to_numpy(self.landmarks))
         )

@@ -12,6 +12,8 @@ Cells of a file are text, so a plan says what its columns are; a data frame says
     _frames.py    data frames: what a column holds
     _encoder.py   TableEncoder: cells to features, by a plan
     _schema.py    TableSchema: typed columns to features
+    _quantities.py middle and spread of a column of numbers
+    _mixed.py     columns of objects beside those features
     _columns.py   what both need: their public methods, columns by name or place
 """
 

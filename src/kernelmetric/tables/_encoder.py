@@ -19,6 +19,7 @@ from kernelmetric.tables._cells import Writing, lost_digits, numbers_of, strange
 from kernelmetric.tables._columns import TableTransformer, few, require_columns
 from kernelmetric.tables._files import Table
 from kernelmetric.tables._frames import DATES, NAMES, NUMBERS, TEXT, Column, of_kind
+from kernelmetric.tables._mixed import with_objects
 from kernelmetric.tables._moments import dates_of
 from kernelmetric.tables._schema import TableSchema
 from kernelmetric.tables._text import TableError
@@ -49,6 +50,8 @@ class TableEncoder(TableTransformer):
         By column, the names for what is written in several ways, by that in small letters.
     texts : sequence of str, default=()
         Columns of free text.
+    objects : dict of str to str, default=None
+        Columns of text that a kernel takes as they are, and the name of the kernel.
     unused : sequence of str or None, default=None
         Columns that are known, but are no features: others are told about. None tells of none.
     label, identifier : str or None, default=None
@@ -84,6 +87,7 @@ class TableEncoder(TableTransformer):
     dates: dict[str, str] | None = None
     spellings: dict[str, dict[str, str]] | None = None
     texts: Sequence[str] = ()
+    objects: dict[str, str] | None = None
     unused: Sequence[str] | None = None
     label: str | None = None
     identifier: str | None = None
@@ -91,7 +95,8 @@ class TableEncoder(TableTransformer):
     @property
     def used(self) -> list[str]:
         """The columns that become features."""
-        return [*self.numbers, *(self.dates or {}), *self.categories, *self.texts]
+        featured = [*self.numbers, *(self.dates or {}), *self.categories, *self.texts]
+        return [*featured, *(self.objects or {})]
 
     @classmethod
     def of_columns(cls, columns: ColumnTransformer) -> TableEncoder:
@@ -146,6 +151,14 @@ class TableEncoder(TableTransformer):
             ]
             # object: newer pandas would turn text with gaps into a type of its own
             columns[name] = pd.Series(texts, index, dtype=object)
+        for name in self.objects or {}:
+            whole = list(texts_of(table.frame[name]))
+            for i in [i for i, text in enumerate(whole) if text is None][:1]:
+                raise TableError(
+                    f"Got nothing in column {name!r}, {table.place(i)}, but expected some text for "
+                    "a kernel: leave the row out."
+                )
+            columns[name] = pd.Series(whole, index, dtype=object)
         return pd.DataFrame(columns, index)
 
     def _fit(self, X: Any) -> None:
@@ -159,12 +172,13 @@ class TableEncoder(TableTransformer):
         with warnings.catch_warnings():  # the plan says the same, but of cells that are far off
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", FarCellWarning)
-            self.schema_ = TableSchema().fit(self._columns(ready))
+            self.schema_ = TableSchema([*(self.objects or {})]).fit(self._columns(ready))
 
-    def _features(self, X: Any) -> np.ndarray:
+    def _features(self, X: Any) -> Any:
         if hasattr(self, "columns_"):
             return self.columns_.transform(self.read(X))
-        return self.schema_.encoded(self._columns(self.read(X)))[0]
+        columns = self._columns(self.read(X))
+        return with_objects(self.schema_, columns, self.schema_.encoded(columns)[0])
 
     def _names(self) -> np.ndarray:
         return (
@@ -175,7 +189,7 @@ class TableEncoder(TableTransformer):
         """What was read, as a schema takes it."""
         found = [of_kind(name, NUMBERS, ready[name].to_numpy()) for name in self.numbers]
         found += [of_kind(name, DATES, ready[name].to_numpy()) for name in self.dates or {}]
-        for kind, names in ((NAMES, self.categories), (TEXT, self.texts)):
+        for kind, names in ((NAMES, self.categories), (TEXT, [*self.texts, *(self.objects or {})])):
             found += [of_kind(name, kind, ready[name].to_numpy()) for name in names]
         return found
 

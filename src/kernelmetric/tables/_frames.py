@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelmetric.compute._objects import listed_objects
 from kernelmetric.inputs._points import refuse_twins
 from kernelmetric.inputs._refusals import rounded_column
 from kernelmetric.tables._cells import is_gap
@@ -130,6 +131,17 @@ def read_columns(X: Any, names: list[str]) -> list[Column]:
     return [_of_series(name, series[places[name]]) for name in names]
 
 
+def raw_column(X: Any, name: str) -> list[Any]:
+    """The cells of a column as they are."""
+    place = column_names(X).index(name)
+    if isinstance(X, list):
+        return listed_objects(X[place].values)
+    column = X.iloc[:, place] if hasattr(X, "iloc") else None
+    if column is None:
+        column = X[:, place] if isinstance(X, np.ndarray) else X[name]
+    return listed_objects(column)
+
+
 def of_kind(name: str, kind: str, values: np.ndarray) -> Column:
     """A column of a kind that is known; dates and durations are NumPy's."""
     if values.dtype.kind in "mM":
@@ -187,7 +199,8 @@ def _of_objects(name: str, values: list[Any]) -> Column:
     if odd:
         raise TypeError(
             f"Got {type(odd[0]).__name__} objects in column {name!r}, but the argument must be a "
-            "string, a real number, a boolean or a date: turn it into columns of these."
+            "string, a real number, a boolean or a date: turn it into columns of these, or name a "
+            f"kernel of such objects, Columns([{name!r}], kernel)."
         )
     return _checked(Column(name, NAMES, _texts(values)))
 

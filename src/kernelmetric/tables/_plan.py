@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 _MOST_CATEGORIES = 40
 _FEW = 5  # names may all differ in a small table
 KINDS = ("number", "date", "names", "text")  # what a user may say that a column is
+OBJECTS = {  # what kernels take as it is, by the names of these kernels
+    "molecules": "molecules, by the substructures that they share",
+    "ngrams": "strings, by the n-grams that they share",
+}
 _WORDS = 3  # of a text, at least, in the mean: fewer are a name
 _OF_A_PLAN = ("left_out", "notes")  # and of no encoder
 _YES = dict.fromkeys(("yes", "y", "true", "t", "ja", "oui", "si", "on"), "yes")
@@ -57,12 +61,10 @@ class ColumnPlan:
         A sentence for every decision that the user should know of.
     label : str or None
         The column of labels.
-    commas, missing : tuple of str, dict of str to tuple of str
-        As in :class:`TableEncoder`.
-    identifier : str or None
-        The first column that names the rows, each by a text of its own.
-    dates, texts, marks, units, spellings : dict of str to str, tuple of str, and dicts
-        Likewise.
+    commas, missing, identifier, dates, texts, marks, units, spellings : tuple of str, and dicts
+        As in :class:`TableEncoder`; the first column that names rows, each by a text of its own.
+    objects : dict of str to str
+        Columns that a kernel takes as they are, and its name.
 
     See Also
     --------
@@ -90,11 +92,12 @@ class ColumnPlan:
     marks: dict[str, str] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
     spellings: dict[str, dict[str, str]] = field(default_factory=dict)
+    objects: dict[str, str] = field(default_factory=dict)
 
     @property
     def used(self) -> tuple[str, ...]:
         """The columns that become features."""
-        return (*self.categories, *self.texts, *self.dates, *self.numbers)
+        return (*self.categories, *self.texts, *self.dates, *self.numbers, *self.objects)
 
     def encoder(self) -> TableEncoder:
         """The plan as a transformer, still to be fitted.
@@ -131,8 +134,8 @@ def plan_columns(
         The column of labels, no feature.
     use, ignore : iterable of str, default=()
         Columns to use even though they look like identifiers, and columns not to use.
-    kinds : mapping of str to {'number', 'date', 'names', 'text'}, default=None
-        What columns are, whatever they look like.
+    kinds : mapping of str to str, default=None
+        What columns are: 'number', 'date', 'names', 'text'; for kernels 'molecules', 'ngrams'.
     n_rows : int, default=None
         The rows of the table that these are a sample of; None, where they are all.
 
@@ -162,13 +165,13 @@ def plan_columns(
     """
     use, ignore, kinds = tuple(use), tuple(ignore), dict(kinds or {})
     require_columns(frame, [*use, *ignore, *kinds, *([] if label is None else [label])])
-    looks = {
-        name: _Look(frame[name]) for name in frame.columns if name != label and name not in ignore
-    }
+    objects = {name: kind for name, kind in kinds.items() if kind in OBJECTS}
+    others = {*ignore, *objects, label}
+    looks = {name: _Look(frame[name]) for name in frame.columns if name not in others}
     # '1,234' is 1.234 in a table whose other columns have decimal commas, else who knows
     comma = any(look.way.kind == "comma" for look in looks.values())
     found: dict[str, list[str]] = {kind: [] for kind in KINDS} | {"out": [*ignore]}
-    notes: list[str] = []
+    notes = [f"{name}: {OBJECTS[kind]}." for name, kind in objects.items()]
     for name, look in looks.items():
         if comma and look.way.kind == "either":
             look.way = look.way._replace(kind="comma")
@@ -178,7 +181,7 @@ def plan_columns(
         )
         found[kind].append(name)
         notes += [f"{name}: {sentence}" for sentence in said]
-    if not any(found[kind] for kind in KINDS):
+    if not objects and not any(found[kind] for kind in KINDS):
         raise TableError(
             "No column is left to learn from: "
             + (" ".join(notes) or "the table holds nothing but the label.")
@@ -202,6 +205,7 @@ def plan_columns(
         marks={name: looks[name].way.mark for name in numbers if looks[name].way.mark},
         units={name: looks[name].way.unit for name in numbers if looks[name].way.unit},
         spellings={c: looks[c].spellings for c in found["names"] if looks[c].spellings},
+        objects=objects,
     )
 
 

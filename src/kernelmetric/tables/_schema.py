@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric._warnings import warn
 from kernelmetric.inputs._far_cells import FarCellWarning, far_cells
@@ -23,7 +23,6 @@ from kernelmetric.tables._columns import (
     frequent,
     places_of,
     require_names,
-    spread_of,
 )
 from kernelmetric.tables._frames import (
     DATES,
@@ -37,8 +36,10 @@ from kernelmetric.tables._frames import (
     is_frame,
     read_columns,
 )
+from kernelmetric.tables._mixed import object_places, with_objects
 from kernelmetric.tables._moments import cycles_of, on_cycle
 from kernelmetric.tables._ngrams import group_features, learn_groups
+from kernelmetric.tables._quantities import apart, median_and_spread, quantities
 
 _MANY = 0.5  # share of rows: where more than these have a name that is not told apart, it is said
 _OTHER = "(other)"
@@ -69,6 +70,11 @@ class TableSchema(TableTransformer):
     the same in every row
     ========================  ====================================================================
 
+    Parameters
+    ----------
+    objects : list of str or int, default=()
+        Columns that a kernel takes as they are; ``transform`` gives their rows beside features.
+
     Attributes
     ----------
     kinds_ : list of str
@@ -93,8 +99,7 @@ class TableSchema(TableTransformer):
     groups_ : ndarray of int of shape (n_features_out,)
         The column of each feature, counted among those used.
     notes_ : list of str
-        A sentence on each column that is not used, that has mostly rare names, or that has
-        numbers far from all others.
+        A sentence on each column that is not used, or that is odd.
     feature_names_in_ : ndarray of str
         Names of the columns.
     n_features_in_ : int
@@ -117,17 +122,23 @@ class TableSchema(TableTransformer):
     [0.0, 1.0, 0.707, 0.0, 0.0]
     """
 
+    def __init__(self, objects: Any = ()):
+        self.objects = objects
+
     def _fit(self, X: Any) -> None:
         names = column_names(X)
+        objects = {names[j] for j in object_places(self, names)}
+        there = {c.name: c for c in read_columns(X, [n for n in names if n not in objects])}
         self.kinds_, self.names_, self.rare_, self.gaps_, self.notes_ = [], [], [], [], []
         self.centres_, self.rests_, self.scales_ = np.repeat([[0], [0], [1.0]], len(names), axis=1)
         self.limits_ = np.zeros((len(names), 2))
         self.cycles_: list[list[str]] = []
         self.letters_: dict[str, np.ndarray] = {}
-        for j, column in enumerate(read_columns(X, names)):
+        for j, name in enumerate(names):
+            column = there.get(name, Column(name, NOTHING, np.empty(0)))
             kind, kept, rare, why = column.kind, list(column.levels), list[str](), ""
             if kind == NOTHING:
-                why = "every value of it is missing"
+                why = "every value of it is missing" if name in there else ""
             elif kind == TEXT:
                 self.letters_[column.name] = learn_groups(column.values)
             elif kind == NAMES:
@@ -144,20 +155,22 @@ class TableSchema(TableTransformer):
                     )
             else:
                 column = self._read_limits(j, column)
-                numbers = _numbers(column, kept)
-                self.centres_[j], self.rests_[j], self.scales_[j] = _spread(column, numbers)
+                numbers = quantities(column, kept)
+                self.centres_[j], self.rests_[j], self.scales_[j] = median_and_spread(
+                    column, numbers
+                )
                 if len(np.unique(self._scaled(j, column, numbers))) < 2:  # NaN count as one
                     why = "it is the same in every row"
             if why:
                 self.notes_.append(f"Column {column.name!r} is not used: {why}.")
             self.cycles_.append(cycles_of(column.values) if kind == DATES and not why else [])
-            self.kinds_.append("" if why else kind)
+            self.kinds_.append("" if why or name in objects else kind)
             self.names_.append([] if why else kept)
             self.rare_.append([] if why else rare)
             self.gaps_.append(bool(column.gaps.any()))
         self.feature_names_in_ = np.array(names, dtype=object)
         self.n_features_in_ = len(names)
-        if not any(self.kinds_):
+        if not any(self.kinds_) and not objects:
             raise ValueError(
                 f"Got a table none of whose {len(names)} columns tells rows apart, but expected "
                 f"features. {' '.join(self.notes_[:SHOWN])}"
@@ -227,11 +240,11 @@ class TableSchema(TableTransformer):
         """A copy that knows what was learned: as a parameter of a kernel, it is what was chosen."""
         return copy.copy(self)
 
-    def _features(self, X: Any) -> np.ndarray:
+    def _features(self, X: Any) -> Any:
         features, said = self.encoded(X)
         if said:
             warn(" ".join(said))
-        return features
+        return with_objects(self, X, features)
 
     def _remarks(self, X: Any) -> list[str]:
         return self.encoded(X)[1]
@@ -276,7 +289,8 @@ class TableSchema(TableTransformer):
             part, more = self._encoded_column(j, column)
             parts.append(part)
             said += more
-        return np.hstack(parts), said
+        n_rows = len(X[0].values) if isinstance(X, list) else _num_samples(X)
+        return np.hstack([np.empty((n_rows, 0)), *parts]), said
 
     def _encoded_column(self, j: int, column: Column) -> tuple[np.ndarray, list[str]]:
         """The features of a column, and sentences on what was never seen."""
@@ -284,7 +298,7 @@ class TableSchema(TableTransformer):
         out = np.zeros((len(column.values), len(parts)))
         if self.kinds_[j] in QUANTITIES:
             column = self._within(j, column)
-            values = _numbers(column, self.names_[j])
+            values = quantities(column, self.names_[j])
             gaps = np.isnan(values)
             out[:, 0] = np.where(gaps, 0.0, self._scaled(j, column, values))
             out[:, 1] = gaps
@@ -351,7 +365,7 @@ class TableSchema(TableTransformer):
         """The numbers of a column from its median on, in units of its spread."""
         rest = vars(self).get("rests_", self.centres_ * 0)[j]  # files of older versions lack it
         with np.errstate(over="ignore"):
-            return _apart(column, numbers, self.centres_[j], rest) / self.scales_[j]
+            return apart(column, numbers, self.centres_[j], rest) / self.scales_[j]
 
     def _parts(self, j: int) -> list[str]:
         """Names of the features of a column that is used."""
@@ -382,23 +396,3 @@ class TableSchema(TableTransformer):
             raise ValueError(
                 f"Got {X.shape[1]} columns, but expected {len(known)}, as in fit, in their order."
             )
-
-
-def _numbers(column: Column, levels: list[str]) -> np.ndarray:
-    """The values of a column of quantities; of ordered names their places."""
-    if column.values.dtype.kind == "f":
-        return column.values
-    place = {name: float(i) for i, name in enumerate(levels)}
-    return np.array([place.get(value, np.nan) for value in column.values])
-
-
-def _apart(column: Column, numbers: np.ndarray, centre: float, rest: float = 0.0) -> np.ndarray:
-    """Differences of numbers and a centre; what floats have lost of both is in them."""
-    return numbers - centre + ((0.0 if column.lost is None else column.lost) - rest)
-
-
-def _spread(column: Column, numbers: np.ndarray) -> tuple[float, float, float]:
-    """Median, what a float has lost of it, and a spread: the standard deviation."""
-    centre = float(np.nanmedian(numbers))
-    rest = 0.0 if column.lost is None else float(np.nanmedian(_apart(column, numbers, centre)))
-    return centre, rest, spread_of(_apart(column, numbers, centre, rest), column.name)

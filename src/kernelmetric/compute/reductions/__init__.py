@@ -12,11 +12,13 @@ tile function takes all that it looks at as arguments and writes into nothing th
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
     _products.py    points times a map, a sparse matrix times a block of vectors
     _subspaces.py   distances between points that may move along directions of their own
+    _bits.py        bits that are packed: products, and the most similar rows
     _centres.py     centres of clusters, on a device
 """
 
 from kernelmetric.compute._arrays import read_only
 from kernelmetric.compute._execute import sum_entries
+from kernelmetric.compute.reductions._bits import most_similar_bits, unpacked
 from kernelmetric.compute.reductions._centres import centres_on_device
 from kernelmetric.compute.reductions._distances import (
     exp_of_negative,
@@ -60,6 +62,7 @@ __all__ = [
     "map_points",
     "median_squared_distance",
     "mine_impostors",
+    "most_similar_bits",
     "nca_loss",
     "nearest_neighbors",
     "out_of_range",
@@ -73,5 +76,6 @@ __all__ = [
     "squared_distances",
     "subspace_distances",
     "sum_entries",
+    "unpacked",
     "weighted_quantiles",
 ]
