@@ -137,6 +137,7 @@ EXPLAINED = {
     "tables": ["tables", "mixed_tables"],
     "linkage": ["linkage"],
     "evaluation": ["pairs", "retrieval"],
+    "retrieval": ["retrieval"],
     "inspection": ["why"],
     "shipping": ["shipping", "serving"],
     "graphs": ["pairs", "tuples"],

@@ -112,6 +112,21 @@ DIMENSIONS: dict[str, list[str]] = {
 }
 
 
+# What can meet in one fit of an Adapter.
+ADAPTED: dict[str, list[str]] = {
+    "side": ["symmetric", "query", "both"],
+    "geometry": ["cosine", "euclidean"],
+    "n_components": ["all", "some"],
+    "softmax": ["yes", "no"],
+    "told": ["pairs", "labels", "triplets"],
+    "weights": ["none", "fractions", "some zero"],
+    "tables": ["two", "one"],
+    "rows": ["plain", "copies", "offset", "constant"],
+    "input": ["float64", "float32", "frame", "columns first", "list"],
+    "limit": ["none", "ample"],
+}
+
+
 @dataclass(frozen=True)
 class Case:
     """One value of every dimension; and whether only slow runs take it."""

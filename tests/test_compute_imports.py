@@ -28,6 +28,7 @@ EXCEPTIONS = {
     "kernelized/_parts.py": TAG,
     "learners/_base.py": TAG,
     "spaces/_base.py": TAG,
+    "retrieval/_adapter.py": TAG,
     "transductive/_transductive.py": TAG,
     "prediction/_features.py": "scikit-learn's trees take nothing else",
     "shipping/_faiss.py": "faiss takes nothing else, and its rounding is looked at",

@@ -13,11 +13,13 @@ from kernelmetric import (
     LMNN,
     MLKR,
     NCA,
+    Adapter,
     Kernelized,
     KernelizedCV,
     Linear,
     TransductiveDistance,
 )
+from kernelmetric.retrieval import PLDA
 from tested_learners import expected_failures, robust
 
 
@@ -47,6 +49,8 @@ def brief(estimator):
         Kernelized(SVC(kernel="linear"), kernel="rbf"),
         Kernelized(NeighborhoodComponentsAnalysis(max_iter=5, random_state=0), kernel="rbf"),
         KernelizedCV(MLKR(max_iter=2), Linear()),
+        Adapter(cv=2, softmax=False),
+        PLDA(),
         TransductiveDistance(cv=2, random_state=0),
         TransductiveDistance(lam=5000.0, penalty="warped", tol=1e-2),
     ],

@@ -48,6 +48,7 @@ from kernelmetric import (
     MLKR,
     NCA,
     RBF,
+    Adapter,
     AlignedScales,
     Delta,
     IdealizedKernel,
@@ -69,6 +70,7 @@ from kernelmetric import (
 from kernelmetric.kernels import Columns
 from kernelmetric.learners import Learner
 from kernelmetric.linkage import EqualKeys, NearestText, RecordLinker
+from kernelmetric.retrieval import PLDA, Drift
 from kernelmetric.shipping import SavedFileError
 from kernelmetric.shipping._allowed import names_of_classes
 from kernelmetric.shipping._checks import check_fitted
@@ -447,6 +449,8 @@ def every_object():
         found += objects_in(far.fit(X + 1e4, y))
     for learner, target in ((DNE(2), y), (MLKR(2), X[:, 0])):
         found += objects_in(KernelizedCV(learner, [RBF()], cv=2).fit(X, target))
+    found += objects_in(Adapter(cv=2, softmax=False).fit(X, pairs=np.arange(24).reshape(12, 2)))
+    found += objects_in([PLDA(2).fit(X, y), Drift().fit(X, X[:, :2])])
     found += objects_in(linked())
     return found
 

@@ -43,6 +43,7 @@ from kernelmetric.kernels import (
 from kernelmetric.learners import LEARNERS as _LEARNERS
 from kernelmetric.learners._registry import *  # noqa: F403
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
+from kernelmetric.retrieval import Adapter
 from kernelmetric.selection import AlignedScales, KernelAlignment, LeaveOneOutRidge
 from kernelmetric.shipping import compress, load, save, to_faiss, to_onnx
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
@@ -53,6 +54,7 @@ __version__ = "0.1.0"
 __all__ = [
     "KPCA",
     "RBF",
+    "Adapter",
     "AlignedScales",
     "Columns",
     "Cosine",

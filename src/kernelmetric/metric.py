@@ -30,6 +30,7 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin):
     """
 
     components_: Any
+    _one_map: Any = True  # or a property
 
     def places(self, X: Any) -> Any:
         """Where the rows of a table lie among each other.
@@ -104,10 +105,12 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin):
             The distances.
         """
         if X is None:
-            E, F = map(self._embed, _ends(pairs, objects=_takes_objects(self)))
+            first, second = _ends(pairs, objects=_takes_objects(self))
+            E, F = self._embed(first), self._embed_second(second)
             i = j = np.arange(E.shape[0])
         else:
-            E = F = self._embed(X)
+            E = self._embed(X)
+            F = E if self._one_map else self._embed_second(X)
             i, j = check_rows(pairs, "given", E.shape[0]).T
         return self._root(lambda E, F: like(pair_squares(E, F, i, j), E), E, F)
 
@@ -173,7 +176,13 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin):
         return embedded.to_numpy() if hasattr(embedded, "to_numpy") else embedded
 
     def _embed_both(self, A: Any, B: Any) -> list[Any]:
-        return [self._embed(points) for points in ([A] if B is None else [A, B])]
+        if B is None and self._one_map:
+            return [self._embed(A)]
+        return [self._embed(A), self._embed_second(A if B is None else B)]
+
+    def _embed_second(self, A: Any) -> Any:
+        """The points that distances go to, which have a map of their own where not ``_one_map``."""
+        return self._embed(A)
 
     def _signed(self, term: Callable[..., Any], *embedded: Any) -> Any:
         """A quadratic term of coordinates, less that of those whose sign is negative."""

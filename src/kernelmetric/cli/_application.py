@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # In the order of ``kernelmetric --help``; each is a function in the file of its name.
 COMMANDS = (
     "demo", "fit", "predict", "evaluate", "transform", "neighbors", "explain", "label", "link",
-    "check",
+    "adapt", "check",
 )  # fmt: skip
 
 

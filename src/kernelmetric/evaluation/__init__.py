@@ -8,6 +8,8 @@
     _pair_cv.py        cross_validate_pairs: folds of points or of pairs, without wrong row numbers
     _baselines.py      alternatives to a learned metric, and trials on the same splits, measured
     _class_scores.py   balanced accuracy, ranking, log-loss and confusion, where classes are uneven
+    _retrieval.py      retrieval_scores: queries and documents, with intervals; before and after
+    _helped.py         compare_with_plain: does a learner from pairs find more than plain points?
     _scores.py         recall_at_k, map_at_r; pair_counting_accuracy, cluster_scores
     _kernelizable.py   check_kernelizable: does an estimator meet the conditions of the KPCA trick?
     _outcomes.py       what an estimator says of points, and by how much two answers differ
@@ -26,6 +28,7 @@ from kernelmetric.evaluation._baselines import (
 )
 from kernelmetric.evaluation._class_scores import ClassScores, class_scores, is_uneven
 from kernelmetric.evaluation._compare_tricks import TrickComparison, compare_tricks
+from kernelmetric.evaluation._helped import compare_with_plain
 from kernelmetric.evaluation._kernelizable import (
     Condition,
     KernelizableReport,
@@ -33,6 +36,7 @@ from kernelmetric.evaluation._kernelizable import (
     check_kernelizable,
 )
 from kernelmetric.evaluation._pair_cv import cross_validate_pairs
+from kernelmetric.evaluation._retrieval import Comparison, RetrievalScores, retrieval_scores
 from kernelmetric.evaluation._scores import (
     ClusterScores,
     cluster_scores,
@@ -47,11 +51,13 @@ from kernelmetric.evaluation._verification import PairVerifier
 __all__ = [
     "ClassScores",
     "ClusterScores",
+    "Comparison",
     "Condition",
     "Estimate",
     "KernelizableReport",
     "Measured",
     "PairVerifier",
+    "RetrievalScores",
     "Threshold",
     "Trial",
     "TrickComparison",
@@ -61,6 +67,7 @@ __all__ = [
     "class_scores",
     "cluster_scores",
     "compare_tricks",
+    "compare_with_plain",
     "cross_validate_pairs",
     "holdout",
     "is_uneven",
@@ -69,6 +76,7 @@ __all__ = [
     "pair_counting_accuracy",
     "pairs_to_label",
     "recall_at_k",
+    "retrieval_scores",
     "run_trials",
     "threshold_for",
 ]

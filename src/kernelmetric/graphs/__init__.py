@@ -5,7 +5,8 @@
 :func:`gaussian_graph` join them whatever their labels, :func:`label_graphs` and
 :func:`pair_graphs` as labels or pairs say. :func:`laplacian` turns weights into
 ``Σ w_ij |z_i - z_j|²``. :class:`Pairs`, :class:`Triplets` and :class:`Quadruplets` list what is
-known of rows of X. :func:`coded_targets` says whether labels are classes or numbers.
+known of rows of X, :class:`Matches` which rows of two tables belong together.
+:func:`coded_targets` says whether labels are classes or numbers.
 """
 
 from kernelmetric.graphs._given import (
@@ -24,6 +25,7 @@ from kernelmetric.graphs._labels import (
     target_neighbors,
     warn_unlabelled,
 )
+from kernelmetric.graphs._matches import Matches
 from kernelmetric.graphs._neighbors import local_graph, neighbor_graph, union_graph
 from kernelmetric.graphs._pair_sources import read_pairs
 from kernelmetric.graphs._pairs import Pairs
@@ -39,6 +41,7 @@ from kernelmetric.graphs._weights import (
 
 __all__ = [
     "IndexTuples",
+    "Matches",
     "Pairs",
     "Quadruplets",
     "Targets",

@@ -30,6 +30,7 @@ from kernelmetric import (
     learners,
     linkage,
     prediction,
+    retrieval,
     selection,
     spaces,
     tables,
@@ -39,7 +40,17 @@ from kernelmetric.linkage._evidence import Agreement, Doubt, MatchModel
 from kernelmetric.prediction._features import FeatureScores
 from kernelmetric.shipping._fitted import LINKAGE_RULES
 
-ROOMS = (kernels, selection, spaces, learners, kernelized, transductive, prediction, evaluation)
+ROOMS = (
+    kernels,
+    selection,
+    spaces,
+    learners,
+    kernelized,
+    transductive,
+    prediction,
+    retrieval,
+    evaluation,
+)
 LINKAGE = (linkage.RecordComparison, linkage.RecordLinker, Agreement, Doubt, MatchModel)
 # A function is code.
 REFUSED = {kernels.FunctionKernel: "try a kernel of this library, or a name of scikit-learn's"}

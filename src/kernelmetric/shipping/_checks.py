@@ -25,6 +25,7 @@ from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.learners import Learner
 from kernelmetric.linkage._evidence import MatchModel
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
+from kernelmetric.retrieval import PLDA, Adapter, Drift
 from kernelmetric.shipping._attributes import Attributes
 from kernelmetric.shipping._fitted import CHECKS, TABLE
 from kernelmetric.spaces import Space
@@ -33,6 +34,9 @@ from kernelmetric.transductive import TransductiveDistance
 
 # What takes any numbers.
 _NUMERIC = (
+    PLDA,
+    Adapter,
+    Drift,
     Learner,
     Space,
     Kernelized,

@@ -36,6 +36,7 @@ from kernelmetric.linkage._comparisons import KINDS
 from kernelmetric.linkage._evidence import N_LEVELS, Agreement, Doubt, MatchModel
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.prediction._features import N_SCORES, FeatureScores
+from kernelmetric.retrieval import PLDA, Adapter, Drift
 from kernelmetric.selection import AlignedSum
 from kernelmetric.shipping._attributes import (
     Attributes,
@@ -155,6 +156,26 @@ TABLE: dict[type, dict[Any, str]] = {
         "count<m t": "roots",
         "finite m": "cuts",
         "finite m p": "votes",
+    },
+    Adapter: {
+        "finite r d": "components_ document_components_",
+        "finite 3 n": "_before _after",
+        "count n": "_judged",
+        bool: "adapted_ _plain_queries _plain_documents",
+        dict: "recipe_ candidates_",
+    },
+    Drift: {
+        "finite r d": "components_",
+        "finite r": "intercept_",
+        "finite m 3": "_recalls",
+        dict: "recipe_ candidates_",
+    },
+    PLDA: {
+        "finite r d": "components_",
+        "finite d": "mean_",
+        "variance r": "spread_",
+        "real": "shrinkage_ log_likelihood_",
+        "count": "n_iter_",
     },
     PairVerifier: {"real": "threshold_ criterion_value_"},
     Gram: {"finite n n": "matrix"},

@@ -11,8 +11,17 @@ from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectorMixin
 from sklearn.pipeline import Pipeline
 
+from kernelmetric.compute import to_numpy
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
-from kernelmetric.shipping._maps import KernelValues, Waves, check_metric, metric_map, n_features_of
+from kernelmetric.retrieval import Adapter, Drift
+from kernelmetric.shipping._maps import (
+    Affine,
+    KernelValues,
+    Waves,
+    check_metric,
+    metric_map,
+    n_features_of,
+)
 from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph, kernel_node
 from kernelmetric.shipping._onnx_predict import feature_nodes, prediction_nodes
 
@@ -42,7 +51,8 @@ def to_onnx(
     ----------
     metric : fitted metric or predictor
         A linear learner, a metric with a kernel in any space, a :class:`MetricClassifier`, a
-        :class:`MetricRegressor`, or a pipeline that ends in one. The
+        :class:`MetricRegressor`, the queries' side of an :class:`Adapter`, a
+        :class:`~kernelmetric.retrieval.Drift`, or a pipeline that ends in one. The
         kernel may be RBF, Delta, Laplacian, Polynomial, Linear, Cosine, Precomputed, or a sum,
         product or rescaling of them. Aligned and automatic kernels are such sums. Earlier steps
         may be scalers, Normalizer, PCA, TruncatedSVD and selectors. Any other step is refused:
@@ -210,17 +220,41 @@ def _to_largest(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
 
 def _normalized(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
     if step.norm == "l2":
-        length = graph.add("Sqrt", graph.row_sums(graph.add("Mul", x.name, x.name)))
-    elif step.norm == "l1":
+        return _directions(graph, x)
+    if step.norm == "l1":
         length = graph.row_sums(graph.add("Abs", x.name))
     else:
         length = graph.add("ReduceMax", graph.add("Abs", x.name), axes=[-1], keepdims=1)
+    return _divided(graph, x, length)
+
+
+def _directions(graph: OnnxGraph, x: Columns) -> Columns:
+    return _divided(graph, x, graph.add("Sqrt", graph.row_sums(graph.add("Mul", x.name, x.name))))
+
+
+def _divided(graph: OnnxGraph, x: Columns, length: str) -> Columns:
+    """Rows in units of their length, those of length zero as they are."""
     zero = graph.add("Equal", length, graph.constant(0.0))
     length = graph.add("Where", zero, graph.constant(1.0), length)
     return Columns(graph.add("Div", x.name, length), x.width)
 
 
+def _adapted(adapter: Adapter, graph: OnnxGraph, x: Columns) -> Columns:
+    """The map of queries."""
+    x = graph.affine(x, Affine(to_numpy(adapter.components_).T))
+    return _directions(graph, x) if adapter.geometry == "cosine" else x
+
+
+def _drifted(drift: Drift, graph: OnnxGraph, x: Columns) -> Columns:
+    cosine = drift.geometry == "cosine"
+    x = _directions(graph, x) if cosine else x
+    x = graph.affine(x, Affine(to_numpy(drift.components_).T, to_numpy(drift.intercept_)[None, :]))
+    return _directions(graph, x) if cosine else x
+
+
 _FORMULAS: dict[type, Callable[[Any, OnnxGraph, Columns], Columns]] = {
+    Adapter: _adapted,
+    Drift: _drifted,
     preprocessing.MaxAbsScaler: _to_largest,
     preprocessing.MinMaxScaler: _to_range,
     preprocessing.Normalizer: _normalized,

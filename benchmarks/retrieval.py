@@ -1,0 +1,321 @@
+"""Retrieval with given vectors: recall of new matches after learning from some pairs.
+
+``python benchmarks/retrieval.py run`` writes one line of JSON for each set, number of dimensions,
+method, number of pairs and draw into ``retrieval.jsonl``, and goes on where it stopped. ``table``
+prints what the page shows. ``large`` times one fit to made vectors. ``--quick`` takes one set, 40
+dimensions and one draw. The sets of products lie in ``$KERNELMETRIC_DATA/linkage``: their vectors
+are a truncated SVD of idf-weighted 2-4-grams, normalised. Pairs come from the published training
+and validation matches, and recall counts the published test matches among all documents. Of MNIST
+and the digits, pairs are of one class, and a document of the query's class is right. ``--methods
+head`` needs torch and pytorch-metric-learning.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import normalize
+
+from kernelmetric import RCA
+from kernelmetric.retrieval import Adapter
+
+FILE = Path(__file__).with_suffix(".jsonl")
+PRODUCTS = ("abt_buy", "amazon_google", "walmart_amazon")
+CLASSES = ("digits", "mnist")
+COUNTS = (50, 200, 800, 0)  # pairs; 0 is all
+DRAWS = 10
+Maps = tuple[np.ndarray, np.ndarray]
+
+
+class Task(NamedTuple):
+    """Two tables of vectors, pairs to learn from, and what is right for queries left out."""
+
+    Q: np.ndarray
+    D: np.ndarray
+    pairs: np.ndarray
+    asked: np.ndarray
+    right: Callable[[np.ndarray], np.ndarray]  # of ranked documents, for each query asked
+
+
+# --- data -----------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def products(name: str, dimensions: int) -> dict[str, np.ndarray]:
+    """Vectors of both tables and the published matches, kept for the next call."""
+    kept = Path(tempfile.gettempdir()) / f"kernelmetric-retrieval-{name}-{dimensions}.npz"
+    if not kept.exists():
+        import pandas as pd
+
+        folder = Path(os.environ["KERNELMETRIC_DATA"]) / "linkage" / name
+        read = {"dtype": str, "keep_default_na": False}
+        tables = [pd.read_csv(folder / f"{side}.csv.gz", **read) for side in ("left", "right")]
+        texts = [t.drop(columns="id").agg(" ".join, axis=1).tolist() for t in tables]
+        grams = TfidfVectorizer(
+            analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, min_df=2
+        ).fit_transform([*texts[0], *texts[1]])
+        E = normalize(TruncatedSVD(dimensions, random_state=0).fit_transform(grams))
+        E = E.astype(np.float32)
+        found = pd.read_csv(folder / "pairs.csv.gz")
+        found = found[found["match"] == 1]
+        split = [
+            np.unique(found.loc[(found["split"] == "test") == t, ["left", "right"]], axis=0)
+            for t in (False, True)
+        ]
+        n = len(texts[0])
+        np.savez(kept, Q=E[:n], D=E[n:], known=split[0], asked=split[1])
+    with np.load(kept) as file:
+        return dict(file)
+
+
+def product_task(name: str, dimensions: int, count: int, draw: int) -> Task:
+    given = products(name, dimensions)
+    order = np.random.RandomState(draw).permutation(len(given["known"]))
+    pairs, asked = given["known"][order[: count or None]], given["asked"]
+    return Task(given["Q"], given["D"], pairs, asked[:, 0], lambda d: d == asked[:, 1:])
+
+
+@lru_cache(maxsize=1)
+def images(name: str) -> tuple[np.ndarray, np.ndarray]:
+    if name == "digits":
+        return load_digits(return_X_y=True)
+    from reproduction.datasets import load
+
+    return load(name, return_X_y=True)
+
+
+def class_task(name: str, _: int, count: int, draw: int) -> Task:
+    X, y = images(name)
+    rng = np.random.RandomState(draw)
+    rows = rng.permutation(len(X))[:6_000]
+    X, y = normalize(X[rows].astype(np.float32)), y[rows]
+    half = len(X) // 2
+    yq, yd = y[:half], y[half:]
+    learn = np.arange(half // 2)
+    of = rng.choice(learn, count or 800, replace=count == 0 or count > len(learn))
+    pairs = [(i, rng.choice(np.flatnonzero(yd == yq[i]))) for i in of]
+    asked = np.arange(half // 2, half)
+    pairs = np.unique(pairs, axis=0)
+    return Task(X[:half], X[half:], pairs, asked, lambda d: yd[d] == yq[asked, None])
+
+
+# --- methods --------------------------------------------------------------------------------------
+
+
+def cosine(task: Task, draw: int) -> Maps:
+    return task.Q, task.D
+
+
+def whitening(task: Task, draw: int) -> Maps:
+    n = len(task.Q)
+    rca = RCA().fit(np.r_[task.Q, task.D], similar=np.add(task.pairs, [0, n]))
+    return rca.transform(task.Q), rca.transform(task.D)
+
+
+def ridge(task: Task, draw: int) -> Maps:
+    """Documents predicted from queries, the penalty by cross-validation of the squared error."""
+    from sklearn.linear_model import RidgeCV
+
+    rows, found = task.pairs.T
+    fit = RidgeCV(np.logspace(-3, 3, 13)).fit(task.Q[rows], task.D[found])
+    return fit.predict(task.Q).astype(np.float32), task.D
+
+
+def head(task: Task, draw: int) -> Maps:
+    """A linear layer from the identity, NT-Xent over batches, 30 epochs of Adam."""
+    import torch
+    from pytorch_metric_learning.losses import NTXentLoss
+
+    torch.manual_seed(draw)
+    torch.set_num_threads(1)
+    d, (rows, found) = task.Q.shape[1], task.pairs.T
+    layer = torch.nn.Linear(d, d, bias=False)
+    torch.nn.init.eye_(layer.weight)
+    Q, D = torch.tensor(task.Q[rows]), torch.tensor(task.D[found])
+    classes = torch.tensor(np.unique(found, return_inverse=True)[1])
+    loss, optimizer = NTXentLoss(0.05), torch.optim.Adam(layer.parameters(), lr=1e-3)
+    for _ in range(30):
+        for some in torch.randperm(len(Q)).split(128):
+            optimizer.zero_grad()
+            batch = layer(torch.cat([Q[some], D[some]]))
+            loss(batch, classes[some].repeat(2)).backward()
+            optimizer.step()
+    with torch.no_grad():
+        return tuple(layer(torch.tensor(X)).numpy() for X in (task.Q, task.D))
+
+
+def adapter(side: str, share: int = 1) -> Callable[[Task, int], Maps]:
+    """The adapter of a side, with all dimensions or a share of them: half for 2."""
+
+    def fit(task: Task, draw: int) -> Maps:
+        r = task.Q.shape[1] // share if share > 1 else None
+        found = Adapter(side, n_components=r, random_state=draw)
+        fitted = found.fit(task.Q, documents=task.D, pairs=task.pairs)
+        return fitted.transform(task.Q), fitted.transform_documents(task.D)
+
+    return fit
+
+
+METHODS: dict[str, Callable[[Task, int], Maps]] = {
+    "cosine": cosine,
+    "whitening": whitening,
+    "ridge": ridge,
+    "head": head,
+    "adapter": adapter("symmetric"),
+    "query": adapter("query"),
+    "both": adapter("both"),
+    "half": adapter("symmetric", 2),
+    "quarter": adapter("symmetric", 4),
+}
+
+
+def recalls(task: Task, maps: Maps, *, cosine: bool = True) -> dict[str, float]:
+    Q, D = maps
+    S = (
+        normalize(Q[task.asked]) @ normalize(D).T
+        if cosine
+        else Q[task.asked] @ D.T - 0.5 * np.sum(D**2, axis=1)
+    )
+    first = np.argsort(-S, axis=1, kind="stable")[:, :10]
+    hits = np.logical_or.accumulate(task.right(first), axis=1)
+    return {f"recall@{k}": float(hits[:, k - 1].mean()) for k in (1, 5, 10)}
+
+
+# --- commands -------------------------------------------------------------------------------------
+
+
+def cells(quick: bool) -> Iterator[tuple[str, int, int, int]]:
+    """Set, dimensions, pairs and draw."""
+    if quick:
+        yield from ((name, 40, 200, 0) for name in ("abt_buy",))
+        yield "digits", 64, 200, 0
+        return
+    for count in (0, *COUNTS[:-1]):
+        for name in PRODUCTS + CLASSES:
+            if name in CLASSES and count == 0:
+                continue
+            own = {"digits": (64,), "mnist": (784,)}
+            for dimensions in own.get(name, (200, 768)):
+                for draw in range(DRAWS if count else 1):
+                    yield name, dimensions, count, draw
+
+
+def run(options: argparse.Namespace) -> None:
+    done = set()
+    if options.file.exists():
+        rows = [json.loads(line) for line in options.file.read_text().splitlines()]
+        done = {tuple(row[k] for k in ("set", "d", "method", "pairs", "draw")) for row in rows}
+    begun = time.monotonic()
+    for name, dimensions, count, draw in cells(options.quick):
+        if options.only not in f"{name}_{dimensions}":
+            continue
+        for method in options.methods:
+            key = name, dimensions, method, count, draw
+            if key in done:
+                continue
+            if time.monotonic() - begun > options.seconds:
+                return
+            make = class_task if name in CLASSES else product_task
+            task, start = make(name, dimensions, count, draw), time.process_time()
+            maps = METHODS[method](task, draw)
+            seconds = time.process_time() - start
+            row = dict(zip(("set", "d", "method", "pairs", "draw"), key, strict=True))
+            row |= recalls(task, maps, cosine=method != "whitening")
+            row |= {"learned": len(task.pairs), "seconds": round(seconds, 2)}
+            with options.file.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            print(row, flush=True)
+
+
+def large(options: argparse.Namespace) -> None:
+    """Seconds, memory and gain of one fit to made vectors, and of mapping all documents."""
+    import resource
+    from contextlib import nullcontext
+
+    from kernelmetric import use_device
+
+    n, d, known = options.documents, options.dimensions, options.known
+    rng = np.random.default_rng(0)
+    noise = np.where(np.arange(d) < d // 4, 3.0, 0.5).astype(np.float32)
+    D = rng.standard_normal((n, d), dtype=np.float32)
+    Q = D[:known] + noise * rng.standard_normal((known, d), dtype=np.float32)
+    D += noise * rng.standard_normal((n, d), dtype=np.float32)
+    pairs = np.column_stack([np.arange(known)] * 2)
+    with use_device(options.device) if options.device else nullcontext():
+        begun = time.perf_counter(), time.process_time()
+        fitted = Adapter(options.side).fit(Q, documents=D, pairs=pairs)
+        spent = time.perf_counter() - begun[0], time.process_time() - begun[1]
+        begun = time.perf_counter()
+        fitted.transform_documents(D)
+        mapped = time.perf_counter() - begun
+    gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(f"{n} documents x {d}, {known} pairs: fit {spent[0]:.1f} s ({spent[1]:.1f} s of CPU), ")
+    print(f"documents mapped in {mapped:.1f} s, at most {gigabytes:.1f} GB")
+    print(f"{fitted.recipe_}\n{fitted.evaluation_}")
+
+
+def table(options: argparse.Namespace) -> None:
+    rows = [json.loads(line) for line in options.file.read_text().splitlines()]
+    groups = sorted({(r["set"], r["d"], r["pairs"]) for r in rows})
+    print("| set | d | pairs | " + " | ".join(METHODS) + " |")
+    for name, d, pairs in groups:
+        words = []
+        for method in METHODS:
+            some = [r for r in rows if (r["set"], r["d"], r["pairs"]) == (name, d, pairs)]
+            some = [r for r in some if r["method"] == method]
+            r1, r10 = (np.mean([r[f"recall@{k}"] for r in some] or [np.nan]) for k in (1, 10))
+            words.append(f"{r1:.3f} · {r10:.3f}")
+        print(f"| {name} | {d} | {pairs or 'all'} | " + " | ".join(words) + " |")
+    plain = {
+        (r["set"], r["d"], r["pairs"], r["draw"]): r["recall@1"]
+        for r in rows
+        if r["method"] == "cosine"
+    }
+    for method in list(METHODS)[1:]:
+        some = [r for r in rows if r["method"] == method]
+        keys = [(r["set"], r["d"], r["pairs"], r["draw"]) for r in some]
+        gains = np.array([r["recall@1"] - plain[k] for r, k in zip(some, keys, strict=True)])
+        if len(gains):
+            print(
+                f"{method}: {len(gains)} draws, {np.sum(gains < -0.01)} below cosine by more than "
+                f"a point, {np.sum(gains < 0)} below at all, worst {gains.min():+.3f}"
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("command", choices=["run", "table", "large"])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", default="", help="sets whose name_dimensions contains this")
+    parser.add_argument("--methods", nargs="*", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--file", type=Path, default=FILE)
+    parser.add_argument("--seconds", type=float, default=np.inf, help="begin nothing after that")
+    parser.add_argument("--documents", type=int, default=50_000, help="of large")
+    parser.add_argument("--dimensions", type=int, default=768, help="of large")
+    parser.add_argument("--known", type=int, default=5_000, help="pairs of large")
+    parser.add_argument("--side", default="symmetric", help="of large")
+    parser.add_argument("--device", help="of large, such as cuda")
+    options = parser.parse_args()
+    if options.quick and options.file == FILE:
+        options.file = Path(tempfile.mkdtemp()) / FILE.name
+    warnings.simplefilter("ignore")
+    {"run": run, "table": table, "large": large}[options.command](options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+r"""Closed forms: maps of queries and documents that sums over matches give, without a search.
+
+With the differences :math:`\delta = q - d` of matches, W = E δδᵀ is what should not matter, T the
+covariance of all rows, N = E δδᵀ of the nearest documents that do not match::
+
+    whitening           M = W_α⁻¹                 relevant components [1]_
+    sharpened           M = W_α⁻¹ N_α W_α⁻¹       counts more what tells the nearest wrong ones
+    ridge regression    A = I + E (d - q) qᵀ (E qqᵀ + λ I)⁻¹
+    Procrustes          A = the rotation nearest to E d qᵀ + λ I
+    canonical           A, B of probabilistic canonical correlations [2]_
+
+W_α is (1 - α) W + α T, or (1 - α) W + α I, in units of equal trace: few matches want a large α.
+
+.. [1] Bar-Hillel, Hertz, Shental and Weinshall, "Learning a Mahalanobis metric from equivalence
+   constraints", Journal of Machine Learning Research 6 (2005).
+.. [2] Bach and Jordan, "A probabilistic interpretation of canonical correlation analysis", 2005.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelmetric.compute import backend_of, like, namespace, precise, sum_rows, take_rows, to_numpy
+from kernelmetric.compute.lapack import eigh
+from kernelmetric.evaluation._retrieval import directions
+
+_FLOOR = 1e-3  # of the mean variance: what the covariance of all rows has at least everywhere
+_HALF = 0.5  # share of the target in the metric that finds the nearest wrong documents
+# α of whitening, sharpened, sharpened twice, and half of the way from the identity
+_OF_ALL = (0.1, 0.3, 0.6, 0.9), (0.2, 0.4, 0.6, 0.9), (0.4, 0.6), (0.3, 0.9)
+_OF_IDENTITY = (0.1, 0.4, 0.8), (0.6, 0.9), (), (0.4,)
+_RIDGES = (0.3, 1.0, 3.0, 10.0, 30.0)  # beside the mean variance
+_BLUNTED, _BLUNT, _SHARE = (0.3, 1.0), 0.2, 0.9  # ridges, power and α of a whitened query map
+_PULL = 0.3  # of Procrustes to the identity, beside the mean covariance
+_CANONICAL = (0.1, 0.3, 0.9)
+_BLOCK = 4_096  # rows whose products are taken at once
+
+Matrix = np.ndarray
+
+
+class Table(NamedTuple):
+    """Rows of an array, taken some at a time: as directions where the geometry is the cosine."""
+
+    X: Any
+    cosine: bool
+
+    def take(self, rows: np.ndarray) -> Any:
+        """Some rows, in memory."""
+        Z = take_rows(self.X, rows)
+        return directions(Z) if self.cosine else Z
+
+
+class Form(NamedTuple):
+    """Maps of queries and of documents, None for the identity, and what they are in words."""
+
+    name: str
+    queries: Matrix | None
+    documents: Matrix | None
+
+
+IDENTITY = Form("the vectors as they are", None, None)
+
+
+class Moments(NamedTuple):
+    """Of matches: E δδᵀ, E qqᵀ and E dqᵀ, in float64."""
+
+    within: Matrix
+    queries: Matrix
+    across: Matrix
+
+    @classmethod
+    def of(cls, Q: Table, D: Table, pairs: np.ndarray, weights: np.ndarray) -> Moments:
+        """Means over pairs of rows of Q and D."""
+
+        def products(rows: slice) -> tuple[Any, ...]:
+            q, d = (precise(X.take(pairs[rows, i])) for i, X in enumerate((Q, D)))
+            delta, w = q - d, like(weights[rows], q)[:, None]
+            return tuple((w * a).T @ b for a, b in ((delta, delta), (q, q), (d, q)))
+
+        sums = _summed(products, len(pairs), Q.X)
+        return cls(*(to_numpy(part) / np.sum(weights) for part in sums))
+
+    @property
+    def documents(self) -> Matrix:
+        """E ddᵀ, which follows from the others."""
+        return self.within - self.queries + self.across + self.across.T
+
+
+def differences(Q: Table, D: Table, pairs: np.ndarray) -> Matrix:
+    """E δδᵀ of any pairs."""
+    return Moments.of(Q, D, pairs, np.ones(len(pairs))).within
+
+
+def covariance(*tables: Any) -> Matrix:
+    """Covariance about the mean of all rows, each table counting the same."""
+    mean = sum(precise(namespace(X).mean(X, axis=0)) for X in tables) / len(tables)
+
+    def of(X: Any) -> Matrix:
+        def products(rows: slice) -> tuple[Any, ...]:
+            Z = precise(X[rows, :]) - mean
+            return (Z.T @ Z,)
+
+        return to_numpy(_summed(products, X.shape[0], X)[0]) / X.shape[0]
+
+    return np.mean([of(X) for X in tables], axis=0)
+
+
+def _summed(products: Callable[[slice], Any], n_rows: int, X: Any) -> Any:
+    """Sums over blocks of rows, which threads share on the host."""
+    flops = 6.0 * n_rows * X.shape[1] ** 2 if backend_of(X).host else 0.0
+    return sum_rows(products, n_rows, 8.0 * 6 * X.shape[1], most=_BLOCK, flops=flops)
+
+
+def forms(
+    side: str, moments: Moments, T: Matrix, mine: Callable[[Matrix], Matrix]
+) -> Iterator[Form]:
+    """All closed forms of a side, but for the identity.
+
+    ``mine`` gives N, the E δδᵀ of the nearest wrong documents under a map.
+    """
+    if side == "query":
+        yield from _of_queries(moments, T)
+        return
+    values, V = eigh(T)
+    least = _FLOOR * max(float(np.mean(values)), np.finfo(np.float64).tiny)
+    whitener = (V / np.sqrt(np.maximum(values, 0.0) + least)).T
+    yield from _symmetric(whitener, "the covariance of all rows", _OF_ALL, moments.within, mine)
+    yield from _symmetric(np.eye(len(T)), "the identity", _OF_IDENTITY, moments.within, mine)
+    if side == "both":
+        yield from (_canonical(moments, T, share) for share in _CANONICAL)
+
+
+def _symmetric(
+    P: Matrix,
+    target: str,
+    shares: tuple[tuple[float, ...], ...],
+    within: Matrix,
+    mine: Callable[[Matrix], Matrix],
+) -> Iterator[Form]:
+    """Whitening, plain and sharpened, in coordinates P x in which the target is the identity."""
+    values, V = eigh(P @ within @ P.T)
+    values, B = np.maximum(values, 0.0) / max(float(np.mean(values)), 1e-300), V.T @ P
+    spread = {share: (1 - share) * values + share for share in (_HALF, *sum(shares, ()))}
+    plain, once, twice, halved = shares
+    for share in plain:
+        L = B / np.sqrt(spread[share])[:, None]
+        yield Form(f"whitening of matches, {share:.0%} {target}", L, L)
+        if share in halved:
+            L = _root(L.T @ L)
+            yield Form(f"half of the way to the whitening of matches, {share:.0%} {target}", L, L)
+    N = B @ mine(B / np.sqrt(spread[_HALF])[:, None]) @ B.T
+    N *= len(N) / max(float(np.trace(N)), 1e-300)
+    for share in once:
+        w = spread[share]
+        M = ((1 - share) * N + share * np.eye(len(N))) / w[:, None] / w
+        for times in (1, 2) if share in twice else (1,):
+            A = M if times == 1 else (M * w) @ M
+            L = np.linalg.cholesky(A).T @ B
+            how = "" if times == 1 else "twice "
+            yield Form(
+                f"whitening of matches, {share:.0%} {target}, {how}sharpened by the nearest wrong "
+                "documents",
+                L,
+                L,
+            )
+
+
+def _root(M: Matrix) -> Matrix:
+    """The map of the matrix M^½, which lies half-way between the identity and M."""
+    values, V = eigh(M)
+    return (V * np.maximum(values, 0.0) ** 0.25).T
+
+
+def _of_queries(moments: Moments, T: Matrix) -> Iterator[Form]:
+    """Maps of queries alone, towards their documents."""
+    _, C, across = moments[:3]
+    unit, eye = float(np.trace(T)) / len(T), np.eye(len(T))
+    for ridge in _RIDGES:
+        A = eye + np.linalg.solve(C + ridge * unit * eye, (across - C).T).T
+        yield Form(f"ridge regression to the documents, ridge {ridge:g}", A, None)
+        if ridge in _BLUNTED:
+            left = A @ C @ A.T - A @ across.T - across @ A.T + moments.documents
+            left = (1 - _SHARE) * left / np.trace(left) + _SHARE * T / np.trace(T)
+            values, V = eigh(left * len(T))
+            blunt = (V * np.maximum(values, _FLOOR) ** -_BLUNT) @ V.T
+            yield Form(f"ridge regression, ridge {ridge:g}, and a blunt whitening", blunt @ A, None)
+    U, _, Vt = np.linalg.svd(across + _PULL * abs(float(np.trace(across))) / len(T) * eye)
+    yield Form("rotation to the documents (Procrustes)", U @ Vt, None)
+
+
+def _canonical(moments: Moments, T: Matrix, share: float) -> Form:
+    """Posterior means of what queries and documents share, in units of what they do not."""
+
+    def root(C: Matrix) -> Matrix:
+        values, V = eigh((1 - share) * C + share * T)
+        return (V / np.sqrt(np.maximum(values, _FLOOR * np.mean(values)))) @ V.T
+
+    A, B = root(moments.queries), root(moments.documents)
+    U, s, Vt = np.linalg.svd(A @ ((1 - share) * moments.across.T + share * T) @ B)
+    s = np.clip(s, 0.0, 0.999)
+    weights = np.sqrt(s / (1 - s**2))[:, None]
+    name = f"canonical correlations, {share:.0%} the covariance of all rows"
+    return Form(name, weights * (U.T @ A), weights * (Vt @ B))

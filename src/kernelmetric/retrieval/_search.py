@@ -1,0 +1,254 @@
+"""The search for a map: candidates, and what they give queries left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from kernelmetric.compute import backend_of, like, map_rows, namespace, rough
+from kernelmetric.compute.lapack import eigh
+from kernelmetric.compute.reductions import k_smallest, product
+from kernelmetric.compute.watch import ended_by_limit, stage, until_limit
+from kernelmetric.evaluation._retrieval import Found, directions, find_matches, similarities
+from kernelmetric.graphs import Matches
+from kernelmetric.retrieval._choice import LEAST, Choice, choose
+from kernelmetric.retrieval._forms import (
+    IDENTITY,
+    Form,
+    Moments,
+    Table,
+    covariance,
+    differences,
+    forms,
+)
+from kernelmetric.retrieval._softmax import OPERATIONS, Task, refined
+from kernelmetric.solvers import column_signs
+
+_JUDGED = 2_000  # queries left out, at most
+_DOCUMENTS = 20_000  # documents that these are looked for among; of larger tables a draw
+_ROWS = 20_000  # of each table, whose covariance is taken
+_MINED, _NEAREST = 2_000, 10  # queries whose nearest wrong documents are looked at, and how many
+_MINED_AT_ONCE = 256
+_PAIRS = 5_000  # of a softmax
+_ON_DEVICE = 10  # times as many, where a device computes
+_WORK = 2e12  # operations that softmax="auto" may take: some twenty seconds; a hundredfold there
+
+
+class Result(NamedTuple):
+    """The map, why it was chosen, what all gave, and what queries left out got before and after."""
+
+    form: Form
+    choice: Choice
+    means: dict[str, float]
+    before: Found
+    after: Found
+    queries: np.ndarray  # that were left out, in the order of these
+
+
+class Judged(NamedTuple):
+    """What candidates, in columns, gave queries left out, in rows."""
+
+    names: list[str]
+    ranks: np.ndarray
+    gains: np.ndarray
+    weights: np.ndarray
+
+    def column(self, of: Any) -> Found:
+        """What each query got from the candidate of that number."""
+        rows = np.arange(len(self.weights))
+        return Found(self.ranks[rows, of], self.gains[rows, of], self.weights)
+
+    def beside(self, more: Judged) -> Judged:
+        """With the columns of other candidates, if these were judged by all queries."""
+        if len(more.weights) < len(self.weights):
+            return self
+        ranks, gains = (np.hstack([a, b]) for a, b in zip(self[1:3], more[1:3], strict=True))
+        return Judged(self.names + more.names, ranks, gains, self.weights)
+
+
+class Search:
+    """Two tables, their matches, and draws from them where they are large."""
+
+    def __init__(self, Q: Any, D: Any, matches: Matches, adapter: Any):
+        self.settings, self.matches = adapter, matches
+        self.cosine = adapter.geometry == "cosine"
+        self.Q, self.D = (Table(X, self.cosine) for X in (Q, D))
+        self.rng = check_random_state(adapter.random_state)
+        self.seed = int(self.rng.randint(2**31 - 1))
+        self.scale = 1 if backend_of(D).host else _ON_DEVICE
+        self.judged = self.rng.permutation(matches.queries)[: self.scale * _JUDGED]
+        self.documents = self._drawn_documents()
+        self.drawn = rough(self.D.take(self.documents))
+        tables = (self.Q,) if matches.one_table else (self.Q, self.D)
+        self.T = covariance(*(self._some_rows(table) for table in tables))
+
+    def run(self) -> Result:
+        """Judge candidates on queries left out, choose, and fit the one chosen to all."""
+        cv = min(self.settings.cv, len(self.judged))
+        parts = [self.judged[k::cv] for k in range(cv)] if len(self.judged) >= LEAST else []
+        parts = [held for held in parts if len(self.matches.without(held).pairs)]
+        base = int(self.settings.n_components is not None)  # the column to be better than
+        if not parts:
+            found = self._found(IDENTITY, self.judged)
+            few = choose(found.ranks[:, None], found.weights, self.settings.confidence, 0)
+            form = self._finished(next(self._plain(base)))
+            return Result(form, few, {}, found, found, self.judged)
+        with stage("Adapter", shown=self.settings.verbose):
+            judged = self._judge(parts, self._closed)
+            start, n_closed = self._choice(judged, base).best + base, len(judged.names)
+            if self._worth_softmax(len(parts) + 1) and not ended_by_limit(
+                "the search before the softmax"
+            ):
+                more = self._judge(parts, lambda known: self._descended(known, start))
+                judged = judged.beside(more)
+            choice = self._choice(judged, base)
+            number = choice.best + base
+            if number < n_closed:
+                form = _nth(self._closed(self.matches), number)
+            else:
+                form = _nth(self._descended(self.matches, start), number - n_closed)
+        means = judged.weights @ judged.ranks**-0.5 / np.sum(judged.weights)
+        return Result(
+            self._finished(form),
+            choice,
+            dict(zip(judged.names, means.tolist(), strict=True)),
+            judged.column(0),
+            judged.column(choice.honest + base),
+            np.concatenate(parts)[: len(judged.weights)],
+        )
+
+    def _choice(self, judged: Judged, base: int) -> Choice:
+        return choose(judged.ranks[:, base:], judged.weights, self.settings.confidence, self.seed)
+
+    def _judge(
+        self, parts: list[np.ndarray], candidates: Callable[[Matches], Iterator[Form]]
+    ) -> Judged:
+        """What candidates, fitted without a part of the queries, give these."""
+        names, columns, weights = [], [], []
+        for held in until_limit(parts, "the map"):
+            known = self.matches.without(held)
+            found = [(form.name, self._found(form, held)) for form in candidates(known)]
+            names = [name for name, _ in found]
+            columns.append([np.column_stack([f[i] for _, f in found]) for i in (0, 1)])
+            weights.append(self.matches.query_weights(held))
+        ranks, gains = (np.concatenate(part) for part in zip(*columns, strict=True))
+        return Judged(names, ranks, gains, np.concatenate(weights))
+
+    def _found(self, form: Form, queries: np.ndarray) -> Found:
+        """What a form gives some queries."""
+        Q, D = (
+            self._mapped(rough(self.Q.take(queries)), form.queries),
+            self._mapped(self.drawn, form.documents),
+        )
+        return find_matches(Q, D, self.matches, queries, self.documents, cosine=self.cosine)
+
+    def _mapped(self, Z: Any, L: np.ndarray | None) -> Any:
+        if L is None:
+            return Z
+        Z = product(Z, like(L, Z).T)
+        return directions(Z) if self.cosine else Z
+
+    def _plain(self, base: int) -> Iterator[Form]:
+        """The vectors as they are, and their principal components where fewer are wanted."""
+        if base:
+            yield self._ordered(IDENTITY._replace(name="principal components"))
+        yield IDENTITY
+
+    def _closed(self, known: Matches) -> Iterator[Form]:
+        """The vectors as they are, and all closed forms of some matches."""
+        cut = self.settings.n_components is not None
+        yield IDENTITY
+        if cut:
+            yield next(self._plain(1))
+        if not np.trace(self.T) > 0:
+            return
+        moments = Moments.of(self.Q, self.D, known.pairs, known.weights)
+        for form in forms(self.settings.side, moments, self.T, partial(self._mined, known)):
+            yield self._ordered(form) if cut else form
+
+    def _mined(self, known: Matches, L: np.ndarray) -> np.ndarray:
+        """E δδᵀ of queries and the nearest documents under a map that do not match."""
+        queries = known.queries
+        if len(queries) > self.scale * _MINED:
+            queries = queries[:: -(-len(queries) // (self.scale * _MINED))]
+        Q, D = (self._mapped(Z, L) for Z in (rough(self.Q.take(queries)), self.drawn))
+        count = min(_NEAREST, len(self.documents))
+
+        def work(rows: slice) -> np.ndarray:
+            S = similarities(Q[rows, :], D, cosine=self.cosine)
+            asked = queries[rows], self.documents, S
+            out, own = known.relevant(*asked), known.themselves(*asked)
+            out = out if own is None else out | own
+            S = namespace(S).where(out, -namespace(S).inf * namespace(S).ones_like(S[:1, :1]), S)
+            found, values = k_smallest(-S, count)
+            return np.where(np.isfinite(values), found, -1)
+
+        found = map_rows(work, len(queries), 16.0 * len(self.documents), most=_MINED_AT_ONCE)
+        there = found >= 0
+        wrong = np.column_stack(
+            [np.repeat(queries, there.sum(axis=1)), self.documents[found[there]]]
+        )
+        wrong = np.concatenate([wrong, known.apart])
+        return differences(self.Q, self.D, wrong) if len(wrong) else np.zeros_like(self.T)
+
+    def _worth_softmax(self, fits: int) -> bool:
+        if not isinstance(self.settings.softmax, str):
+            return bool(self.settings.softmax)
+        pairs = min(len(self.matches.pairs), self.scale * _PAIRS)
+        work = OPERATIONS * pairs * len(self.documents) * len(self.T) * fits
+        return work <= self.scale**2 * _WORK
+
+    def _descended(self, known: Matches, start: int) -> Iterator[Form]:
+        """The maps that a softmax makes of a closed form."""
+        form = _nth(self._closed(known), start)
+        there = np.flatnonzero(np.isin(known.pairs[:, 1], self.documents))
+        some = there[:: -(-len(there) // (self.scale * _PAIRS))]
+        pairs, moves = known.pairs[some], self.settings.side == "symmetric"
+        Q = self._mapped(rough(self.Q.take(pairs[:, 0])), form.queries)
+        D = self._mapped(self.drawn, form.documents)
+        given = pairs, known.weights[some], known, self.documents
+        for price, B in refined(Task(Q, D, *given, self.cosine, moves)):
+            A = B if form.queries is None else B @ form.queries
+            name = f"{form.name}; then a softmax over documents, price {price:g}"
+            yield Form(name, A, A if moves else form.documents)
+
+    def _ordered(self, form: Form) -> Any:
+        """The form with its coordinates by the variance of documents, the first of them."""
+        A, B = (np.eye(len(self.T)) if L is None else L for L in (form.queries, form.documents))
+        V = eigh(B @ self.T @ B.T)[1][:, ::-1][:, : self.settings.n_components]
+        B = V.T @ B
+        signs = column_signs(B.T)[:, None]
+        return Form(form.name, signs * (V.T @ A), signs * B)
+
+    def _finished(self, form: Form) -> Form:
+        """The form in the order of its coordinates, as large as the vectors it is for."""
+        if form.documents is None:
+            return form
+        _, A, B = self._ordered(form)
+        before, after = np.trace(self.T), np.trace(B @ self.T @ B.T)
+        size = np.sqrt(before / after) if after > 0 else 1.0
+        return form._replace(queries=size * A, documents=size * B)
+
+    def _some_rows(self, table: Table) -> Any:
+        rows = self.rng.permutation(table.X.shape[0])[: self.scale * _ROWS]
+        return table.take(np.sort(rows))
+
+    def _drawn_documents(self) -> np.ndarray:
+        """All documents; of many the matches of judged queries, of others some, and any."""
+        n, most, rng = self.matches.shape[1], self.scale * _DOCUMENTS, self.rng
+        if n <= most:
+            return np.arange(n)
+        pairs, of_judged = self.matches.pairs, np.isin(self.matches.pairs[:, 0], self.judged)
+        wanted = [rng.permutation(pairs[some, 1]) for some in (of_judged, ~of_judged)]
+        half = np.unique(np.concatenate(wanted)[: most // 2])
+        rest = np.setdiff1d(rng.permutation(n)[:most], half)
+        return np.union1d(half, rng.permutation(rest)[: most - len(half)])
+
+
+def _nth(items: Iterator[Form], number: int) -> Form:
+    return next(islice(items, number, None))

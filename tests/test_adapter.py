@@ -1,0 +1,463 @@
+"""Adapter: maps of given vectors, learned from matches, kept only where queries left out gain."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.preprocessing import normalize
+
+import dimensions
+from kernelmetric import Adapter, TimeLimitWarning, Triplets, load, save, time_limit
+from kernelmetric.evaluation import retrieval_scores
+from kernelmetric.graphs import Matches
+from kernelmetric.retrieval import _search
+from kernelmetric.retrieval._choice import choose
+from kernelmetric.retrieval._forms import Moments, Table, covariance, forms
+from kernelmetric.retrieval._softmax import Task, _Problem
+
+SIDES = ("symmetric", "query", "both")
+NOISE = np.array([1.5, 1.5, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1])
+
+
+def two_views(n=240, seed=0, dtype=float):
+    """Queries, turned a little, and documents of the same things; two coordinates are noisy."""
+    rng = np.random.RandomState(seed)
+    things = rng.standard_normal((n, 8))
+    Q, D = (things + NOISE * rng.standard_normal((n, 8)) for _ in range(2))
+    turn = np.eye(8)
+    turn[[2, 3, 4, 5], [3, 2, 5, 4]] = 0.4, -0.4, 0.4, -0.4
+    return (Q @ turn).astype(dtype), D.astype(dtype)
+
+
+def same(n):
+    return np.column_stack([np.arange(n), np.arange(n)])
+
+
+def recall(adapter, Q, D, rows):
+    S = adapter.transform(Q[rows]) @ adapter.transform_documents(D).T
+    return np.mean(S.argmax(axis=1) == rows)
+
+
+@pytest.fixture(scope="module")
+def views():
+    return two_views()
+
+
+@pytest.fixture(scope="module")
+def fitted(views):
+    return {s: Adapter(s).fit(views[0], documents=views[1], pairs=same(160)) for s in SIDES}
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_new_queries_find_more_of_their_documents(side, fitted, views):
+    new = np.arange(160, 240)
+    plain = np.mean((normalize(views[0][new]) @ normalize(views[1]).T).argmax(axis=1) == new)
+    adapter = fitted[side]
+    assert adapter.adapted_
+    assert recall(adapter, *views, new) > plain + (0.05 if side == "query" else 0.2)
+    evaluation = adapter.evaluation_
+    assert evaluation.gain[1].low > 0
+    assert evaluation.mended > evaluation.broken
+    assert "softmax" in "".join(adapter.candidates_)
+
+
+def test_documents_stay_as_they_are_where_queries_alone_are_mapped(fitted, views):
+    adapter, D = fitted["query"], views[1]
+    np.testing.assert_allclose(adapter.transform_documents(D), normalize(D))
+    np.testing.assert_array_equal(adapter.document_components_, np.eye(8))
+    Z = fitted["symmetric"]
+    np.testing.assert_array_equal(Z.transform(D), Z.transform_documents(D))
+
+
+def test_distances_go_from_queries_to_documents(fitted, views):
+    Q, D = (X[:5] for X in views)
+    for adapter in fitted.values():
+        expected = np.linalg.norm(
+            adapter.transform(Q)[:, None] - adapter.transform_documents(D), axis=2
+        )
+        np.testing.assert_allclose(adapter.pairwise_distances(Q, D), expected, atol=1e-7)
+        one = adapter.pair_distance([[0, 1]], Q)[0]
+        np.testing.assert_allclose(one, adapter.pair_distance(Q[None, :2])[0])
+    with pytest.raises(ValueError, match="expected side='symmetric'"):
+        fitted["both"].get_mahalanobis_matrix()
+
+
+def test_where_nothing_helps_the_vectors_stay_as_they_are():
+    rng = np.random.RandomState(0)
+    things = rng.standard_normal((150, 5))
+    Q, D = (things + 0.8 * rng.standard_normal((150, 5)) for _ in range(2))
+    adapter = Adapter().fit(Q, documents=D, pairs=same(150))
+    assert not adapter.adapted_
+    assert adapter.recipe_["map"] == "the vectors as they are"
+    assert "none is surely better" in adapter.recipe_["why"]
+    np.testing.assert_array_equal(adapter.components_, np.eye(5))
+    np.testing.assert_allclose(adapter.transform(Q), normalize(Q))
+    assert adapter.evaluation_.gain[1].value == 0
+
+
+@pytest.mark.parametrize("one_table", [False, True])
+def test_what_is_judged_was_not_learned_from(one_table):
+    """In as many dimensions as pairs a map knows its pairs by heart, and no others."""
+    rng = np.random.RandomState(0)
+    Q, D = rng.standard_normal((2, 60, 50))
+    if one_table:
+        Q, D, pairs = np.vstack([Q, D]), None, same(60) + np.array([0, 60])
+        pairs = np.vstack([pairs, pairs[:, ::-1]])
+    else:
+        pairs = same(60)
+    adapter = Adapter(softmax=False).fit(Q, documents=D, pairs=pairs)
+    assert not adapter.adapted_
+    assert max(adapter.candidates_.values()) < 0.4
+
+
+def test_few_queries_change_nothing():
+    Q, D = two_views(40)
+    adapter = Adapter("query", softmax=False).fit(Q, documents=D, pairs=same(6))
+    assert not adapter.adapted_
+    assert "6 queries with a match are too few" in adapter.recipe_["why"]
+
+
+def test_labels_of_one_table_are_matches_of_all_pairs_of_a_class():
+    X, y = load_digits(return_X_y=True)
+    rng = np.random.RandomState(0)
+    X = np.hstack([X, 40 * rng.standard_normal((len(X), 3))])[:700]
+    known, new = np.arange(300), np.arange(300, 700)
+    adapter = Adapter(geometry="euclidean", softmax=False).fit(X[known], y[known])
+    assert adapter.adapted_
+
+    def nearest(Z):
+        D2 = ((Z[new][:, None] - Z[known]) ** 2).sum(axis=2)
+        return np.mean(y[known][D2.argmin(axis=1)] == y[new])
+
+    assert nearest(adapter.transform(X)) > nearest(X) + 0.1
+
+
+@pytest.mark.slow
+def test_labels_of_two_tables_do_the_same_as_their_pairs():
+    Q, D = two_views(120)
+    labels = (np.arange(120) // 2).astype(str)
+    by_labels = Adapter(softmax=False, random_state=3).fit(
+        Q, labels, documents=D, document_labels=labels
+    )
+    pairs = np.argwhere(labels[:, None] == labels)
+    by_pairs = Adapter(softmax=False, random_state=3).fit(Q, documents=D, pairs=pairs)
+    np.testing.assert_allclose(by_labels.components_, by_pairs.components_)
+
+
+def test_triplets_are_pairs_and_what_is_farther():
+    Q, D = two_views(150)
+    far = (np.arange(150) + 1) % 150
+    triplets = np.column_stack([same(150), far])
+    adapter = Adapter(softmax=False).fit(Q, documents=D, triplets=triplets)
+    again = Adapter(softmax=False).fit(
+        Q, documents=D, pairs=same(150), dissimilar=triplets[:, [0, 2]]
+    )
+    np.testing.assert_allclose(adapter.components_, again.components_)
+    both = np.vstack([Q, D])
+    rows = Triplets(triplets + np.array([0, 150, 150]), n_samples=300)
+    assert Adapter(softmax=False).fit(both, triplets=rows).adapted_
+
+
+def test_weights_of_pairs_count_as_repetitions_and_zero_as_none():
+    Q, D = two_views(100)
+    pairs, w = same(100), np.where(np.arange(100) < 30, 2.0, 1.0)
+    weighted = Adapter(softmax=False).fit(Q, documents=D, pairs=pairs, pair_weight=w)
+    with pytest.warns(UserWarning, match=r"30 pairs that are listed again, such as \[0, 0\]"):
+        repeated = Adapter(softmax=False).fit(Q, documents=D, pairs=np.vstack([pairs, pairs[:30]]))
+    np.testing.assert_allclose(weighted.components_, repeated.components_, rtol=1e-9)
+    some = Adapter(softmax=False).fit(Q, documents=D, pairs=pairs, pair_weight=1.0 * (w == 1))
+    np.testing.assert_allclose(
+        some.components_, Adapter(softmax=False).fit(Q, documents=D, pairs=pairs[30:]).components_
+    )
+
+
+@pytest.mark.parametrize("geometry", ["cosine", "euclidean"])
+def test_fewer_dimensions_are_the_first_of_all(geometry):
+    Q, D = two_views(200)
+    full = Adapter(geometry=geometry, softmax=False).fit(Q, documents=D, pairs=same(150))
+    few = Adapter(geometry=geometry, softmax=False, n_components=4).fit(
+        Q, documents=D, pairs=same(150)
+    )
+    assert few.transform(Q).shape == (200, 4)
+    variances = np.var(D @ full.document_components_.T, axis=0)
+    assert np.all(np.diff(variances) < 0.2 * variances[0])
+    assert few.evaluation_.before == full.evaluation_.before  # all dimensions, no map
+    if few.recipe_["map"] == full.recipe_["map"]:
+        ratio = few.components_ / full.components_[:4]
+        np.testing.assert_allclose(ratio, np.full_like(ratio, ratio[0, 0]), rtol=1e-6)
+
+
+def test_fewer_dimensions_without_a_better_map_are_principal_components():
+    rng = np.random.RandomState(0)
+    things = rng.standard_normal((150, 5)) * [5, 4, 3, 2, 0.1]
+    Q, D = (things + rng.standard_normal((150, 5)) for _ in range(2))
+    adapter = Adapter(n_components=3, geometry="euclidean").fit(Q, documents=D, pairs=same(150))
+    if not adapter.adapted_:
+        assert adapter.recipe_["map"] == "principal components"
+    assert adapter.components_.shape == (3, 5)
+
+
+def test_large_tables_are_drawn_from(monkeypatch):
+    Q, D = two_views(240)
+    for name, most in (("_JUDGED", 60), ("_DOCUMENTS", 120), ("_ROWS", 100), ("_MINED", 30)):
+        monkeypatch.setattr(_search, name, most)
+    monkeypatch.setattr(_search, "_PAIRS", 50)
+    adapter = Adapter().fit(Q, documents=D, pairs=same(160))
+    assert adapter.evaluation_.before.n_queries == 60
+    assert recall(adapter, Q, D, np.arange(160, 240)) > 0.5
+
+
+@pytest.mark.slow
+def test_a_memory_map_of_documents_gives_the_same(tmp_path, views, fitted):
+    mapped = np.lib.format.open_memmap(
+        tmp_path / "d.npy", mode="w+", dtype=float, shape=views[1].shape
+    )
+    mapped[:] = views[1]
+    read = np.load(tmp_path / "d.npy", mmap_mode="r")
+    adapter = Adapter().fit(views[0], documents=read, pairs=same(160))
+    np.testing.assert_array_equal(adapter.components_, fitted["symmetric"].components_)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_half_and_single_precision_are_near_double(dtype, fitted, views):
+    Q, D = (X.astype(dtype) for X in views)
+    adapter = Adapter(softmax=False).fit(Q, documents=D, pairs=same(160))
+    assert adapter.transform(Q).dtype == np.float32
+    wide = Adapter(softmax=False).fit(*views[:1], documents=views[1], pairs=same(160))
+    np.testing.assert_allclose(adapter.transform(Q), wide.transform(views[0]), atol=0.05)
+
+
+def test_what_is_saved_comes_back(tmp_path, fitted, views):
+    for adapter in fitted.values():
+        again = load(save(adapter, tmp_path / "a.km"))
+        np.testing.assert_array_equal(again.transform(views[0]), adapter.transform(views[0]))
+        assert again.evaluation_ == adapter.evaluation_
+        assert again.recipe_ == adapter.recipe_
+
+
+def test_a_clone_fits_the_same_and_a_failed_fit_changes_nothing(fitted, views):
+    adapter = clone(fitted["symmetric"])
+    assert not hasattr(adapter, "components_")
+    adapter.fit(views[0], documents=views[1], pairs=same(160))
+    before = adapter.components_.copy()
+    with pytest.raises(ValueError, match="outside the data"):
+        adapter.fit(views[0], documents=views[1], pairs=[[0, 240]])
+    np.testing.assert_array_equal(adapter.components_, before)
+    np.testing.assert_array_equal(before, fitted["symmetric"].components_)
+
+
+def test_a_time_limit_leaves_what_was_best(views):
+    with warnings.catch_warnings(record=True) as caught, time_limit(1e-3):
+        warnings.simplefilter("always")
+        adapter = Adapter().fit(views[0], documents=views[1], pairs=same(160))
+    assert any(w.category is TimeLimitWarning for w in caught)
+    assert adapter.evaluation_.before.n_queries == 32
+
+
+def meet(values):
+    """Fit what a case of the registry says, and what it learned from."""
+    Q, D = two_views(60)
+    X = np.vstack([Q, D]) if values["tables"] == "one" else None
+    shift = 60 * (X is not None)
+    pairs = same(60) + np.array([0, shift])
+    Q, D = (Q, D) if X is None else (X, None)
+
+    def as_given(Z):
+        if Z is None:
+            return None
+        if values["rows"] == "copies":
+            Z[5] = Z[4]
+        elif values["rows"] == "offset":
+            Z = Z + 3.0
+        elif values["rows"] == "constant":
+            Z[:, 3] = 1.0
+        how = {
+            "float32": lambda Z: Z.astype(np.float32),
+            "frame": pd.DataFrame,
+            "columns first": np.asfortranarray,
+            "list": np.ndarray.tolist,
+        }
+        return how.get(values["input"], np.asarray)(Z)
+
+    Q, D = as_given(Q), as_given(D)
+    weights = {"fractions": np.linspace(0.3, 2, 60), "some zero": 1.0 * (np.arange(60) % 5 > 0)}
+    told, w = values["told"], weights.get(values["weights"])
+    given = {"documents": D}
+    if told == "pairs":
+        given |= {"pairs": pairs, "pair_weight": w}
+    elif told == "triplets":
+        given["triplets"] = np.column_stack([pairs, np.roll(pairs[:, 1], 1)])
+    else:
+        classes = np.arange(60) // 2
+        given["y"] = classes if X is None else np.tile(classes, 2)
+        given["document_labels"] = classes if X is None else None
+    if values["n_components"] == "some" and values["side"] != "query":
+        wish = {"n_components": 4}
+    else:
+        wish = {}
+    adapter = Adapter(
+        values["side"], values["geometry"], softmax=values["softmax"] == "yes", cv=2, **wish
+    )
+    with time_limit(3_600.0 if values["limit"] == "ample" else None):
+        return adapter.fit(Q, **given), Q, D
+
+
+@pytest.mark.parametrize("case", dimensions.cases(dimensions.ADAPTED), ids=str)
+def test_all_options_meet(case, tmp_path):
+    adapter, Q, D = meet(case)
+    Z = np.asarray(adapter.transform(Q))
+    W = np.asarray(adapter.transform_documents(Q if D is None else D))
+    assert np.isfinite(Z).all()
+    assert np.isfinite(W).all()
+    assert Z.shape[1] == W.shape[1] == len(adapter.components_)
+    if case["geometry"] == "cosine":
+        np.testing.assert_allclose(np.linalg.norm(Z, axis=1), 1.0, rtol=1e-5)
+    assert adapter.evaluation_.after.mrr.value >= adapter.evaluation_.before.mrr.value - 0.1
+    again = load(save(adapter, tmp_path / "a.km"))
+    np.testing.assert_array_equal(np.asarray(again.transform(Q)), Z)
+
+
+BAD = [
+    ({"pairs": [[0, 35]]}, "document 35 .pair 0., but expected row numbers of 30"),
+    ({"pairs": [[41, 0]]}, "outside the data"),
+    ({"pairs": [[0.5, 1]]}, "expected integers"),
+    ({"pairs": []}, "Got no pair"),
+    ({}, "requires y to be passed"),
+    ({"pairs": [[0, 1]], "y": np.arange(40)}, "Got 2 of pairs, triplets and y"),
+    ({"pairs": [[0, 1]], "dissimilar": [[0, 1]]}, "both as matching and as dissimilar"),
+    ({"pairs": [[0, 1]], "pair_weight": [-1]}, "finite weights"),
+    ({"y": np.arange(40) % 3}, "only one of documents and document_labels"),
+    ({"y": np.arange(40) % 3, "document_labels": ["a", "b"] * 15}, "expected the same kind"),
+    ({"triplets": [[0, 1]]}, "expected integers of shape .n_triplets, 3."),
+]
+
+
+@pytest.mark.parametrize(("given", "says"), BAD, ids=range(len(BAD)))
+def test_bad_matches_are_refused_in_a_sentence(given, says):
+    Q, D = two_views(40)[0], two_views(30)[1]
+    with pytest.raises(ValueError, match=says):
+        Adapter().fit(Q, documents=D, **given)
+
+
+def test_bad_vectors_are_refused_in_a_sentence():
+    Q, D = two_views(30)
+    with pytest.raises(ValueError, match=r"8 features and documents of 4.*one model"):
+        Adapter().fit(Q, documents=D[:, :4], pairs=same(30))
+    holes, zero = D.copy(), D.copy()
+    holes[3, 2], zero[4] = np.nan, 0
+    with pytest.raises(ValueError, match="NaN"):
+        Adapter().fit(Q, documents=holes, pairs=same(30))
+    with pytest.raises(ValueError, match="zero vector as document 4"):
+        Adapter().fit(Q, documents=zero, pairs=same(30))
+    Adapter(geometry="euclidean").fit(Q, documents=zero, pairs=same(30))
+    with pytest.raises(ValueError, match="row 3 as its own document"):
+        Adapter().fit(Q, pairs=[[0, 1], [3, 3]])
+    labels = np.arange(30) // 3
+    with pytest.warns(UserWarning, match=r"queries whose label no document has, such as row 29"):
+        Adapter().fit(Q, np.r_[labels[:29], -1], documents=D, document_labels=labels)
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"side": "left"},
+        {"geometry": "dot"},
+        {"softmax": 3},
+        {"n_components": 9},
+        {"side": "query", "n_components": 2},
+        {"cv": 1},
+        {"confidence": 2.0},
+    ],
+    ids=str,
+)
+def test_bad_wishes_are_refused_in_a_sentence(wish):
+    Q, D = two_views(30)
+    with pytest.raises(ValueError, match=r"^Got .*expected"):
+        Adapter(**wish).fit(Q, documents=D, pairs=same(30))
+
+
+# --- formulas -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cosine", [True, False])
+@pytest.mark.parametrize("moves", [True, False])
+def test_the_gradient_of_the_softmax_is_that_of_its_differences(cosine, moves, monkeypatch):
+    monkeypatch.setattr("kernelmetric.retrieval._softmax.rough", lambda X: X)
+    rng = np.random.RandomState(0)
+    Q, D = rng.standard_normal((8, 3)), rng.standard_normal((7, 3))
+    pairs = np.array([[0, 1], [0, 2], [3, 3], [5, 6], [7, 0]])
+    matches = Matches.of_pairs(pairs, 8, 7, weights=rng.uniform(size=5))
+    rows = matches.pairs
+    task = Task(Q[rows[:, 0]], D, rows, matches.weights, matches, np.arange(7), cosine, moves)
+    problem, B, step = _Problem(task), np.eye(3) + 0.3 * rng.standard_normal((3, 3)), 1e-6
+    gradient = problem(B)[1]
+    for i, j in np.ndindex(3, 3):
+        E = np.zeros((3, 3))
+        E[i, j] = step
+        slope = (problem(B + E)[0] - problem(B - E)[0]) / (2 * step)
+        np.testing.assert_allclose(gradient[i, j], slope, atol=1e-7)
+
+
+def test_whitening_makes_differences_of_matches_alike_everywhere():
+    Q, D = two_views(200)
+    moments = Moments.of(Table(Q, False), Table(D, False), same(200), np.ones(200))
+    delta = Q - D
+    np.testing.assert_allclose(moments.within, delta.T @ delta / 200)
+    np.testing.assert_allclose(moments.documents, D.T @ D / 200)
+    T = covariance(Q, D)
+    L = next(forms("symmetric", moments, T, lambda L: moments.within)).queries  # 10 % of T
+    W = 0.9 * moments.within / np.trace(moments.within @ np.linalg.inv(T)) + 0.1 * T / 8
+    spread = np.linalg.eigvalsh(L @ W @ L.T)
+    np.testing.assert_allclose(spread / spread[0], 1.0, rtol=1e-2)
+
+
+def test_a_map_that_helps_one_query_in_many_is_not_taken():
+    rng = np.random.RandomState(0)
+    ranks = np.where(rng.uniform(size=(100, 1)) < 0.7, 1.0, 4.0) * np.ones((1, 6))
+    ranks[3, 2] = 1.0
+    assert choose(ranks, np.ones(100), 0.95, 0).best == 0
+    ranks[ranks[:, 0] > 1, 2] = 1.0
+    chosen = choose(ranks, np.ones(100), 0.95, 0)
+    assert chosen.best == 2
+    assert set(chosen.honest) == {2}
+
+
+def test_noise_is_taken_for_a_gain_at_most_as_often_as_confidence_says():
+    rng = np.random.RandomState(0)
+    taken = 0
+    for seed in range(100):
+        ranks = 1.0 + rng.geometric(0.6, size=(60, 1)) - 1 + (rng.uniform(size=(60, 12)) < 0.2)
+        taken += choose(ranks, np.ones(60), 0.95, seed).best > 0
+    assert taken <= 10
+
+
+# --- scores ---------------------------------------------------------------------------------------
+
+
+def test_scores_count_ranks_and_ties():
+    D = np.eye(5)
+    Q = np.array([[1.0, 0.5, 0, 0, 0], [0.2, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 1]])
+    pairs = [[0, 0], [0, 3], [1, 0], [2, 3]]  # ranks 1, 2, and a tie of two
+    scores = retrieval_scores(Q, D, pairs, k=[1, 2])
+    assert scores.n_queries == 3
+    assert scores.recall[1].value == pytest.approx(1 / 3)
+    assert scores.recall[2].value == pytest.approx(1.0)
+    assert scores.mrr.value == pytest.approx((1 + 1 / 2 + 1 / 1.5) / 3)
+    assert scores.recall[1].low < 1 / 3 < scores.recall[1].high
+    euclidean = retrieval_scores(3 * Q, D, pairs, similarity="euclidean")
+    assert euclidean.recall[10].value == 1.0
+
+
+def test_ndcg_is_that_of_scikit_learn():
+    from sklearn.metrics import ndcg_score
+
+    rng = np.random.RandomState(0)
+    Q, D = rng.standard_normal((20, 4)), rng.standard_normal((40, 4))
+    true = rng.uniform(size=(20, 40)) < 0.1
+    true[:, 0] = True
+    scores = retrieval_scores(Q, D, np.argwhere(true), similarity="euclidean")
+    similar = -((Q[:, None] - D) ** 2).sum(axis=2)
+    assert scores.ndcg.value == pytest.approx(ndcg_score(true, similar, k=10))
