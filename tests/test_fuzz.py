@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -77,7 +78,7 @@ def test_a_thousand_other_cases_are_fitted_or_refused_in_a_sentence(capsys):
 def test_a_case_is_its_number():
     for number in range(40):
         first, again = (str(fuzz.draw(3, number)) for _ in range(2))
-        assert first.partition(" object at 0x")[0] == again.partition(" object at 0x")[0]
+        assert re.sub(r"0x\w+", "", first) == re.sub(r"0x\w+", "", again)  # addresses differ
     assert len({str(fuzz.draw(3, number)) for number in range(40)}) > 35
 
 

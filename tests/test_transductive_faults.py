@@ -16,8 +16,8 @@ from kernelmetric.transductive import (
     PaperCost,
     RobustCost,
     WarpedPenalty,
+    _classifying,
     _learn,
-    _transductive,
 )
 from kernelmetric.transductive._choice import GRID, choose_lam, hidden_folds
 from kernelmetric.transductive._given import interpolate, neighbors_among
@@ -279,7 +279,7 @@ def test_a_refused_fit_leaves_the_last_one_as_it_was(cloud, reason):
     assert_array_equal(model.transform(X + 0.1), expected)
 
 
-@pytest.mark.parametrize(("room", "where"), [(_learn, "solve"), (_transductive, "vote")])
+@pytest.mark.parametrize(("room", "where"), [(_learn, "solve"), (_classifying, "vote")])
 def test_an_interrupt_leaves_the_last_fit_or_none(cloud, monkeypatch, room, where):
     X, y, truth = cloud
 

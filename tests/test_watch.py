@@ -358,8 +358,9 @@ def test_the_choice_of_a_graph_and_of_lam_ends(problem):
     y = np.where(np.arange(len(y)) % 3 == 0, y, -1)
     metric = ended(
         lambda: kernelmetric.TransductiveDistance().fit(X, y),
-        "the choice of the graph after 1 candidate",
+        "the spread of labels",
         "the choice of lam after 1 candidate",
+        "the choice of the graph after 1 candidate",
     )
     assert len(metric.graph_scores_) == 2  # one graph, and the points as they are
     assert np.all(np.isfinite(metric.transform(X)))

@@ -170,7 +170,7 @@ def _plain(X: Any) -> Any:
 
 def read_points(metric: Any, X: Any) -> Any:
     """X as the kernel of a metric takes it: objects are read, rows of numbers stay as they are."""
-    known = None if metric.recipe is None else metric.recipe.kernel
+    known = getattr(metric.recipe, "kernel", None)  # what is no recipe is refused by fit
     kernel = known if is_auto(metric.kernel) and known is not None else metric.kernel
     return automatic_kernel(kernel).points(X)
 

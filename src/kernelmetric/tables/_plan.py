@@ -76,7 +76,7 @@ class ColumnPlan:
     >>> plan = ColumnPlan(numbers=("kg",), categories=("colour",), left_out=(), notes=())
     >>> plan.encoder()
     TableEncoder(categories=('colour',), dates={}, marks={}, missing={},
-                 numbers=('kg',), spellings={}, units={}, unused=())
+                 numbers=('kg',), objects={}, spellings={}, units={}, unused=())
     """
 
     numbers: tuple[str, ...]
