@@ -98,7 +98,7 @@ def learn(
         return found
     assert source.codes is not None  # labels spread
     auto = metric.method == "auto"
-    sizes = read_sizes(metric.class_sizes, source.classes)
+    sizes = read_sizes(metric.class_sizes, source.classes, source.codes)
     few = Few(source.codes, weights, sizes)
     spread = spread_labels(
         points, few, metric.graph, metric.n_neighbors, metric.lam,

@@ -16,7 +16,7 @@ from kernelmetric._warnings import warn
 from kernelmetric.compute.watch import until_limit
 from kernelmetric.graphs import local_graph
 from kernelmetric.transductive._choice import hidden_folds, hidden_rows, vote
-from kernelmetric.transductive._diffusion import Diffusion, joined
+from kernelmetric.transductive._diffusion import Diffusion, joined, places_of
 from kernelmetric.transductive._given import as_graph, nearest_points
 from kernelmetric.transductive._sizes import margin_of, sharpened, soft_shares
 
@@ -25,6 +25,7 @@ LAMS: tuple[float, ...] = (10.0, 1.0)  # the first unless the other finds more h
 _SHARPNESS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of probabilities, in one over the usual margin
 _USUAL = 2.0  # where no label can be hidden
 _LOST = 0.05  # share of points in parts without a label that is worth a warning
+_ROUNDED = 0.02  # that stated shares may miss one by
 _CHANCE = 0.01  # of classes that nothing speaks for, in a logarithm
 
 
@@ -79,7 +80,9 @@ def spread_labels(
     points: Any, few: Few, graph: Any, n_neighbors: Any, lam: Any, *, n_folds: int, may_stay: bool
 ) -> Spread:
     """Spread labels as it finds those that are hidden; ``may_stay`` lets the points win."""
-    graphs = _graphs_of(graph, n_neighbors, points)
+    ours = isinstance(graph, str) and graph in ("auto", "neighbors")
+    distinct, place = places_of(points) if ours else (points, None)
+    graphs = _graphs_of(graph, n_neighbors, distinct)
     tried = LAMS if isinstance(lam, str) else (float(lam),)
     folds = _folds(few.codes, n_folds)
     if isinstance(lam, str) and not folds and np.sum(few.codes >= 0) < 2 * few.n_classes:
@@ -87,8 +90,8 @@ def spread_labels(
     best, highest, usual = None, -np.inf, np.empty(0)
     scores: dict[str, dict[float, float]] = {}
     for name, size, W in until_limit(graphs, "the graph"):
-        whole, part = joined(W, points)
-        diffusion = Diffusion(whole)
+        whole, part = joined(W, distinct)
+        diffusion, part = Diffusion(whole, place), part if place is None else part[place]
         for value, hidden in _hidden(diffusion, few, tried, folds):
             hits = hidden.hits
             share = float(hits.mean()) if len(hits) else 0.0
@@ -116,7 +119,7 @@ def spread_labels(
     return Spread(shares, value, hidden.hits, scores, name, size, diffusion.n_products, part)
 
 
-def read_sizes(sizes: Any, classes: np.ndarray) -> np.ndarray | None:
+def read_sizes(sizes: Any, classes: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
     """Shares of the classes that a user states: by class, in their order, or equal."""
     if sizes is None:
         return None
@@ -137,7 +140,20 @@ def read_sizes(sizes: Any, classes: np.ndarray) -> np.ndarray | None:
     good = shares.shape == (len(classes),) and np.all(np.isfinite(shares)) and shares.min() > 0
     if not good:
         raise ValueError(f"Got class_sizes={sizes!r}, but {expected}")
-    return shares / shares.sum()
+    total = shares.sum()
+    if shares.max() < 1.0 and abs(total - 1.0) > _ROUNDED:
+        raise ValueError(
+            f"Got class_sizes that add up to {total:.4g}, but expected shares that add up to 1, or "
+            "numbers of points."
+        )
+    fewest = np.ceil(len(codes) * shares / total)
+    short = np.flatnonzero(np.bincount(codes[codes >= 0]) > fewest)
+    if len(short):
+        raise ValueError(
+            f"Got class_sizes by which class {classes[short[0]]} has {fewest[short[0]]:.0f} of "
+            f"{len(codes)} points, but expected no fewer than have its label."
+        )
+    return shares / total
 
 
 def _graphs_of(graph: Any, n_neighbors: Any, points: Any) -> Iterator[tuple[str, Any, Any]]:
