@@ -113,6 +113,7 @@ def learn(
         "dimension_scores_": {},
         "lam_": spread.lam,
         "lam_scores_": spread.chosen_scores,
+        "nearest_weight_": spread.nearest,
     }
     labelled = source.codes >= 0
     enough = len(spread.hits) and labelled.sum() >= FEWEST
@@ -216,6 +217,7 @@ def _learn_eigenvectors(
         "n_neighbors_": neighbors_among(neighbors, len(points)),
         "graph_scores_": choice.graph_scores,
         "dimension_scores_": choice.dimension_scores,
+        "nearest_weight_": 0.0,
     }
     spoken_of = np.asarray((parts[0] + parts[1]).sum(axis=1)).ravel() > 0
     spoken_of = spoken_of if codes is None else codes >= 0
