@@ -27,11 +27,12 @@ from kernelmetric import (
     load,
     save,
 )
+from kernelmetric.inputs._points import MOST_LOST
 from kernelmetric.shipping import SavedFileError, _compress, _container, _faiss, _onnx, _tree
 from kernelmetric.shipping._attributes import Attributes, is_count
 from kernelmetric.shipping._checks import check_fitted
 from kernelmetric.shipping._container import npy_bytes, read_npy
-from kernelmetric.shipping._maps import MOST_LOST, Waves, anchors_of, metric_map, refuse_signed
+from kernelmetric.shipping._maps import Waves, anchors_of, metric_map, refuse_signed
 from kernelmetric.shipping._save import _warn_of_versions
 from kernelmetric.shipping._tree import TreeReader, TreeWriter
 
