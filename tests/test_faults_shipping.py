@@ -27,11 +27,12 @@ from kernelmetric import (
     load,
     save,
 )
+from kernelmetric.inputs._points import MOST_LOST, refuse_lost
 from kernelmetric.shipping import SavedFileError, _compress, _container, _faiss, _onnx, _tree
 from kernelmetric.shipping._attributes import Attributes, is_count
 from kernelmetric.shipping._checks import check_fitted
 from kernelmetric.shipping._container import npy_bytes, read_npy
-from kernelmetric.shipping._maps import MOST_LOST, Waves, anchors_of, metric_map, refuse_signed
+from kernelmetric.shipping._maps import Waves, anchors_of, metric_map, refuse_signed
 from kernelmetric.shipping._save import _warn_of_versions
 from kernelmetric.shipping._tree import TreeReader, TreeWriter
 
@@ -627,10 +628,10 @@ EPS_32, LEAST_32, MOST_32 = (
 )
 def test_coordinates_that_float32_cannot_hold_are_refused_by_an_index(Z, said):
     if said is None:
-        _faiss._refuse_lost(Z)
+        refuse_lost(Z, "coordinates", "", "")
     else:
         with pytest.raises(ValueError, match=said):
-            _faiss._refuse_lost(Z)
+            refuse_lost(Z, "coordinates", "", "")
 
 
 def test_an_index_without_faiss_says_what_to_install(monkeypatch):
