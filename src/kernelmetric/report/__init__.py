@@ -8,6 +8,7 @@
     _fit_plots.py     learning curves, shares of features
     _kernel_plots.py  weights of an aligned kernel, Gram matrices by class
     _retrieval_page.py  adapter_page: what an adapter of vectors mended and broke
+    _link_page.py  link_page: how sure links are, and why
     _page.py      report_page: one self-contained HTML file; its parts are _page_*.py and page/
 
 rich and matplotlib are optional, and imported by the functions that use them. The page draws by
@@ -16,6 +17,7 @@ itself, in SVG and on canvases: it needs no matplotlib, and answers to clicks.
 
 from kernelmetric.report._fit_plots import plot_learning_curve, plot_shares
 from kernelmetric.report._kernel_plots import plot_gram, plot_kernel_weights
+from kernelmetric.report._link_page import link_page
 from kernelmetric.report._page import report_page
 from kernelmetric.report._plots import plot_embedding, plot_fig2, png_bytes
 from kernelmetric.report._retrieval_page import adapter_page
@@ -31,6 +33,7 @@ __all__ = [
     "Summary",
     "adapter_page",
     "csv_text",
+    "link_page",
     "plot_embedding",
     "plot_fig2",
     "plot_gram",

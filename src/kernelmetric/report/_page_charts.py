@@ -24,6 +24,23 @@ def dots(x: np.ndarray, y: np.ndarray) -> str:
     return DIAGONAL + "".join(marks)
 
 
+def columns(heights: np.ndarray, threshold: float) -> str:
+    """Upright bars, side by side, pale below a threshold on their axis, for :func:`chart`."""
+    content, n = "", len(heights)
+    for k, height in enumerate(heights.tolist()):
+        ((x, y),) = _places(np.array([k / n]), np.array([height]))
+        colour = "accent" if (k + 1) / n > threshold else "muted"
+        size = f'width="{(_RIGHT - _LEFT) / n - 2:.1f}" height="{_FLOOR - y:.1f}"'
+        content += f'<rect x="{x + 1:.1f}" y="{y:.1f}" {size} style="fill: var(--{colour})"/>'
+    return content + upright(threshold)
+
+
+def upright(x: float) -> str:
+    """A line from the floor to the top, for :func:`chart`."""
+    at = _LEFT + (_RIGHT - _LEFT) * x
+    return f'<path d="M{at:.1f} {_FLOOR}V{_TOP}" class="mark"/>'
+
+
 def _places(x: np.ndarray, y: np.ndarray) -> list[tuple[float, float]]:
     xs, ys = _LEFT + (_RIGHT - _LEFT) * x, _FLOOR - (_FLOOR - _TOP) * y
     return list(zip(xs.tolist(), ys.tolist(), strict=True))
