@@ -10,10 +10,10 @@ import numpy as np
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import require_memory, to_numpy
-from kernelmetric.compute.reductions import nearest_neighbors
+from kernelmetric.compute.reductions import most_alike, nearest_neighbors
 from kernelmetric.inputs._parameters import COUNT
 from kernelmetric.linkage._fields import Key, column_of, texts_of
-from kernelmetric.linkage._ngrams import TextWeights, most_alike
+from kernelmetric.linkage._ngrams import TextWeights
 
 
 class Rule:
