@@ -11,7 +11,6 @@ from kernelmetric.compute.reductions import _sparse, most_alike
 from kernelmetric.linkage import NearestText, _ngrams
 
 
-
 @pytest.fixture(params=["compiled", "NumPy"], autouse=True)
 def way(request, monkeypatch):
     """Both ways to the same vectors and neighbours."""
@@ -173,7 +172,9 @@ def test_compiled_vectors_are_those_of_numpy(way, monkeypatch):
     wanted = weights.rows(lines)
     assert found.nnz == wanted.nnz
     # Columns have another order: the products of all texts are the same.
-    np.testing.assert_allclose((found @ found.T).toarray(), (wanted @ wanted.T).toarray(), atol=1e-6)
+    np.testing.assert_allclose(
+        (found @ found.T).toarray(), (wanted @ wanted.T).toarray(), atol=1e-6
+    )
 
 
 def test_a_table_of_n_grams_grows_and_loses_none(way):

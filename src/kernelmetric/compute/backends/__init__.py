@@ -43,4 +43,4 @@ def _backend_of(kind: Any) -> ArrayAPI:
     return _ANY
 
 
-__all__ = ["ArrayAPI", "NumPy", "backend_of"]
+__all__ = ["ArrayAPI", "NumPy", "backend_of", "compiled_grams"]

@@ -59,7 +59,9 @@ class Grams:
         known = self._table, self._bits, codes, ends, len(ends)
         _call("weigh", *known, slots, columns, values, starts[1:])
         n = starts[-1]
-        return csr_array((values[:n].copy(), columns[:n].copy(), starts), (len(ends), self.n_columns))
+        return csr_array(
+            (values[:n].copy(), columns[:n].copy(), starts), (len(ends), self.n_columns)
+        )
 
     def _pieces(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """The hashes of all n-grams, and where those of each text end."""
@@ -78,9 +80,7 @@ def compiled_grams(sizes: range) -> Grams | None:
     return None if native() is None else Grams(sizes)
 
 
-def most_alike_compiled(
-    Q: Any, XT: Any, n_best: int, own: int | None
-) -> np.ndarray | None:
+def most_alike_compiled(Q: Any, XT: Any, n_best: int, own: int | None) -> np.ndarray | None:
     """Columns of the largest positive products Q @ XT in each row, -1 where there are no more.
 
     Row ``own`` + i of X is row i of Q, and left out. None where nothing is compiled.
@@ -95,7 +95,18 @@ def most_alike_compiled(
         for part in (A.indptr.astype(np.int64), A.indices.astype(np.int32, copy=False), A.data)
     ]  # fmt: skip
     left_out = -1 if own is None else own
-    _call("most_alike", *sides[:3], len(best), *sides[3:], left_out, n_best, sums, seen, best, products)
+    _call(
+        "most_alike",
+        *sides[:3],
+        len(best),
+        *sides[3:],
+        left_out,
+        n_best,
+        sums,
+        seen,
+        best,
+        products,
+    )
     return best
 
 

@@ -55,5 +55,3 @@ def _largest(P: Any, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     at = np.flatnonzero(P.data >= np.repeat(low, counts))
     rows = np.searchsorted(P.indptr, at, side="right") - 1
     return rows, P.indices[at].astype(np.intp), P.data[at]
-
-
