@@ -12,6 +12,7 @@ tile function takes all that it looks at as arguments and writes into nothing th
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
     _products.py    points times a map, a sparse matrix times a block of vectors
     _subspaces.py   distances between points that may move along directions of their own
+    _sparse.py      the largest products of sparse rows
     _bits.py        bits that are packed: products, and the most similar rows
     _centres.py     centres of clusters, on a device
 """
@@ -43,6 +44,7 @@ from kernelmetric.compute.reductions._products import (
 )
 from kernelmetric.compute.reductions._selection import k_smallest
 from kernelmetric.compute.reductions._softmax import nca_loss, softmax_reduction
+from kernelmetric.compute.reductions._sparse import most_alike
 from kernelmetric.compute.reductions._subspaces import subspace_distances
 from kernelmetric.compute.reductions._triplets import Triplets
 
@@ -62,6 +64,7 @@ __all__ = [
     "map_points",
     "median_squared_distance",
     "mine_impostors",
+    "most_alike",
     "most_similar_bits",
     "nca_loss",
     "nearest_neighbors",
