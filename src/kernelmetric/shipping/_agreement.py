@@ -27,8 +27,7 @@ from kernelmetric.shipping._attributes import Attributes, are_texts, is_count
 from kernelmetric.shipping._fitted import LINKAGE_RULES
 from kernelmetric.spaces import Space
 from kernelmetric.tables import TableEncoder, TableSchema
-from kernelmetric.tables._frames import NAMES, QUANTITIES, TEXT
-from kernelmetric.tables._mixed import width_of
+from kernelmetric.tables._frames import NAMES, QUANTITIES, TEXT, width_of
 
 
 def _check_encoder(encoder: Attributes) -> None:
