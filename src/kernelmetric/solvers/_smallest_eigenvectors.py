@@ -79,13 +79,7 @@ class Davidson:
     """An orthonormal basis V with its image AV, and H, their inner products."""
 
     def __init__(
-        self,
-        A: Any,
-        multiply: Deflated,
-        k: int,
-        width: int,
-        most: int,
-        rng: np.random.RandomState,
+        self, A: Any, multiply: Deflated, k: int, width: int, most: int, rng: np.random.RandomState
     ):
         self.multiply, self.k, self.width, self.rng = multiply, k, width, rng
         self.kept = k + GUARD
