@@ -104,6 +104,7 @@ def splink(folder, memory):
 
 def scores(pairs, codes, person):
     """Precision, recall and F1 of links, and of pairs inside clusters."""
+
     def pairs_in(*columns):
         counts = pd.DataFrame(dict(enumerate(columns))).value_counts().to_numpy()
         return float((counts * (counts - 1) // 2).sum())

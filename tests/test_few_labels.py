@@ -223,7 +223,7 @@ def test_sparse_points_are_those_points(dtype):
 @ONE_EACH
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_copies_of_a_point_do_not_cut_it_off(kind):
-    X, y, truth = moons(60)
+    X, y, _ = moons(60)
     copies = np.repeat(np.arange(60), 30)
     known = np.where(np.arange(len(copies)) % 30 == 0, y[copies], -1)
     model = TransductiveDistance(method="diffusion").fit(kind(X[copies] + 0.0), known)
@@ -330,7 +330,10 @@ def test_offsets_are_not_needed_where_shares_are_right():
     assert added[0] > added[1] > added[2]
 
 
-@pytest.mark.parametrize("sizes", [{0: 1}, [1, 2, 3], [1, 0], [1, np.nan], "many", 3, [1, -1], [0.5, 0.3], [0.001, 0.999]])
+@pytest.mark.parametrize(
+    "sizes",
+    [{0: 1}, [1, 2, 3], [1, 0], [1, np.nan], "many", 3, [1, -1], [0.5, 0.3], [0.001, 0.999]],
+)
 def test_sizes_that_are_none_are_refused(sizes):
     X, y, _ = moons(count=2)
     with pytest.raises(ValueError, match="Got class_sizes"):

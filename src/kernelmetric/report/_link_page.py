@@ -13,8 +13,7 @@ from scipy.special import expit, logit
 from kernelmetric.evaluation._thresholds import Estimate, _precision_at, _recall_at, _sample
 from kernelmetric.linkage import Links, RecordLinker
 from kernelmetric.report._page import Page, _read, versions
-from kernelmetric.report._page_charts import chart, columns, curve, upright
-from kernelmetric.report._page_html import figure, line, table
+from kernelmetric.report._page_html import chart, columns, curve, figure, line, table, upright
 from kernelmetric.report._text import html_text, percent, short
 
 _SHOWN = 4  # pairs of each kind
