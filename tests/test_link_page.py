@@ -45,14 +45,14 @@ def text_of(page):
 def test_what_columns_add_sums_to_the_log_odds_of_a_pair(two, which, request):
     linker = request.getfixturevalue(which)
     rows = linker.candidates_[::50]
-    adds = _Pairs(linker, two, (None, None)).shares(rows)
+    adds = _Pairs(linker, two, (None, None), True).shares(rows)
     assert adds.shape == (len(rows), 1 + two[0].shape[1])
     expected = logit(np.clip(linker.probability_[::50], 1e-12, 1 - 1e-12))
     assert np.allclose(adds.sum(axis=1), expected, atol=1e-6)
 
 
 def test_a_column_adds_the_weight_of_its_level_where_weights_are_all_there_is(two, linker):
-    pairs = _Pairs(linker, two, (None, None))
+    pairs = _Pairs(linker, two, (None, None), True)
     rows = np.column_stack([np.arange(80)] * 2)
     equal = np.flatnonzero((two[0]["last"] == two[1]["last"]).to_numpy())
     adds = pairs.shares(rows[equal])[:, 1 + pairs.columns.index("last")]
@@ -63,7 +63,7 @@ def test_a_column_adds_the_weight_of_its_level_where_weights_are_all_there_is(tw
 def test_a_column_of_numbers_that_nothing_is_said_of_adds_nothing(two):
     tables = [table.assign(age=np.arange(len(table)), note=None) for table in two]
     linker = RecordLinker().fit(*tables)
-    pairs = _Pairs(linker, tables, (None, None))
+    pairs = _Pairs(linker, tables, (None, None), True)
     assert np.all(pairs.shares(linker.candidates_[:5])[:, 1 + pairs.columns.index("note")] == 0)
     assert tables[0]["age"].dtype.kind == "i"  # the tables of the user stay as they are
 
@@ -137,6 +137,27 @@ def test_no_link_and_one_table_make_a_page_too(linker, two):
     one = pd.concat(two, ignore_index=True).to_dict("records")
     own = RecordLinker().fit(one)
     assert f"{len(own.links())} links" in text_of(link_page(own, own.links(), one))
+
+
+def test_a_linker_that_gives_its_own_reasons_is_quoted(two, linker):
+    class Talker(RecordLinker):
+        def reasons(self, left, right, pairs):
+            assert right.equals(two[1])
+            names = ["rare words", "before comparing", *(f"piece {k}" for k in range(20))]
+            adds = [4.0, -1.0, *np.full(20, 0.1)]
+            told = {"evidence": names, "says": "meier in both", "adds": adds}
+            return pd.concat([pd.DataFrame({"pair": k, **told}) for k in range(len(pairs))])
+
+    talker = Talker()
+    vars(talker).update(vars(linker))
+    links = linker.links()
+    said = text_of(link_page(talker, links, *two))
+    first = said.split("linked evidence", 1)[1]
+    assert first.index("before comparing") < first.index("rare words meier in both +4.0")
+    assert "9 others" in first
+    assert "sum +5.0" in first  # 4 - 1 + 20 times 0.1
+    i = links.pairs[np.argmax(links.probability), 0]
+    assert f"row {i} : " + " · ".join(map(str, two[0].iloc[i])) in said
 
 
 # --- the command ---------------------------------------------------------------------------------
