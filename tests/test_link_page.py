@@ -152,7 +152,7 @@ def test_a_linker_that_gives_its_own_reasons_is_quoted(two, linker):
     vars(talker).update(vars(linker))
     links = linker.links()
     said = text_of(link_page(talker, links, *two))
-    first = said.split("linked evidence", 1)[1]
+    first = said.split(" evidence ", 1)[1]
     assert first.index("before comparing") < first.index("rare words meier in both +4.0")
     assert "9 others" in first
     assert "sum +5.0" in first  # 4 - 1 + 20 times 0.1
