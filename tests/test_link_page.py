@@ -154,7 +154,7 @@ def test_a_linker_that_gives_its_own_reasons_is_quoted(two, linker):
     said = text_of(link_page(talker, links, *two))
     first = said.split(" evidence ", 1)[1]
     assert first.index("before comparing") < first.index("rare words meier in both +4.0")
-    assert "9 others" in first
+    assert "10 others" in first
     assert "sum +5.0" in first  # 4 - 1 + 20 times 0.1
     i = links.pairs[np.argmax(links.probability), 0]
     assert f"row {i} : " + " · ".join(map(str, two[0].iloc[i])) in said

@@ -143,7 +143,7 @@ def _thresholds(linker: RecordLinker, p: np.ndarray, threshold: float, two: bool
     n = np.searchsorted(-order, -cuts, side="right")  # of each cut, so many are accepted
     if known is None:
         note, sums = _EXPECTED, np.cumsum([0.0, *order])
-        values = sums[n] / np.maximum(n, 1), sums[n] / sums[-1]
+        values = np.where(n, sums[n] / np.maximum(n, 1), np.nan), sums[n] / sums[-1]
         curves = [[Estimate(value, np.nan, np.nan) for value in each] for each in values]
     else:
         note, labels = _COUNTED.format(len(known)), (linker.labelled_same_, linker.labelled_pairs_)
@@ -241,7 +241,7 @@ class _Pairs:
             at, width = 100 * (min(begin, end) - low) / wide, 100 * abs(end - begin) / wide
             said = "".join(f'<td colspan="{span}">{html_text(v, most=60)}</td>' for v in values)
             bar = f'<span class="{kind}" style="margin-left:{at:.1f}%;width:{width:.1f}%"></span>'
-            lines += f'<tr><td>{html_text(name, most=60)}</td>{said}<td class="n">{adds:+.1f}</td>'
+            lines += f'<tr><td>{html_text(name, most=90)}</td>{said}<td class="n">{adds:+.1f}</td>'
             lines += f'<td class="fall">{bar}</td></tr>'
         lines += line(["sum", "", ""], [f"{reached[-1]:+.1f}", ""])
         heads = ["evidence", *(html_text(name, most=60) for name in called)]
