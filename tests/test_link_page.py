@@ -168,6 +168,8 @@ def files(two, tmp_path):
     pytest.importorskip("rich", reason="rich comes with the extra `cli`")
     for name, table in zip("ab", two, strict=True):
         numbered = table.assign(id=[f"r{k}" for k in range(80)], visits=np.arange(80) % 7)
+        if name == "b":
+            numbered = numbered.iloc[::-1]
         numbered.to_csv(tmp_path / f"{name}.csv", index=False)
     return tmp_path
 
@@ -185,8 +187,9 @@ def test_identifiers_are_left_out_unless_they_are_asked_for(files, run):
     assert re.search(r"about [\d.]+ % of the candidates match", said.stdout)
     links = pd.read_csv(files / "links.csv")
     assert {"left_last", "right_last", "left_id", "right_id"} <= set(links)
-    rows = pd.read_csv(files / "a.csv")
-    assert links["left_last"].equals(rows["last"][links["left"]].reset_index(drop=True))
+    for side, name in (("left", "a.csv"), ("right", "b.csv")):
+        rows = pd.read_csv(files / name)["last"]
+        assert links[f"{side}_last"].equals(rows[links[side]].reset_index(drop=True))
     assert "id (" in linked("--use", "id").stdout
     assert "visits (" not in linked("--ignore", "visits").stdout
     assert "Got no column 'vistis'" in linked("--ignore", "vistis").stderr
@@ -218,3 +221,24 @@ def test_the_command_writes_the_page_with_records_by_their_ids(files, run):
     said = run("link", files / "a.csv", files / "b.csv", "--out", out, "--report", out)
     assert said.exit_code == 1
     assert "would be lost" in " ".join(said.stderr.split())
+
+
+def test_fields_that_changed_places_are_found_and_others_stay_where_they_are(two, tmp_path, run):
+    pytest.importorskip("rich", reason="rich comes with the extra `cli`")
+    left, right = two[0], two[1].copy()
+    right["partner"] = left["first"].to_numpy()[::-1]  # the same names, in another role
+    left = left.assign(partner=right["partner"])
+    swapped = np.arange(5)
+    right.loc[swapped, ["first", "last"]] = right.loc[swapped, ["last", "first"]].to_numpy()
+    for name, table in (("a", left), ("b", right)):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    out = tmp_path / "links.csv"
+    said = run("link", tmp_path / "a.csv", tmp_path / "b.csv", "--one-to-one", "--out", out)
+    told = re.findall(r"(\w+) and (\w+): exchanged in (\d+)", said.stderr)
+    assert [pair[:2] for pair in told] == [("first", "last")]
+    assert 3 <= int(told[0][2]) <= 5
+    links = pd.read_csv(out)
+    found = links[links["left"] == links["right"]]
+    assert len(set(found["left"]) & {*swapped}) >= 4
+    first = right["first"][found["right"]].reset_index(drop=True)
+    assert found["right_first"].reset_index(drop=True).equals(first)  # rows as they are in the file
