@@ -1,8 +1,8 @@
 """Spectra with chemotools: local regression in a learned metric, with intervals.
 
 ``python spectra.py`` predicts the glucose in a fermentation from its mid-infrared spectra, which
-come with chemotools. Of the samples that chromatography measured too, every second one teaches and the
-others are predicted. Spectra are cut, corrected and derived by chemotools, in one pipeline with
+come with chemotools. Of the samples that chromatography measured too, every second one teaches.
+The others are predicted. Spectra are cut, corrected and derived by chemotools, in one pipeline with
 :class:`kernelmetric.MetricRegressor`. Partial least squares stand beside it.
 
 It needs ``pip install chemotools ikpls``.
