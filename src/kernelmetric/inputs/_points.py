@@ -49,7 +49,7 @@ def check_points(
     except (ValueError, TypeError) as refusal:
         name, said = type(estimator).__name__, str(refusal)
         if said.startswith("Input X contains NaN"):
-            raise ValueError(_gaps(name)) from None
+            raise ValueError(_gaps(name, reset)) from None
         if "could not convert" in said or "must be a string or a real number" in said:
             raise type(refusal)(
                 f"Got X with text or other objects, but {name} expected numbers ({said}). Try a "
@@ -60,8 +60,14 @@ def check_points(
     return to_device(checked)
 
 
-def _gaps(name: str) -> str:
+def _gaps(name: str, fits: bool) -> str:
     """What to do about missing numbers."""
+    if not fits:
+        return (
+            f"Input X contains NaN or infinity, but {name} learned from points without gaps, and "
+            "does not know what one means: fill the gaps, for instance by SimpleImputer in a "
+            "pipeline, or learn from a data frame that has such gaps."
+        )
     return (
         f"Input X contains NaN or infinity, which {name} cannot use. Try Kernelized or a "
         "predictor with a data frame, where a missing number is a state of its own, or fill the "
@@ -93,7 +99,7 @@ def _check_foreign(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: i
     elif X.dtype not in (xp.float32, xp.float64):
         X = xp.astype(X, xp.float32)
     if not bool(xp.all(xp.isfinite(X))):
-        raise ValueError(_gaps(name))
+        raise ValueError(_gaps(name, reset))
     if reset:
         estimator.n_features_in_ = X.shape[1]
     elif X.shape[1] != estimator.n_features_in_:
