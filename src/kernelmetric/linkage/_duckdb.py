@@ -35,6 +35,8 @@ _SAMPLE = 50_000  # candidates that a linker learns from
 _AT_ONCE = 200_000  # pairs whose texts are in memory: as many as RecordLinker compares at once
 _GROUP = 1_228_800  # candidates that are looked up together, a multiple of DuckDB's 2,048
 _PAIR_BYTES = 2000.0  # of such a pair: two records, and a part of what DuckDB reads
+_COLUMNS = "rule BIGINT, code UBIGINT, row BIGINT"
+_STRICTER = "take a stricter rule of candidates."
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -99,12 +101,13 @@ def link_files(
     >>> links = link_files("people.parquet", None, linker, folder="work")  # doctest: +SKIP
     """
     duckdb = _duckdb()
-    linker = _file_linker(linker)
+    _require_keys(None if linker is None else linker.rules)
     files = [_parquet(path) for path in (left, right) if path is not None]
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    plan = {"files": [_state(path) for path in files], "rules": [_told(r) for r in linker.rules]}
-    _keep_plan(place / "plan.json", plan)
+    states = [[str(f.resolve()), f.stat().st_size, f.stat().st_mtime_ns] for f in files]
+    plan = [states, [_told(rule) for rule in linker.rules]]
+    _keep_plan(place / "plan.json", json.dumps(plan))
     with stage("linking files"):
         sizes = _find_candidates(duckdb, files, linker.rules, place)
         store = _Store(duckdb, files, place, sizes)
@@ -131,9 +134,7 @@ def link_files(
 link_files.__doc__ = (link_files.__doc__ or "") % _SAMPLE
 
 
-def file_candidates(
-    left: Any, right: Any, rules: Sequence[Any], folder: str | os.PathLike
-) -> np.ndarray:
+def file_candidates(left: Any, right: Any, rules: Any, folder: str | os.PathLike) -> np.ndarray:
     """Row numbers of records of Parquet files with equal keys, each pair once, ascending."""
     duckdb, files = _duckdb(), [_parquet(path) for path in (left, right) if path is not None]
     _require_keys(rules)
@@ -175,25 +176,28 @@ class _Store:
 
     def tables(self, pairs: np.ndarray, more: Sequence[Any] = ((), ())) -> tuple[Any, Any, Any]:
         """The records of pairs, and more of each table; and where in them the pairs are."""
-        own = [pairs[:, 0], pairs[:, 1]] if len(self._files) > 1 else [pairs.ravel()]
-        rows = [np.union1d(*each).astype(np.intp) for each in zip(own, more, strict=False)]
+        rows, ends = _placed(pairs, len(self._files) > 1, more)
         tables = [self.records(side, each) for side, each in enumerate(rows)]
-        ends = [np.searchsorted(rows[k % len(rows)], pairs[:, k]) for k in range(2)]
-        return tables[0], tables[1] if len(tables) > 1 else None, np.column_stack(ends)
+        return tables[0], tables[1] if len(tables) > 1 else None, ends
 
     def probabilities(self, linker: Any, group: int) -> np.ndarray:
         """Of a match, for the candidates of a group."""
         left, right, pairs = self.tables(self.pairs(group))
         found = [np.empty(0)]
         for first in range(0, len(pairs), _AT_ONCE):
-            some = pairs[first : first + _AT_ONCE]
-            sides = [np.unique(some)] * 2 if right is None else [np.unique(c) for c in some.T]
-            ends = np.column_stack(
-                [np.searchsorted(rows, c) for rows, c in zip(sides, some.T, strict=True)]
-            )
-            other = None if right is None else right.iloc[sides[1]]
-            found.append(linker.predict_proba(left.iloc[sides[0]], other, ends)[:, 1])
+            rows, ends = _placed(pairs[first : first + _AT_ONCE], right is not None)
+            other = None if right is None else right.iloc[rows[1]]
+            found.append(linker.predict_proba(left.iloc[rows[0]], other, ends)[:, 1])
         return np.concatenate(found)
+
+
+def _placed(
+    pairs: np.ndarray, two: bool, more: Sequence[Any] = ((), ())
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Rows of each table that pairs have, with some more; and where among them the pairs are."""
+    own = [pairs[:, 0], pairs[:, 1]] if two else [pairs.ravel()]
+    rows = [np.union1d(*each).astype(np.intp) for each in zip(own, more, strict=False)]
+    return rows, np.column_stack([np.searchsorted(rows[k * two], pairs[:, k]) for k in range(2)])
 
 
 def _learned(linker: Any, store: _Store, pairs: Any, same: Any, by_kind: bool) -> Any:
@@ -234,10 +238,9 @@ def _find_candidates(
     try:
         for side, path in enumerate(files):
             with stage(f"keys of {path.name}", sizes[side]) as shown:
+                connection.execute(f"CREATE TABLE side{side} ({_COLUMNS})")
                 for piece, n_rows in _keys(path, rules, sizes[side]):
                     connection.register("piece", piece)
-                    new = "CREATE TABLE IF NOT EXISTS {0} AS FROM piece LIMIT 0"
-                    connection.execute(new.format(f"side{side}"))
                     connection.execute(f"INSERT INTO side{side} FROM piece")
                     shown.step(by=n_rows)
         _join(connection, rules, len(files) > 1, done)
@@ -283,45 +286,41 @@ def _join(connection: Any, rules: Sequence[Any], two: bool, done: Path) -> None:
 
 def _keys(path: Path, rules: Sequence[Any], n_rows: int) -> Iterator[tuple[Any, int]]:
     """For each piece of a table the codes of its keys, rule by rule, without what is missing."""
-    import pandas as pd
     import pyarrow
 
-    if not n_rows:
-        codes = {"rule": pyarrow.int8(), "code": pyarrow.uint64(), "row": pyarrow.int64()}
-        yield pyarrow.schema(list(codes.items())).empty_table(), 0
-        return
     whole: dict[Any, bool] = {}
-    for piece in read_pieces(path):
-        parts: list[list[Any]] = [[], [], []]
-        for number, rule in enumerate(rules):
-            code, there = np.zeros(len(piece.frame), np.uint64), np.ones(len(piece.frame), bool)
-            for key in rule.keys:
-                column = pd.Series(column_of(piece.frame, key))
-                if _has_floats(column) and whole.setdefault(key, is_whole(column)) != is_whole(
-                    column
-                ):
-                    raise ValueError(
-                        f"Got numbers with fractions in {path.name} as the key {key!r}, but "
-                        "expected texts or whole numbers: round them to texts."
-                    )
-                texts = texts_of(column)
-                known = np.array([text is not None for text in texts], dtype=bool)
-                there &= known
-                texts[~known] = ""
-                code = (code * _MIX) ^ pd.util.hash_array(texts, categorize=False)
-            rows = np.flatnonzero(there)
-            parts[0].append(np.full(len(rows), number, np.int8))
-            parts[1].append(code[rows])
-            parts[2].append(piece.rows[rows].astype(np.int64))
-        columns = [np.concatenate(part) for part in parts]
-        yield pyarrow.table(columns, names=["rule", "code", "row"]), len(piece.frame)
+    for piece in read_pieces(path) if n_rows else ():
+        found = [_codes(rule.keys, piece.frame, whole) for rule in rules]
+        rows = np.asarray(piece.rows, np.int64)
+        columns = {
+            "rule": np.repeat(np.arange(len(rules)), [there.sum() for _, there in found]),
+            "code": np.concatenate([code[there] for code, there in found]),
+            "row": np.concatenate([rows[there] for _, there in found]),
+        }
+        yield pyarrow.table(columns), len(rows)
 
 
-def _has_floats(column: Any) -> bool:
-    return column.dtype.kind == "f" and bool(column.notna().any())
+def _codes(
+    keys: Sequence[Any], frame: Any, whole: dict[Any, bool]
+) -> tuple[np.ndarray, np.ndarray]:
+    """A hash of 64 bits for the keys of each record, and which records have all of them."""
+    import pandas as pd
 
-
-_STRICTER = "take a stricter rule of candidates."
+    code, there = np.zeros(len(frame), np.uint64), np.ones(len(frame), bool)
+    for key in keys:
+        column = pd.Series(column_of(frame, key))
+        floats = column.dtype.kind == "f" and bool(column.notna().any())
+        if floats and whole.setdefault(key, is_whole(column)) != is_whole(column):
+            raise ValueError(
+                f"Got numbers, some with fractions, as the key {key!r}, but expected texts or "
+                "whole numbers: round them first, or write them as texts."
+            )
+        texts = texts_of(column)
+        known = np.array([text is not None for text in texts], dtype=bool)
+        texts[~known] = ""
+        there &= known
+        code = (code * _MIX) ^ pd.util.hash_array(texts, categorize=False)
+    return code, there
 
 
 def _duckdb() -> ModuleType:
@@ -364,20 +363,11 @@ def _require_keys(rules: Sequence[Any] | None) -> None:
         )
 
 
-def _file_linker(linker: Any) -> Any:
-    _require_keys(None if linker is None else linker.rules)
-    return linker
-
-
 def _parquet(path: Any) -> Path:
     path = Path(path)
     if path.suffix.lower() != ".parquet" or not path.is_file():
         raise ValueError(f"Got {path}, but expected a Parquet file that is there.")
     return path
-
-
-def _state(path: Path) -> list[Any]:
-    return [str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns]
 
 
 def _told(rule: EqualKeys) -> list[Any]:
@@ -389,15 +379,14 @@ def _told(rule: EqualKeys) -> list[Any]:
     return [keys, rule.most]
 
 
-def _keep_plan(path: Path, plan: dict[str, Any]) -> None:
+def _keep_plan(path: Path, plan: str) -> None:
     """Write the plan of a folder; another one there is refused."""
-    text = json.dumps(plan)
-    if path.is_file() and path.read_text(encoding="utf-8") != text:
+    if path.is_file() and path.read_text(encoding="utf-8") != plan:
         raise ValueError(
             f"Got the folder {path.parent}, which holds candidates of other files or rules: take "
             "an empty one, or remove it."
         )
-    path.write_text(text, encoding="utf-8")
+    path.write_text(plan, encoding="utf-8")
 
 
 def _save(path: Path, values: np.ndarray) -> None:
