@@ -26,6 +26,7 @@ from sklearn.base import clone
 from kernelmetric._warnings import warn
 from kernelmetric.compute import require_memory, within_budget
 from kernelmetric.compute.watch import leave_if_over, stage
+from kernelmetric.linkage._comparisons import checked_pairs
 from kernelmetric.linkage._fields import column_of, is_whole, texts_of
 from kernelmetric.linkage._links import Links, link
 from kernelmetric.linkage._rules import EqualKeys
@@ -66,8 +67,8 @@ def link_files(
     """Links between Parquet files that need not fit into memory.
 
     DuckDB finds records with equal keys, on disk where the memory budget is too small. The linker
-    learns from %d of these candidates and from records drawn from all. Then all candidates are
-    compared, so many at a time. What is done stays in ``folder``, about 20 bytes a candidate and 16
+    learns from 50,000 of these candidates and from records drawn from all. Then all candidates are
+    compared, some at a time. What is done stays in ``folder``, about 20 bytes a candidate and 16
     a key: the same call goes on where it was interrupted. The links alone are in memory in full,
     about 100 bytes a candidate. Needs the extra ``duckdb``.
 
@@ -113,25 +114,20 @@ def link_files(
         store = _Store(duckdb, files, place, sizes)
         asked = {k: v for k, v in linker.get_params().items() if k != "rules"}
         learned = joblib.hash([plan, asked, np.asarray(pairs), np.asarray(same), by_kind])
-        fitted: list[Any] = []
-        parts = []
+        fitted, parts = None, []
         with stage("comparing", len(store.groups)) as shown:
             for number, group in enumerate(store.groups):
                 leave_if_over()
                 path = place / f"probability-{learned[:12]}-{number:05}.npy"
                 if not path.is_file():
-                    if not fitted:
-                        fitted.append(_learned(linker, store, pairs, same, by_kind))
-                    _save(path, store.probabilities(fitted[0], group))
+                    fitted = fitted or _learned(linker, store, pairs, same, by_kind)
+                    _save(path, store.probabilities(fitted, group))
                 parts.append(np.load(path))
                 shown.step()
     all_pairs = np.concatenate([store.pairs(group) for group in store.groups])
     return link(
         all_pairs, np.concatenate(parts), *store.sizes, threshold=threshold, one_to_one=one_to_one
     )
-
-
-link_files.__doc__ = (link_files.__doc__ or "") % _SAMPLE
 
 
 def file_candidates(left: Any, right: Any, rules: Any, folder: str | os.PathLike) -> np.ndarray:
@@ -211,7 +207,8 @@ def _learned(linker: Any, store: _Store, pairs: Any, same: Any, by_kind: bool) -
         drawn.append(found[-before % step :: step])
         before += len(found)
     chosen = np.concatenate(drawn)
-    known = np.empty((0, 2), np.intp) if pairs is None else np.asarray(pairs, np.intp)
+    n_left, n_right = store.sizes
+    known = checked_pairs([] if pairs is None else pairs, n_left, n_right or n_left)
     share = np.sqrt(len(chosen) / store.n_pairs)
     rng = np.random.RandomState(0)
     more = [rng.permutation(n)[: int(share * n)] for n in store.sizes if n is not None]
@@ -232,9 +229,8 @@ def _find_candidates(
     done = place / "candidates.parquet"
     if done.is_file():
         return sizes
-    database = place / "keys.duckdb"
-    database.unlink(missing_ok=True)
-    connection = _connected(duckdb, place, str(database))
+    _remove_keys(place)
+    connection = _connected(duckdb, place, str(place / "keys.duckdb"))
     try:
         for side, path in enumerate(files):
             with stage(f"keys of {path.name}", sizes[side]) as shown:
@@ -246,8 +242,13 @@ def _find_candidates(
         _join(connection, rules, len(files) > 1, done)
     finally:
         connection.close()
-    database.unlink()
+        _remove_keys(place)
     return sizes
+
+
+def _remove_keys(place: Path) -> None:
+    for path in place.glob("keys.duckdb*"):  # and what DuckDB writes beside it
+        path.unlink()
 
 
 def _join(connection: Any, rules: Sequence[Any], two: bool, done: Path) -> None:
@@ -336,6 +337,10 @@ def _duckdb() -> ModuleType:
     return duckdb
 
 
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
+
+
 def _connected(duckdb: Any, place: Path, database: str) -> Any:
     """A database that takes the memory budget, and the folder for what is larger."""
     connection = duckdb.connect(database)
@@ -343,10 +348,6 @@ def _connected(duckdb: Any, place: Path, database: str) -> Any:
     connection.execute(f"SET temp_directory = '{_quoted(place / 'duckdb')}'")
     connection.execute("SET enable_progress_bar = false")
     return connection
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("'", "''")
 
 
 def _group_size() -> int:
@@ -371,12 +372,18 @@ def _parquet(path: Any) -> Path:
 
 
 def _told(rule: EqualKeys) -> list[Any]:
-    """A rule as it stands in a plan; of a function its code."""
-    keys = [
-        key if isinstance(key, str) else joblib.hash([key.__code__.co_code, key.__code__.co_consts])
-        for key in rule.keys
-    ]
-    return [keys, rule.most]
+    """A rule as it stands in a plan; of a function what its code does, wherever it is written."""
+
+    def told(key: Any) -> str:
+        if isinstance(key, str):
+            return key
+        code = getattr(key, "__code__", None)
+        if code is None:
+            return str(joblib.hash(key))
+        inner = [getattr(value, "co_code", value) for value in code.co_consts]
+        return str(joblib.hash([code.co_code, code.co_names, inner]))
+
+    return [[told(key) for key in rule.keys], rule.most]
 
 
 def _keep_plan(path: Path, plan: str) -> None:
