@@ -5,9 +5,7 @@
     a.parquet ┐  keys, piece by piece   ┌─────────────┐  equal keys    ┌────────────────────┐
     b.parquet ┘ ──────────────────────▶ │ keys.duckdb │ ─────────────▶ │ candidates.parquet │
                                         └─────────────┘                └────────────────────┘
-    RecordLinker learns from some of them ──▶ probability-00000.parquet, ... ──▶ Links
-
-What is done stays in the folder, so that the same call goes on where it was interrupted.
+    RecordLinker learns from some of them ──▶ probability-...-00000.npy, ... ──▶ Links
 """
 
 from __future__ import annotations
@@ -101,9 +99,8 @@ def link_files(
     >>> linker = RecordLinker(rules=[EqualKeys("last", "born"), EqualKeys("phone")])
     >>> links = link_files("people.parquet", None, linker, folder="work")  # doctest: +SKIP
     """
-    duckdb = _duckdb()
     _require_keys(None if linker is None else linker.rules)
-    files = [_parquet(path) for path in (left, right) if path is not None]
+    duckdb, files = _duckdb(), [_parquet(path) for path in (left, right) if path is not None]
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     states = [[str(f.resolve()), f.stat().st_size, f.stat().st_mtime_ns] for f in files]
@@ -398,7 +395,6 @@ def _keep_plan(path: Path, plan: str) -> None:
 
 def _save(path: Path, values: np.ndarray) -> None:
     """Write an array, all of it or nothing."""
-    part = path.with_suffix(".part")
-    with part.open("wb") as file:
-        np.save(file, values)
+    part = path.with_suffix(".part.npy")
+    np.save(part, values)
     part.replace(path)
