@@ -195,7 +195,7 @@ def scores_of(
     n = 1.0 / np.sum(w**2)  # queries that equal weights would be worth
 
     def share(hits: np.ndarray) -> Estimate:
-        p = float(w @ hits)
+        p = min(float(w @ hits), 1.0)
         middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
         half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
         return Estimate(p, float(max(middle - half, 0.0)), float(min(middle + half, 1.0)))
