@@ -12,6 +12,7 @@ from kernelmetric.compute import take_rows, to_numpy
 from kernelmetric.compute.reductions import k_smallest
 from kernelmetric.evaluation import Estimate
 from kernelmetric.evaluation._retrieval import directions, similarities
+from kernelmetric.inputs._points import as_floats
 from kernelmetric.report._page import Page, _read, versions
 from kernelmetric.report._page_html import line, section, table
 from kernelmetric.report._text import html_text
@@ -160,7 +161,7 @@ class _Lists:
 
     def _nearest(self, rows: np.ndarray) -> list[np.ndarray]:
         cosine, found = self.adapter.geometry == "cosine", []
-        Q, D = (np.asarray(X, float) for X in (take_rows(self.queries, rows), self.documents))
+        Q, D = (as_floats(X) for X in (take_rows(self.queries, rows), self.documents))
         plain = (directions(Q), directions(D)) if cosine else (Q, D)
         mapped = self.adapter.transform(Q), self.adapter.transform_documents(D)
         for q, d in (plain, mapped):
