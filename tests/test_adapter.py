@@ -448,6 +448,19 @@ def test_a_few_rows_are_mapped_as_many(side, geometry, views):
         framed.transform(Q[:1])
 
 
+@pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
+def test_scores_are_of_the_queries_that_are_in_pairs(similarity, views):
+    """Any rows may be asked for, not the first ones alone."""
+    Q, D = views
+    rows = np.array([200, 7, 31])
+    scores = retrieval_scores(Q, D, same(240)[rows], similarity=similarity)
+    q, d = (normalize(Q), normalize(D)) if similarity == "cosine" else (Q, D)
+    far = ((q[rows][:, None] - d) ** 2).sum(axis=2)
+    ranks = 1 + (far < far[np.arange(3), rows][:, None]).sum(axis=1)
+    assert scores.mrr.value == pytest.approx(np.mean(1 / ranks))
+    assert scores.recall[5].value == pytest.approx(np.mean(ranks <= 5))
+
+
 def test_scores_refuse_what_they_cannot_rank(views):
     Q, D = views
     for given, options, says in (

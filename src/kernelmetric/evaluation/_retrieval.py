@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from kernelmetric.compute import map_rows, namespace, to_numpy
+from kernelmetric.compute import map_rows, namespace, take_rows, to_numpy
 from kernelmetric.compute.reductions import k_smallest
 from kernelmetric.evaluation._thresholds import Estimate
 from kernelmetric.graphs import Matches
@@ -116,7 +116,8 @@ def retrieval_scores(
         )
     matches = Matches.of_pairs(pairs, Q.shape[0], D.shape[0])
     Q, D = (directions(X) if similarity == "cosine" else X for X in (Q, D))
-    found = find_matches(Q, D, matches, matches.queries, cosine=similarity == "cosine")
+    asked = take_rows(Q, matches.queries)
+    found = find_matches(asked, D, matches, matches.queries, cosine=similarity == "cosine")
     return scores_of(found, k, confidence)
 
 
