@@ -10,15 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import (
-    backend_of,
-    like,
-    map_rows,
-    namespace,
-    precise,
-    rough,
-    to_numpy,
-)
+from kernelmetric.compute import backend_of, like, map_rows, namespace, precise, rough, to_numpy
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.compute.reductions import k_smallest, product
 from kernelmetric.compute.watch import ended_by_limit, stage, until_limit
