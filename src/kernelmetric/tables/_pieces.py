@@ -273,8 +273,8 @@ def _parquet_pieces(path: Path) -> Iterator[Table]:
         # A buffer: without it, all of a column that is one group of rows is read at once.
         with pq.ParquetFile(path, buffer_size=1 << 20) as file:
             n_rows, n_columns = file.metadata.num_rows, file.metadata.num_columns
-            groups = (file.metadata.row_group(i) for i in range(file.num_row_groups))
-            held = sum(group.total_byte_size for group in groups) // max(n_rows, 1)
+            all_groups = map(file.metadata.row_group, range(file.num_row_groups))
+            held = sum(group.total_byte_size for group in all_groups) // max(n_rows, 1)
             plain = 8 * max(n_columns, 1)
             most = max(1, _PIECE_BYTES // (held if held > _LISTS * plain else plain))
             with stage(f"reading {path.name}", n_rows) as shown:
