@@ -161,10 +161,9 @@ def _pairs(path: Path, names: Any) -> tuple[np.ndarray, np.ndarray | None]:
 
 def _as_json(adapter: Adapter) -> dict[str, Any]:
     found = adapter.evaluation_
-    scores = {
-        name: {f"recall@{k}": e.value for k, e in part.recall.items()}
-        | {"mrr": part.mrr.value, "ndcg": part.ndcg.value}
-        for name, part in (("before", found.before), ("after", found.after))
-    }
+    told: dict[str, Any] = {"adapted": adapter.adapted_, **adapter.recipe_}
+    for name, part in (("before", found.before), ("after", found.after)):
+        told[name] = {f"recall@{k}": e.value for k, e in part.recall.items()}
+        told[name] |= {"mrr": part.mrr.value, "ndcg": part.ndcg.value}
     changed = {"mended": found.mended, "broken": found.broken, "n_queries": found.before.n_queries}
-    return {"adapted": adapter.adapted_, **adapter.recipe_, **scores, **changed}
+    return told | changed

@@ -163,7 +163,7 @@ def find_matches(
             S, same = xp.where(own, lowest, S), same & ~own
         best = xp.max(xp.where(same, S, lowest), axis=1, keepdims=True)
         before, ties = (
-            to_numpy(xp.sum(xp.astype(there & ~same, S.dtype), axis=1)).astype(np.float64)
+            to_numpy(xp.sum(there & ~same, axis=1, dtype=xp.int32)).astype(np.float64)
             for there in (S > best, S == best)
         )
         ranks = 1.0 + before + 0.5 * ties

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -122,20 +122,15 @@ def _tried(adapter: Adapter, command: str) -> str:
     return said + table(["candidate"], ["mean of 1/√rank"], lines)
 
 
-class _Lists:
+class _Lists(NamedTuple):
     """The nearest documents of some queries, before and after, side by side."""
 
-    def __init__(
-        self,
-        adapter: Adapter,
-        queries: Any,
-        documents: Any,
-        pairs: np.ndarray,
-        names: list[np.ndarray],
-        ranks: tuple[np.ndarray, np.ndarray],
-    ):
-        self.adapter, self.queries, self.documents = adapter, queries, documents
-        self.pairs, self.names, self.ranks = pairs, names, ranks
+    adapter: Adapter
+    queries: Any
+    documents: Any
+    pairs: np.ndarray
+    names: list[np.ndarray]
+    ranks: tuple[np.ndarray, np.ndarray]
 
     def section(self, title: str, places: np.ndarray, what: str) -> str:
         """Some of the queries of a kind, those whose rank changed most first."""
@@ -170,9 +165,5 @@ class _Lists:
         return found
 
     def _listed(self, found: np.ndarray, right: np.ndarray) -> str:
-        texts = [html_text(self.names[1][row], most=80) for row in found]
-        marked = [
-            f"<b>{text}</b>" if row in right else text
-            for row, text in zip(found, texts, strict=True)
-        ]
-        return "<br>".join(marked)
+        texts = ((row, html_text(self.names[1][row], most=80)) for row in found)
+        return "<br>".join(f"<b>{text}</b>" if row in right else text for row, text in texts)
