@@ -53,8 +53,8 @@ def check_points(
         if "could not convert" in said or "must be a string or a real number" in said:
             raise type(refusal)(
                 f"Got X with text or other objects, but {name} expected numbers ({said}). Try a "
-                "data frame with Kernelized or a predictor, which read its columns, or "
-                "TableSchema() before it in a pipeline."
+                "data frame with Kernelized or a predictor, which read its columns, a kernel of "
+                "objects there, such as kernel='ngrams', or TableSchema() before it in a pipeline."
             ) from None
         raise
     return to_device(checked)
