@@ -30,7 +30,7 @@ from kernelmetric.shipping._attributes import Attributes
 from kernelmetric.shipping._fitted import CHECKS, TABLE
 from kernelmetric.spaces import Space
 from kernelmetric.tables._mixed import width_of
-from kernelmetric.transductive import TransductiveDistance
+from kernelmetric.transductive import TransductiveDistance, TransductiveRegressor
 
 # What takes any numbers.
 _NUMERIC = (
@@ -42,6 +42,7 @@ _NUMERIC = (
     Kernelized,
     KernelizedCV,
     TransductiveDistance,
+    TransductiveRegressor,
     preprocessing.StandardScaler,
     preprocessing.MinMaxScaler,
     preprocessing.MaxAbsScaler,

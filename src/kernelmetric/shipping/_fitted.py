@@ -48,7 +48,7 @@ from kernelmetric.shipping._attributes import (
 from kernelmetric.spaces import Gram, RandomFeatures, Space
 from kernelmetric.tables import TableEncoder, TableSchema
 from kernelmetric.tables._mixed import width_of
-from kernelmetric.transductive import TransductiveDistance
+from kernelmetric.transductive import TransductiveDistance, TransductiveRegressor
 
 LINKAGE_RULES = (linkage.EqualKeys, linkage.NearestPoints, linkage.NearestText)
 _DECOMPOSITION = {
@@ -131,6 +131,17 @@ TABLE: dict[type, dict[Any, str]] = {
         "code<c n": "_codes",
         "any n": "transduction_",
         "whole": "n_neighbors_",
+    },
+    TransductiveRegressor: {
+        "finite n p": "_points",
+        "finite n q": "_along",
+        "finite m p": "_anchors",
+        "finite p": "_middle",
+        "finite q": "_levels",
+        "positive": "_width",
+        bool: "_single",
+        list: "candidates_ residuals_",
+        dict: "_coef",
     },
     MetricClassifier: _PREDICTOR
     | {

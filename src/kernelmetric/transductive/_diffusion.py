@@ -60,6 +60,12 @@ class Diffusion:
         b = self.degrees[:, None] * (self._sums @ (mass * targets))
         return self._solve(b, self._sums @ mass, start=start)[self._place]
 
+    def covariance(self, rows: np.ndarray, values: np.ndarray, leak: float) -> np.ndarray:
+        """``(L + leak D)⁻¹`` from some rows to all points, times values of shape (m, p)."""
+        b = np.zeros((len(self.degrees), values.shape[1]))
+        np.add.at(b, self._place[rows], values)
+        return self._solve(b, np.full((len(b), 1), leak))[self._place]
+
     def _here(self, values: np.ndarray) -> Any:
         return to_device(np.asarray(values, dtype=np.float64))
 
