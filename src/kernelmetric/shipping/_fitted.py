@@ -129,6 +129,7 @@ TABLE: dict[type, dict[Any, str]] = {
         "finite n p": "_points",
         "any c": "classes_",
         "code<c n": "_codes",
+        "finite n": "_mass",
         "any n": "transduction_",
         "whole": "n_neighbors_",
     },

@@ -67,7 +67,7 @@ def read_source(
     if paired:
         given = as_pairs(pairs, similar, dissimilar, None, n_samples)
         return Source(None, None, pair_graphs(given))
-    return Source(*_partial_labels(y, n_samples))
+    return Source(*partial_labels(y, n_samples))
 
 
 def counted_rows(
@@ -89,7 +89,7 @@ def counted_rows(
     return take_rows(X, rows), rows_of(y, rows), given, masses
 
 
-def _partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+def partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
     """Classes, and codes with -1 where a label is unknown."""
     expected = "class labels with -1 where unknown, or similar and dissimilar pairs"
     require_target(y, "TransductiveDistance", expected)

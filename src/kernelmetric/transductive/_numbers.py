@@ -26,9 +26,9 @@ from kernelmetric.inputs._labels import require_target
 from kernelmetric.inputs._parameters import SHARE, Numbers, check_parameters
 from kernelmetric.learners._checks import check_spread
 from kernelmetric.solvers import evenly
-from kernelmetric.transductive._diffusion import Diffusion, joined, places_of
+from kernelmetric.transductive._diffusion import Diffusion
 from kernelmetric.transductive._given import interpolate
-from kernelmetric.transductive._spread import _graphs_of
+from kernelmetric.transductive._spread import Graphs
 
 _WIDTHS = (0.25, 1.0, 4.0, 16.0)  # of Gaussians, in median squared distances
 _LEAKS = (0.1, 0.01, 0.001)  # of walks on the graph: how far numbers speak
@@ -202,11 +202,8 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
                 "and NaN where unknown: where most are known try MetricRegressor."
             )
         rows = np.flatnonzero(known.any(axis=1))
-        ours = isinstance(self.graph, str)
-        nearest = ours and self.graph in ("auto", "neighbors")
-        distinct, place = places_of(points) if nearest else (points, None)
-        W = next(_graphs_of(self.graph, self.n_neighbors, distinct))[2]
-        diffusion = Diffusion(joined(W, distinct)[0], place)
+        graphs = Graphs(self.graph, self.n_neighbors, points)
+        diffusion = Diffusion(next(iter(graphs))[2], graphs.place)
         self._points, self._anchors = points, points[rows]
         self._middle = points.mean(axis=0)
         self._width = median_squared_distance(points) or 1.0
@@ -217,13 +214,13 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
                 for some in np.array_split(rows, -(-len(rows) // _COLUMNS))
             ]
             blocks[f"graph {leak:g}"] = np.hstack(parts)
-        graphs = list(blocks)
-        if ours:
+        walks = list(blocks)
+        if graphs.named:
             blocks |= dict(self._of_features(self._anchors))
         scales = {name: float(np.mean(np.diag(K))) or 1.0 for name, K in blocks.items()}
         blocks = {name: (K + K.T) / (2.0 * scales[name]) for name, K in blocks.items()}
-        features = [name for name in blocks if name not in graphs]
-        pairs = [(g, f) for g, f in product([*graphs, None], [*features, None]) if g or f]
+        features = [name for name in blocks if name not in walks]
+        pairs = [(g, f) for g, f in product([*walks, None], [*features, None]) if g or f]
         names = [tuple(name for name in pair if name) for pair in pairs]
         tried = [_Candidate(some, noise) for some in names for noise in _NOISE]
         p = Y.shape[1]
@@ -242,7 +239,7 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
             self.residuals_.append(_cross_fitted(tried, mine, z, min(self.cv, len(z))))
         self._along = sum(
             diffusion.covariance(rows, self._coef.pop(name), float(name.split()[1]))
-            for name in graphs
+            for name in walks
         )
         F = self._values(points)
         F = np.where(known, Y, F)
