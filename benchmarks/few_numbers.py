@@ -15,7 +15,6 @@ import warnings
 from itertools import product
 
 import numpy as np
-from regression import table
 from sklearn.metrics import r2_score
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.preprocessing import StandardScaler
@@ -23,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from kernelmetric import TransductiveRegressor
 from kernelmetric.compute.reductions import median_squared_distance
 from kernelmetric.graphs import laplacian, neighbor_graph
+from regression import table
 
 TABLES = ("diabetes", "MASS/Boston", "Ecdat/Computers", "ggplot2/diamonds", "Ecdat/Caschool")
 COUNTS = (5, 20, 100)

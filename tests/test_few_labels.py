@@ -80,13 +80,17 @@ def test_a_ridge_is_the_least_squares_less_its_mean():
     assert_allclose(F, lam * exact, atol=2e-3 * np.abs(exact).max() * lam)
 
 
-def test_smoothing_is_a_weighted_mean_of_its_targets():
-    W, rng = ring(), np.random.RandomState(0)
-    Y, pull, d = np.eye(3)[rng.randint(3, size=40)], rng.uniform(0.1, 1, (40, 1)), ring().sum(1)
-    F = Diffusion(W).smooth(Y, pull)
-    exact = np.linalg.solve(np.diag(d * (1 + pull[:, 0])) - W, d[:, None] * pull * Y)
-    assert_allclose(F, exact, atol=1e-3)
-    assert_allclose(F.sum(axis=1), 1.0, atol=1e-3)
+def test_a_walk_takes_means_and_labels_stay():
+    W, Y = ring(), np.eye(3)[np.random.RandomState(0).randint(3, size=40)]
+    fixed, expected = np.isin(np.arange(40), [4, 9]).astype(float), Y
+    P = W / W.sum(axis=1, keepdims=True)
+    for _ in range(5):
+        expected = np.where(fixed[:, None] > 0, Y, P @ expected)
+    assert_allclose(Diffusion(W).walk(Y, fixed, 5), expected, atol=1e-12)
+    place = np.append(np.arange(40), [4, 7])  # copies, one of a label and one of none
+    rows = np.vstack([Y, [[9.0, 9, 9]], Y[7:8]])
+    found = Diffusion(W, place).walk(rows, np.append(fixed, [0.0, 0.0]), 5)
+    assert_allclose(found, expected[place], atol=1e-12)
 
 
 @pytest.mark.parametrize("lam", [1e-12, 1e-6])
@@ -226,7 +230,7 @@ def test_sparse_points_are_those_points(dtype):
 @ONE_EACH
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_copies_of_a_point_do_not_cut_it_off(kind):
-    X, y, truth = moons(60)
+    X, y, _truth = moons(60)
     copies = np.repeat(np.arange(60), 30)
     known = np.where(np.arange(len(copies)) % 30 == 0, y[copies], -1)
     model = TransductiveDistance(method="diffusion").fit(kind(X[copies] + 0.0), known)
@@ -333,7 +337,10 @@ def test_offsets_are_not_needed_where_shares_are_right():
     assert added[0] > added[1] > added[2]
 
 
-@pytest.mark.parametrize("sizes", [{0: 1}, [1, 2, 3], [1, 0], [1, np.nan], "many", 3, [1, -1], [0.5, 0.3], [0.001, 0.999]])
+@pytest.mark.parametrize(
+    "sizes",
+    [{0: 1}, [1, 2, 3], [1, 0], [1, np.nan], "many", 3, [1, -1], [0.5, 0.3], [0.001, 0.999]],
+)
 def test_sizes_that_are_none_are_refused(sizes):
     X, y, _ = moons(count=2)
     with pytest.raises(ValueError, match="Got class_sizes"):
@@ -404,7 +411,7 @@ def test_labels_that_come_later_are_as_if_they_had_been_there(method):
 
 @ONE_EACH
 def test_labels_are_added_after_loading_of_new_classes_and_taken_back(tmp_path):
-    X, y, truth = moons(count=2)
+    X, y, _truth = moons(count=2)
     names = np.array([None, "a", "b"], dtype=object)[y + 1]
     model = TransductiveDistance(method="diffusion").fit(X, names)
     save(model, tmp_path / "few.npz")
@@ -412,7 +419,9 @@ def test_labels_are_added_after_loading_of_new_classes_and_taken_back(tmp_path):
     model.add_labels([row], ["c"])
     assert_array_equal(model.classes_, ["a", "b", "c"])
     assert model.transduction_[row] == "c"
-    assert_array_equal(load(tmp_path / "few.npz").add_labels([row], ["c"]).embedding_, model.embedding_)
+    assert_array_equal(
+        load(tmp_path / "few.npz").add_labels([row], ["c"]).embedding_, model.embedding_
+    )
     assert_allclose(model.add_labels([row], [None]).embedding_, before, atol=1e-6)
 
 
@@ -445,7 +454,9 @@ def test_doubt_finds_classes_with_fewer_labels_than_luck():
     rng = np.random.RandomState(0)
     X = rng.standard_normal((400, 10)) + 4 * np.repeat(rng.standard_normal((8, 10)), 50, axis=0)
     truth = np.repeat(np.arange(8), 50)
-    model = TransductiveDistance(method="diffusion").fit(X, labelled(np.where(truth < 2, truth, -2), 1).clip(-1))
+    model = TransductiveDistance(method="diffusion").fit(
+        X, labelled(np.where(truth < 2, truth, -2), 1).clip(-1)
+    )
     for _ in range(9):
         row = model.to_label()
         model.add_labels(row, truth[row])

@@ -75,14 +75,16 @@ def test_units_order_and_shift_of_numbers_do_not_matter():
 
 
 def test_outputs_are_learned_each_by_itself():
-    X, y, along = roll(150)
+    X, y, _along = roll(150)
     second = np.where(np.arange(150) % 9 == 0, X[:, 1], np.nan)
     both = TransductiveRegressor().fit(X, np.column_stack([y, second]))
     assert both.predict(X).shape == both.transduction_.shape == (150, 2)
     assert both.predict_interval(X, 0.8).shape == (150, 2, 2)
     for j, one in enumerate((y, second)):
         alone = TransductiveRegressor().fit(X, one)
-        assert_allclose(alone.predict(X), both.predict(X)[:, j], atol=1e-3 * np.ptp(alone.predict(X)))
+        assert_allclose(
+            alone.predict(X), both.predict(X)[:, j], atol=1e-3 * np.ptp(alone.predict(X))
+        )
 
 
 def test_intervals_hold_what_they_say():

@@ -209,11 +209,11 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
         self._width = median_squared_distance(points) or 1.0
         blocks: dict[str, np.ndarray] = {}
         for leak in _LEAKS:
-            parts = [
+            columns = [
                 diffusion.covariance(some, np.eye(len(some)), leak)[rows]
                 for some in np.array_split(rows, -(-len(rows) // _COLUMNS))
             ]
-            blocks[f"graph {leak:g}"] = np.hstack(parts)
+            blocks[f"graph {leak:g}"] = np.hstack(columns)
         walks = list(blocks)
         if graphs.named:
             blocks |= dict(self._of_features(self._anchors))
@@ -254,7 +254,9 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
             yield f"gaussian {width:g}", np.exp(-squares / width)
 
     def _values(self, X: np.ndarray) -> np.ndarray:
-        F = self._levels + interpolate(self._points, self._along, X, min(_NEAREST, len(self._points)))
+        F = self._levels + interpolate(
+            self._points, self._along, X, min(_NEAREST, len(self._points))
+        )
         if not self._coef:
             return F
 

@@ -89,7 +89,8 @@ class Graphs:
         ours = isinstance(graph, str) and graph in ("auto", "neighbors")
         distinct, self.place = places_of(points) if ours else (points, None)
         self.named, self._distinct = isinstance(graph, str), distinct
-        self._left, self._made = _graphs_of(graph, n_neighbors, distinct), []
+        self._left = _graphs_of(graph, n_neighbors, distinct)
+        self._made: list[tuple[str, Any, Any, np.ndarray]] = []
 
     def __iter__(self) -> Iterator[tuple[str, Any, Any, np.ndarray]]:
         """Kind, number of neighbours, weights with all parts joined, and the part of each row."""

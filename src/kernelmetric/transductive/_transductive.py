@@ -20,9 +20,15 @@ from kernelmetric.inputs import check_points, device_like, unchanged_on_failure,
 from kernelmetric.inputs._parameters import COUNT, COUNT_OR_NONE, LARGEST, Numbers, check_parameters
 from kernelmetric.learners._checks import check_spread
 from kernelmetric.solvers import column_signs
-from kernelmetric.transductive._choice import POINTS, label_mass
 from kernelmetric.transductive._asking import Asking
-from kernelmetric.transductive._given import Source, counted_rows, interpolate, prior_points, read_source
+from kernelmetric.transductive._choice import POINTS, label_mass
+from kernelmetric.transductive._given import (
+    Source,
+    counted_rows,
+    interpolate,
+    prior_points,
+    read_source,
+)
 from kernelmetric.transductive._learn import learn, peak_bytes, placing_seconds, rows_in_time
 from kernelmetric.transductive._penalties import Geometry, coordinates_of
 
