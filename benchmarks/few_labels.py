@@ -3,9 +3,9 @@
 ``python benchmarks/few_labels.py RESULTS.jsonl`` adds a line for each set, number of labels and
 draw, and passes over those that are there. ``--sets``, ``--points``, ``--draws`` and ``--quick``
 take less; ``--table`` prints the means. Where graphlearning 1.7 is installed, its methods run on
-its usual graph, exp(-4 d²/t) of ten neighbours. ``--gpu`` measures seconds alone, on the device of
-torch, of 70,000 x 784 and 10⁶ x 50 points drawn from clusters, with the graph given and with it. Fashion-MNIST is read from ``--fashion``, a folder
-with the four gz files of its Debian package.
+its usual graph, exp(-4 d²/t) of ten neighbours. Fashion-MNIST is read from ``--fashion``, a folder
+with the four gz files of its Debian package. ``--gpu`` measures seconds alone, on the device of
+torch: 70,000 x 784 and 10⁶ x 50 points drawn from clusters, with the graph given and with it.
 """
 
 from __future__ import annotations

@@ -237,10 +237,9 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
                 {f"{' + '.join(c.names)}, noise {c.noise:g}": w for c, w in weights.items()}
             )
             self.residuals_.append(_cross_fitted(tried, mine, z, min(self.cv, len(z))))
-        self._along = sum(
-            diffusion.covariance(rows, self._coef.pop(name), float(name.split()[1]))
-            for name in walks
-        )
+        self._along = np.zeros(Y.shape)
+        for name in walks:
+            self._along += diffusion.covariance(rows, self._coef.pop(name), float(name.split()[1]))
         F = self._values(points)
         F = np.where(known, Y, F)
         self.transduction_ = F[:, 0] if self._single else F
@@ -261,7 +260,8 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
             return F
 
         def of_features(rows: slice) -> np.ndarray:
-            return sum(K @ self._coef[name] for name, K in self._of_features(X[rows]))
+            parts = [K @ self._coef[name] for name, K in self._of_features(X[rows])]
+            return np.sum(parts, axis=0)
 
         return F + map_rows(of_features, len(X), 8 * 4 * len(self._anchors))
 
@@ -288,7 +288,7 @@ def _fitted(
 
 
 def _covariance(candidate: _Candidate, blocks: dict[str, np.ndarray]) -> np.ndarray:
-    K = sum(blocks[name] for name in candidate.names) / len(candidate.names) + _LEVEL
+    K = np.mean([blocks[name] for name in candidate.names], axis=0) + _LEVEL
     K[np.diag_indices_from(K)] += candidate.noise
     return K
 
