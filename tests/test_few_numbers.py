@@ -164,5 +164,5 @@ def test_numbers_that_are_none_are_refused(y, said):
 
 def test_classes_refuse_numbers_by_name():
     X, y, _ = roll(60)
-    with pytest.raises(ValueError, match="try TransductiveRegressor"):
+    with pytest.raises(ValueError, match="Try TransductiveRegressor"):
         TransductiveDistance().fit(X, np.where(np.isnan(y), -1.0, y))

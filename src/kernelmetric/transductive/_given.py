@@ -103,8 +103,8 @@ def partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
         )
     if type_of_target(labels) == "continuous":
         raise ValueError(
-            "Got numbers in y, but expected class labels: try TransductiveRegressor, for which NaN "
-            "means unknown."
+            "Unknown label type: got numbers in y, but expected class labels. Try "
+            "TransductiveRegressor, for which NaN means unknown."
         )
     check_classification_targets(labels)
     classes, found = np.unique(labels, return_inverse=True)
