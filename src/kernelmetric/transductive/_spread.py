@@ -26,8 +26,7 @@ NEIGHBORS, MUTUAL = 10, 20  # of a point in the graph, and in that of mutual one
 LAMS: tuple[float, ...] = (10.0, 1.0)  # the first unless the other finds more hidden labels
 _SHARPNESS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of scores, in one over the usual margin
 _NEAREST = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # what distances to labels count beside them
-_USUAL = (2.0, 1.0)  # of either, as hidden labels usually ask for
-_UNJUDGED = 0.25  # what distances count where no label can be hidden
+_USUAL = (2.0, 0.25)  # of either, where no label can be hidden
 _LOST = 0.05  # share of points in parts without a label that is worth a warning
 _ROUNDED = 0.02  # that stated shares may miss one by
 _UNEVEN = 3  # times as many labels as another class has, up to which distances are compared
@@ -233,7 +232,7 @@ def _hidden(
     if not folds:
         counts = np.bincount(few.codes[few.codes >= 0])
         even = counts.max() <= _UNEVEN * counts.min()  # else distances favour the larger classes
-        yield lams[0], Hidden(np.empty(0), _USUAL[0], _UNJUDGED if heard and even else 0.0)
+        yield lams[0], Hidden(np.empty(0), _USUAL[0], _USUAL[1] if heard and even else 0.0)
         return
     classes, G = few.codes[np.concatenate(asked)], np.concatenate(near)
     for lam in until_limit(lams, "lam"):
