@@ -32,7 +32,7 @@ from kernelmetric.retrieval import PLDA, Adapter, Drift
 from kernelmetric.selection import AlignedSum
 from kernelmetric.spaces import Gram, RandomFeatures, Space
 from kernelmetric.tables import TableEncoder, TableSchema
-from kernelmetric.transductive import TransductiveDistance
+from kernelmetric.transductive import TransductiveDistance, TransductiveRegressor
 
 LINKAGE_RULES = (linkage.EqualKeys, linkage.NearestPoints, linkage.NearestText)
 _DECOMPOSITION = {
@@ -113,8 +113,20 @@ TABLE: dict[type, dict[Any, str]] = {
         "finite n p": "_points",
         "any c": "classes_",
         "code<c n": "_codes",
+        "finite n": "_mass",
         "any n": "transduction_",
         "whole": "n_neighbors_",
+    },
+    TransductiveRegressor: {
+        "finite n p": "_points",
+        "finite n q": "_along",
+        "finite m p": "_anchors",
+        "finite p": "_middle",
+        "finite q": "_levels",
+        "positive": "_width",
+        bool: "_single",
+        list: "candidates_ residuals_",
+        dict: "_coef",
     },
     MetricClassifier: _PREDICTOR
     | {
