@@ -1,7 +1,5 @@
 """``kernelmetric fit``: from a table to a metric, a comparison and a page."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 import time

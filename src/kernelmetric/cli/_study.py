@@ -1,7 +1,5 @@
 """A table with the decisions about it, and trials of a metric on it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """``kernelmetric transform``: learned coordinates of the rows of a table."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from functools import partial

@@ -6,8 +6,6 @@ large blocks are, and nothing else. What needs an array in full is refused where
 nor the free memory, of a CUDA device too, holds it (:func:`require_memory`).
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterator

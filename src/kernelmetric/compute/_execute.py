@@ -5,8 +5,6 @@ functions of a tile, which threads may share, or workers while a fit runs on a c
 (:func:`run_elsewhere`): results are put together in an order fixed by the tiles.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar

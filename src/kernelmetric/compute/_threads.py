@@ -6,8 +6,6 @@ as BLAS would have used. Its setting is one of the whole process: the first bloc
 a calm BLAS limits it, the last one that leaves restores it.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import sys

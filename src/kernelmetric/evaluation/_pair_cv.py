@@ -1,7 +1,5 @@
 """Cross-validation of learners that learn from pairs."""
 
-from __future__ import annotations
-
 import inspect
 import time
 import warnings

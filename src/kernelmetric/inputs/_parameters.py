@@ -1,7 +1,5 @@
 """Parameters that are numbers within bounds, or words; others are refused in a sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any, NamedTuple

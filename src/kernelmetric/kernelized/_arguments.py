@@ -1,7 +1,5 @@
 """What the fit of a kernelized learner, and of a search for one, gets besides X and y."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from inspect import signature

@@ -1,7 +1,5 @@
 """What learners share: checks, the linear map, and fits that leave no mixture of two."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar

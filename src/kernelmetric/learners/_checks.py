@@ -1,7 +1,5 @@
 """What a fit was given: refused in a sentence, cut to the rows that count, and to those in time."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Large margin nearest neighbours."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar

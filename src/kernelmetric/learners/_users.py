@@ -3,8 +3,6 @@
 A learner has no ``predict``: scikit-learn calls that with rows, metric-learn with pairs.
 """
 
-from __future__ import annotations
-
 from inspect import signature
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a classifier and a regressor in a learned metric share."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import KW_ONLY, dataclass

@@ -5,8 +5,6 @@ neighbours do. A tree knows nothing of the rows that it did not draw: trees that
 tell what the forest says of it when it is left out. Ridge regression tells that in closed form.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A metric that needs fewer kernel values for a point."""
 
-from __future__ import annotations
-
 import copy
 from numbers import Integral
 from typing import Any

@@ -1,7 +1,5 @@
 """Few coordinates that tell similar from dissimilar pairs: PairKPCA."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any

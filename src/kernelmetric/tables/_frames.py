@@ -3,8 +3,6 @@
 Frames of pandas, polars and pyarrow come through narwhals, which is imported where one is read.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from decimal import Decimal
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """torch, on the CPU or on a device: methods of tensors alone, so torch is not imported here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any

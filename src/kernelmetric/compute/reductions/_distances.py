@@ -5,8 +5,6 @@
 keeps the squares small, and :func:`pair_squares` computes the pairs for which neither is enough.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

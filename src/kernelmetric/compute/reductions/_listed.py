@@ -1,7 +1,5 @@
 """The LMNN hinge by lists: over listed impostors, a lower bound; and the looks that list them."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise

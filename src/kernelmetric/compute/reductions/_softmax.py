@@ -3,8 +3,6 @@
 Each row has its own shift of the exponents. A backend may have a way of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial

@@ -11,8 +11,6 @@ numbers are those of a fit on one machine. The tasks of a worker that dies are r
     _lazy.py      transform and predict, chunk by chunk, when somebody asks
 """
 
-from __future__ import annotations
-
 from inspect import signature
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Collections as pieces of rows, checked where they lie, and put together on one worker."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """A fit as one task on a worker, and its result in the estimator of the user."""
 
-from __future__ import annotations
-
 import math
 import pickle
 import warnings
