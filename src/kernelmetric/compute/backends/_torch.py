@@ -14,7 +14,7 @@ from kernelmetric.compute.backends._array_api import ArrayAPI
 _FUSED = {
     "softmax_sums": ("_softmax", lambda E: cuda.suits(E)),
     "hinge_sums": ("_hinge", lambda E: cuda.suits(E)),
-    "bounds_from": ("_bounds", cuda.single_there),
+    "bounds_from": ("_bounds", cuda.single_on_device),
     "ranked": ("_nearest", lambda Q: cuda.suits(Q[:, :1])),  # any number of coordinates
 }
 
