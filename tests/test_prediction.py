@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss, pairwise_distances, roc_auc_score
-from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GroupKFold, KFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -47,7 +47,12 @@ from kernelmetric.prediction._cross_fit import (
     settled,
     splits_of,
 )
-from kernelmetric.prediction._features import Rows, _located, fit_feature_scores
+from kernelmetric.prediction._features import (
+    Rows,
+    _located,
+    fit_feature_scores,
+    score_features,
+)
 from kernelmetric.prediction._neighbors import (
     TEMPERATURES,
     Neighbors,
@@ -824,6 +829,21 @@ def test_trees_are_those_of_scikit_learn():
         )
         total = total + tree.fit(A[rows], target[rows]).predict(A)
     np.testing.assert_allclose(found(X)[:, 0, 1], total / len(found.roots), rtol=1e-4, atol=1e-5)
+
+
+def test_rows_of_a_fold_keep_their_weights():
+    """Rows of no weight lie on another line: taken for others, they would bend it."""
+    X = np.random.RandomState(0).standard_normal((90, 2))
+    mass = np.repeat([1.0, 0.0, 1.0], 30)
+    y = np.where(mass > 0, 1.0, -1.0) * X[:, 0]
+    folds = [
+        Fold(X[train], train, X[test], test)
+        for train, test in KFold(3).split(X)
+        if mass[test].all()
+    ]
+    _, said = score_features(Rows(X, y, y[:, None], mass, False, 0), folds, one_by_one=False)
+    expected = np.concatenate([y[fold.test] for fold in folds])
+    np.testing.assert_allclose(said[:, 0, 0], expected, rtol=0.1, atol=0.1)
 
 
 def test_features_of_given_folds_are_not_seen():
