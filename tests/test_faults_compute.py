@@ -900,7 +900,7 @@ def test_kernels_of_triton_take_few_coordinates_in_single_precision(
     assert not cuda.suits(Tensor(shape, dtype))
     elsewhere = Tensor(shape, dtype)
     elsewhere.is_cuda = False
-    assert not cuda.single_there(elsewhere)
+    assert not cuda.single_on_device(elsewhere)
 
 
 def test_tensors_of_the_user_come_back_as_tensors(monkeypatch):

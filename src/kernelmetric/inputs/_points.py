@@ -1,7 +1,5 @@
 """Points as they come in: two-dimensional, finite, float32 or float64, of any library."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -7,8 +7,6 @@ NaN is allowed where a column without values leaves it. What a table cannot say 
 about a point (``_checks.py``).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from sklearn import preprocessing

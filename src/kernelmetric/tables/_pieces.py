@@ -1,7 +1,5 @@
 """A table in one file or several, read piece by piece: all of it is never held."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path

@@ -4,8 +4,6 @@
 environment has ``KERNELMETRIC_PURE=1``, all runs in NumPy, with the same results but for rounding.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 from functools import lru_cache
