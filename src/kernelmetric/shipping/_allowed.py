@@ -28,7 +28,6 @@ from kernelmetric import (
     kernelized,
     kernels,
     learners,
-    linkage,
     prediction,
     retrieval,
     selection,
@@ -36,9 +35,8 @@ from kernelmetric import (
     tables,
     transductive,
 )
-from kernelmetric.linkage._evidence import Agreement, Doubt, MatchModel
 from kernelmetric.prediction._features import FeatureScores
-from kernelmetric.shipping._fitted import LINKAGE_RULES
+from kernelmetric.shipping._fitted_linkage import LINKAGE, LINKAGE_RULES
 
 ROOMS = (
     kernels,
@@ -51,7 +49,6 @@ ROOMS = (
     retrieval,
     evaluation,
 )
-LINKAGE = (linkage.RecordComparison, linkage.RecordLinker, Agreement, Doubt, MatchModel)
 # A function is code.
 REFUSED = {kernels.FunctionKernel: "try a kernel of this library, or a name of scikit-learn's"}
 # Restored by a fit to the points they hold.

@@ -24,7 +24,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from kernelmetric import linkage
 from kernelmetric.compute import is_sparse
 from kernelmetric.evaluation import PairVerifier
 from kernelmetric.graphs import IndexTuples, Pairs
@@ -32,8 +31,6 @@ from kernelmetric.inputs import is_objects
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import Kernel
 from kernelmetric.learners import Learner
-from kernelmetric.linkage._comparisons import KINDS
-from kernelmetric.linkage._evidence import N_LEVELS, Agreement, Doubt, MatchModel
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.prediction._features import N_SCORES, FeatureScores
 from kernelmetric.retrieval import PLDA, Adapter, Drift
@@ -45,12 +42,12 @@ from kernelmetric.shipping._attributes import (
     check_trees,
     is_count,
 )
+from kernelmetric.shipping._fitted_linkage import LINKAGE_CHECKS, LINKAGE_TABLE
 from kernelmetric.spaces import Gram, RandomFeatures, Space
 from kernelmetric.tables import TableEncoder, TableSchema
 from kernelmetric.tables._mixed import width_of
 from kernelmetric.transductive import TransductiveDistance
 
-LINKAGE_RULES = (linkage.EqualKeys, linkage.NearestPoints, linkage.NearestText)
 _DECOMPOSITION = {
     "finite r d": "components_",
     "variance r": "explained_variance_",
@@ -66,7 +63,6 @@ _PREDICTOR: dict[Any, str] = {
     "whole": "n_neighbors_",
     "positive": "temperature_ usual_distance_ floor_",
 }
-_LINKAGE_RULE = {"whole": "n_neighbors ngram most", "texts": "keys columns"}
 # What attributes must be like where an object has them, by its class and those it derives from.
 TABLE: dict[type, dict[Any, str]] = {
     preprocessing.StandardScaler: {"number d": "mean_ var_", "scale d": "scale_"},
@@ -195,30 +191,7 @@ TABLE: dict[type, dict[Any, str]] = {
         "texts": "numbers categories commas texts unused",
         dict: "missing marks units dates spellings",
     },
-    **dict.fromkeys(LINKAGE_RULES, _LINKAGE_RULE),
-    Agreement: {f"finite f {N_LEVELS}": "weights", "real": "constant", "share": "match_share"},
-    Doubt: {"finite f": "evidence alike"},
-    MatchModel: {
-        Agreement: "agreement",
-        Doubt: "doubt",
-        Space: "space",
-        "finite f": "weights alike_weights",
-        "finite g": "space_weights",
-        "real": "constant",
-        "share": "match_share",
-    },
-    linkage.RecordComparison: {dict: "kinds kinds_ scales_"},
-    linkage.RecordLinker: {
-        linkage.RecordComparison: "comparison comparison_",
-        MatchModel: "model_",
-        "share": "match_share_",
-        "count": "n_left_ n_right_",
-        "count c 2": "candidates_",
-        "finite c": "probability_",
-        "count k 2": "labelled_pairs_",
-        "any k": "labelled_same_",
-        "finite k": "labelled_probability_",
-    },
+    **LINKAGE_TABLE,
 }
 
 
@@ -364,35 +337,6 @@ def _check_tuples(tuples: Attributes) -> None:
     type(tuples.value)(*map(tuples.get, names), tuples.get("n_samples"))
 
 
-def _check_comparison(comparison: Attributes) -> None:
-    for name in ("kinds", "kinds_"):
-        good = set((comparison.get(name) or {}).values()) <= set(KINDS)
-        comparison.require(good, name, f"kinds of columns, of {', '.join(KINDS)}")
-    kinds, scales = comparison.get("kinds_"), comparison.get("scales_", {})
-    if kinds is not None:
-        good = comparison.get("fields_") == list(kinds)
-        comparison.require(good, "fields_", "the columns of kinds_")
-        good = set(scales) == {name for name, kind in kinds.items() if kind == "number"}
-        good = good and all(np.isfinite(scale) and scale > 0 for scale in scales.values())
-        comparison.require(good, "scales_", "positive numbers")
-
-
-def _check_linker(linker: Attributes) -> None:
-    rules = linker.get("rules") or []
-    good = isinstance(rules, list | tuple)
-    good = good and all(isinstance(rule, LINKAGE_RULES) for rule in rules)
-    linker.require(good, "rules", "rules of candidates of this library")
-    if "model_" not in linker.state:
-        return
-    compared, n_fields = linker.get("comparison_"), len(linker.get("model_").weights)
-    good = len(getattr(compared, "fields_", ())) == n_fields
-    linker.require(good, "comparison_", f"{n_fields} fields")
-    left, right = linker.get("n_left_"), linker.get("n_right_")
-    for pairs in ("candidates_", "labelled_pairs_"):
-        beyond = linker.get(pairs) >= (left, left if right is None else right)
-        linker.require(not beyond.any(), pairs, "row numbers of the tables")
-
-
 # Which functions look at the attributes of which classes besides.
 CHECKS: tuple[tuple[Any, Callable[[Attributes], None]], ...] = (
     ((preprocessing.OneHotEncoder, preprocessing.OrdinalEncoder), _check_encoder),
@@ -406,6 +350,5 @@ CHECKS: tuple[tuple[Any, Callable[[Attributes], None]], ...] = (
     (TableEncoder, check_missing),
     (TableSchema, check_schema),
     ((Pairs, IndexTuples), _check_tuples),
-    (linkage.RecordComparison, _check_comparison),
-    (linkage.RecordLinker, _check_linker),
+    *LINKAGE_CHECKS,
 )
