@@ -122,7 +122,7 @@ def main():
     parser.add_argument("sets", nargs="*")
     parser.add_argument("--split", default="test", choices=("valid", "test"))
     parser.add_argument("--without", action="append", default=[])
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     print(
         "set                    all labels   100 labels     none   seconds   recall   "
         "line, trees, fields"

@@ -10,6 +10,7 @@ import numpy as np
 
 from kernelmetric.compute import map_rows
 from kernelmetric.graphs import check_rows
+from kernelmetric.linkage._compared import Compared
 from kernelmetric.linkage._fields import as_tables, column_of, holds_numbers, is_whole, texts_of
 from kernelmetric.linkage._text import Texts, learned_of
 
@@ -23,7 +24,6 @@ _RETURNS = 20
 _LOOKED_AT = 20_000  # records that decide on kinds
 _MOST_LETTERS = 1000  # of a text that are compared: the time grows with their square
 _NEARLY = 0.999  # how alike two longer texts are that begin alike
-_SHOWN = 40  # letters of a value in a reason
 _EXCHANGED = 0.9  # how alike two days are whose day and month changed places
 
 
@@ -209,52 +209,6 @@ class RecordComparison:
             return _alike_days(p, q) if kind == "date" else _scored(kind, p, q)
 
         return map_rows(compare, len(pairs), 400.0, most=100_000)
-
-
-class Compared:
-    """Pairs of two tables as rows of numbers: how alike the fields are, and what texts say.
-
-    Parameters
-    ----------
-    comparison : RecordComparison
-        Fitted.
-    left, right : DataFrame
-        The tables.
-    texts : Texts, or None
-        Where the comparison has a field of long text.
-    """
-
-    def __init__(self, comparison: RecordComparison, left: Any, right: Any, texts: Any):
-        self.comparison, self.left, self.right, self.texts = comparison, left, right, texts
-
-    @property
-    def names(self) -> list[str]:
-        """What the columns are called."""
-        text = self.comparison.text_
-        more = [] if text is None else [f"{scope}: {said}" for scope, said in text.names]
-        return self.comparison.fields_ + more
-
-    def __call__(self, pairs: Any) -> np.ndarray:
-        S = self.comparison.similarities(self.left, self.right, pairs)
-        if self.texts is None:
-            return S
-        return np.hstack([S, self.texts.columns(np.asarray(pairs).reshape(-1, 2))])
-
-    def says(self, place: int, row: np.ndarray, pair: np.ndarray) -> str:
-        """In words what a column of a row says; columns beyond tell what is missing."""
-        n, value = len(self.comparison.fields_), row[place] if place < len(row) else 0.0
-        if place >= len(row):
-            return "missing" if np.isnan(row[place - len(row)]) else "on both sides"
-        if place >= n:
-            return self.texts.says(place - n, value, *pair.tolist())
-        sides = zip((self.left, self.right), pair, strict=True)
-        a, b = (column_of(table, self.comparison.fields_[place]).iloc[k] for table, k in sides)
-        return "missing" if np.isnan(value) else f"{_short(a)} beside {_short(b)}"
-
-
-def _short(value: Any) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def checked_pairs(pairs: Any, n_left: int, n_right: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve
 from scipy.optimize import minimize
 from scipy.special import expit, logit, ndtri
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -30,10 +31,11 @@ _TREES_FROM = 40  # that teach trees
 _MOST_FOR_FIELDS = 1_000  # labels: of more, trees learn what fields say together, and sooner
 _FOLDS = 2  # in which parts are judged; those who hold labels out do it again for each fold
 _TREES = {
-    "max_iter": 120, "learning_rate": 0.08, "max_leaf_nodes": 15, "min_samples_leaf": 10,
+    "max_iter": 80, "learning_rate": 0.1, "max_leaf_nodes": 15, "min_samples_leaf": 10,
     "l2_regularization": 3.0, "max_features": 0.3, "early_stopping": False, "random_state": 0,
 }  # fmt: skip
 _FARTHEST = 30.0  # log odds
+_MAX_ITER, _TOL = 50, 1e-8
 
 
 class LinkModel:
@@ -58,6 +60,10 @@ class Line:
             Z[:, k] = 0.5 * (up - np.interp(-column, -knots[::-1], -_SCORES[::-1]))
         return (Z - self.centre) / self.scale
 
+    def odds(self, X: np.ndarray) -> np.ndarray:
+        """The log odds."""
+        return self.points(X) @ self.coef + self.intercept
+
     def shares(self, X: np.ndarray) -> np.ndarray:
         """The constant, and what each column adds beside the mean of the candidates."""
         return np.hstack([np.full((len(X), 1), self.intercept), self.points(X) * self.coef])
@@ -72,6 +78,23 @@ class Trees:
     cuts: np.ndarray  # the largest value that goes to the left
     values: np.ndarray  # mean of the leaves below, by the rows that taught them
     start: float
+
+    def odds(self, X: np.ndarray) -> np.ndarray:
+        """The log odds: values of the leaves that rows reach, added."""
+        t = len(self.roots)
+
+        def work(rows: slice) -> np.ndarray:
+            Y = X[rows]
+            at = np.tile(self.roots, len(Y))
+            moving = np.flatnonzero(self.nodes[at, 0] > 0)
+            while len(moving):
+                left, right, column = self.nodes[here := at[moving]].T
+                lower = Y[moving // t, column] <= self.cuts[here]
+                at[moving] = there = np.where(lower, left, right)
+                moving = moving[self.nodes[there, 0] > 0]
+            return self.start + self.values[at].reshape(len(Y), t).sum(axis=1)
+
+        return map_rows(work, len(X), 200.0 * t, most=1_000)
 
     def shares(self, X: np.ndarray) -> np.ndarray:
         """The constant, and what each column adds: the steps of the values on the way to leaves."""
@@ -110,7 +133,13 @@ class TextModel(LinkModel):
 
     def odds(self, S: np.ndarray) -> np.ndarray:
         """The log odds of a match where as many pairs match as do not."""
-        return self._shares(S).sum(axis=1) + self.constant
+        X = design(S, self.n_fields)
+        odds = self.counts[0] * self.line.odds(X) + self.constant
+        if self.trees is not None and self.counts[1]:
+            odds += self.counts[1] * self.trees.odds(X)
+        if self.fields is not None and self.counts[2]:
+            odds += self.counts[2] * self.fields.odds(S[:, : self.n_fields])
+        return odds
 
     def probability(self, S: np.ndarray) -> np.ndarray:
         """Of a match."""
@@ -118,13 +147,9 @@ class TextModel(LinkModel):
 
     def shares(self, S: np.ndarray) -> np.ndarray:
         """Log odds before any column is looked at, and what each column adds: (n, 1 + columns)."""
-        shares = self._shares(S)
-        shares[:, 0] += self.constant + logit(self.match_share)
-        return shares
-
-    def _shares(self, S: np.ndarray) -> np.ndarray:
         X = design(S, self.n_fields)
         shares = self.counts[0] * self.line.shares(X)
+        shares[:, 0] += self.constant + logit(self.match_share)
         if self.trees is not None and self.counts[1]:
             shares += self.counts[1] * self.trees.shares(X)
         if self.fields is not None and self.counts[2]:
@@ -227,9 +252,9 @@ def _said(
     """Log odds by each of the three among the labels, 0 where it is not there."""
     line, trees, fields = parts
     said = np.zeros((len(X), 3))
-    said[:, 0] = line.shares(X).sum(axis=1) + offset
+    said[:, 0] = line.odds(X) + offset
     if trees is not None:
-        said[:, 1] = trees.shares(X).sum(axis=1)
+        said[:, 1] = trees.odds(X)
     if fields is not None:
         said[:, 2] = fields.odds(S[:, :n_fields]) + ratio
     return said
@@ -255,9 +280,8 @@ def grown(X: np.ndarray, same: np.ndarray) -> Trees:
         values.append(mean)
         roots.append(n)
         n += len(tree)
-    joined = (np.concatenate(each) for each in (nodes, cuts, values))
     start = float(np.ravel(boosted._baseline_prediction)[0])
-    return Trees(np.array(roots), *joined, start)
+    return Trees(np.array(roots), *map(np.concatenate, (nodes, cuts, values)), start=start)
 
 
 def logistic(
@@ -268,12 +292,26 @@ def logistic(
     offset: float = 0.0,
     bounds: Any = None,
 ) -> np.ndarray:
-    """Weights of a logistic regression with a normal prior about ``start``."""
+    """Weights of a logistic regression with a normal prior about ``start``, by Newton's method."""
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
         z, moved = A @ theta + offset, theta - start
         value = np.sum(np.logaddexp(0, z) - y * z) + 0.5 * precision @ moved**2
         return value, A.T @ (expit(z) - y) + precision * moved
 
-    options = {"maxiter": 500}
-    return minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+    if bounds is not None:
+        return minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    theta, (value, slope) = start, loss(start)
+    for _ in range(_MAX_ITER):
+        p = expit(A @ theta + offset)
+        step = solve((A.T * (p * (1 - p))) @ A + np.diag(precision), slope, assume_a="pos")
+        size, before = 1.0, value
+        while size > _TOL:  # halved where the curve has changed
+            value, slope = loss(theta - size * step)
+            if value <= before:
+                theta = theta - size * step
+                break
+            size /= 2
+        if before - value <= _TOL * (1 + abs(value)):
+            break
+    return theta

@@ -24,6 +24,7 @@ LEVELS = ["different", "alike", "nearly equal", "equal"]
 _SMOOTH = 0.5  # pairs that each level is given in advance
 _TOL, _MAX_ITER = 1e-5, 300
 _LEAST = 1e-7  # share of matches
+_MOST_JUDGED = 4_000  # candidates with texts that tell the share of matches
 _MANY = 50  # labelled pairs that a kernel can learn from
 _LANDMARKS, _GAMMA = 200, 1.0  # fields are alike from 0 to 1
 # Precisions of the weights around what evidence alone says: of the constant, of the trust in all
@@ -145,7 +146,7 @@ class Found(NamedTuple):
             lambda rows: own._learn_fields(S_known[rows, :n], same[rows], share, by_kind),
             S_known, same, groups, ratio, by_kind,
         )  # fmt: skip
-        odds = model.odds(self.S)
+        odds = model.odds(self.S[:: -(-len(self.S) // _MOST_JUDGED)])
         if by_kind:
             odds -= ratio
             matching = _share_of(odds, self.start.match_share) if share is None else share

@@ -211,8 +211,8 @@ class LabellingSession:
             pairs = [sure[k][:2] for k in others]
             S[others] = self._found.compare(pairs)
         same = np.array([answer[2] for answer in sure], dtype=bool)
-        pairs = np.array([answer[:2] for answer in sure], dtype=np.intp).reshape(-1, 2)
-        groups = groups_of(pairs, self._right is not None)
+        known = np.array([answer[:2] for answer in sure], dtype=np.intp).reshape(-1, 2)
+        groups = groups_of(known, self._right is not None)
         share = self._linker.match_share
         model = self._found.learn(S, same, share, by_kind=False, groups=groups)
         self._probability = model.probability(self._found.S)

@@ -48,6 +48,14 @@ class RecordLinker(BaseEstimator):
     against a penalty; from 50 of them on, a kernel expansion g learns which fields must agree
     together. Where no candidate reaches a probability of 0.5 a warning says so.
 
+    Where a column has long texts, such as titles of products, pairs are compared by their words,
+    letters, model numbers and numbers as well, and with the other candidates of their records
+    (:meth:`RecordComparison.between`). Without labels, candidates that are each other's best
+    stand for matches, and a logistic regression learns from them. Labels move it; from 40 of each
+    kind on they teach boosted trees too. How much regression, trees and the model above count is
+    what makes the cross-fitted log-loss least, which also calibrates the probabilities. Pairs
+    labelled twice count by the share of their answers.
+
     Parameters
     ----------
     comparison : RecordComparison, default=None
@@ -67,14 +75,16 @@ class RecordLinker(BaseEstimator):
         Of each that it is a match.
     match_share_ : float
         The part of the candidates that match.
-    model_ : MatchModel
+    model_ : MatchModel or TextModel
         What was learned: ``agreement`` with log(m / u), ``constant``, ``weights`` and
-        ``alike_weights``: b, w and v. See :meth:`weights`.
+        ``alike_weights``: b, w and v. See :meth:`weights` and :meth:`reasons`. With texts, a
+        ``line``, ``trees``, the model of ``fields``, and the ``counts`` of the three.
     labelled_pairs_, labelled_same_ : ndarray of shape (n_labelled, 2) and (n_labelled,)
         The pairs learned from, each once, and which match.
     labelled_probability_ : ndarray of shape (n_labelled,), or None
-        For each labelled pair the probability from others that share no record with it, for
-        thresholds. None where the labels are too few, or the time limit was over.
+        For each labelled pair the probability from others that share no record with it (no
+        left record, where nearly all pairs are connected), for thresholds. None where the labels
+        are too few, or the time limit was over.
 
     See Also
     --------

@@ -216,7 +216,7 @@ class Texts:
         """Of each record of each side the two largest values, and with whom the largest is."""
         values = self._alike(candidates)
         sizes = [next(iter(self._sides.values()))[k].shape[0] for k in (0, 1)]
-        found = []
+        found: list[tuple[np.ndarray, ...]] = []
         for side, n in enumerate(sizes):
             first, second = np.zeros((2, n, values.shape[1]))
             whom = np.full((n, values.shape[1]), -1)
