@@ -24,7 +24,7 @@ class Compared:
         Where the comparison has a field of long text.
     """
 
-    def __init__(self, comparison: RecordComparison, left: Any, right: Any, texts: Any):
+    def __init__(self, comparison: Any, left: Any, right: Any, texts: Any):
         self.comparison, self.left, self.right, self.texts = comparison, left, right, texts
 
     @property

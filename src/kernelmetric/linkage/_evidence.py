@@ -148,8 +148,9 @@ class Found(NamedTuple):
         )  # fmt: skip
         odds = model.odds(self.S[:: -(-len(self.S) // _MOST_JUDGED)])
         if by_kind:
-            odds -= ratio
-            matching = _share_of(odds, self.start.match_share) if share is None else share
+            matching = self.start.match_share if share is None else share
+            if share is None and min(same.sum(), (1 - same).sum()) >= _MANY:
+                matching = _share_of(odds - ratio, matching)
             return replace(model, constant=model.constant - ratio, match_share=matching)
         matching = float(np.clip(np.mean(expit(odds)), _LEAST, 1 - _LEAST))
         constant = model.constant - float(logit(matching))
