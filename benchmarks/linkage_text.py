@@ -7,8 +7,9 @@ and without any. ``--split valid`` judges on the validation split, as was done w
 ``--without KIND`` leaves kinds of evidence out: rivals, parts, bags, fields.
 
 With all labels, the threshold is the one of the largest F1 on the training pairs, each held out;
-with 100 or none, of the largest F1 that the candidates' probabilities let expect. Seconds are those of the processor, on one thread
-where BLAS and OpenMP are held to one: candidates, evidence, learning and held-out probabilities.
+with 100 or none, of the largest F1 that the candidates' probabilities let expect. Seconds are those
+of the processor, on one thread where BLAS and OpenMP are held to one: candidates, evidence,
+learning and held-out probabilities.
 """
 
 import argparse

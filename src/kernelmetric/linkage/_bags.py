@@ -67,7 +67,7 @@ class Bag:
         flat[:] = [word for words in lists for word in words]
         at, self.words = pd.factorize(flat)
         rows = np.repeat(np.arange(len(texts)), sizes)
-        ones = np.ones(len(rows), dtype=np.float32)
+        ones = np.ones(len(rows))
         self._W = coo_array((ones, (rows, at)), shape=(len(texts), len(self.words))).tocsr()
 
     def of_words(self) -> tuple[np.ndarray, Any]:
@@ -84,7 +84,7 @@ class Bag:
         flat[:] = [piece for each in pieces for piece in each]
         at, grams = pd.factorize(flat)
         rows = np.repeat(np.arange(len(pieces)), sizes)
-        ones = np.ones(len(rows), dtype=np.float32)
+        ones = np.ones(len(rows))
         G = coo_array((ones, (rows, at)), shape=(len(pieces), len(grams))).tocsr()
         return grams, _ones(self._W @ G)
 
@@ -99,13 +99,13 @@ def hashed(pieces: np.ndarray) -> np.ndarray:
 
 def weighed(B: Any, weights: np.ndarray) -> Any:
     """Weights of pieces in place of ones."""
-    return csr_array(B @ diags_array(weights.astype(np.float32)))
+    return csr_array(B @ diags_array(weights))
 
 
 def unit(B: Any) -> Any:
     """Rows of length one."""
     length = np.sqrt(np.asarray((B * B).sum(axis=1)).ravel())
-    return csr_array(diags_array((1 / np.where(length > 0, length, 1)).astype(np.float32)) @ B)
+    return csr_array(diags_array(1 / np.where(length > 0, length, 1)) @ B)
 
 
 def products(A: Any, B: Any) -> np.ndarray:
@@ -133,5 +133,5 @@ def _pieces(word: str) -> Iterator[str]:
 def _ones(B: Any) -> Any:
     B = csr_array(B)
     B.sum_duplicates()
-    B.data = np.ones(len(B.data), dtype=np.float32)
+    B.data = np.ones(len(B.data))
     return B

@@ -56,7 +56,7 @@ LINKAGE_TABLE: dict[type, dict[Any, str]] = {
         "whole": "n_fields",
         "texts": "names",
     },
-    Frequencies: {"count k": "codes counts", "count": "n_texts"},
+    Frequencies: {"any k": "codes", "count k": "counts", "count": "n_texts"},
     TextEvidence: {dict: "scopes", "texts": "columns parted listed"},
     linkage.RecordComparison: {dict: "kinds kinds_ scales_", TextEvidence: "text_"},
     linkage.RecordLinker: {
@@ -128,7 +128,7 @@ def _check_evidence(evidence: Attributes) -> None:
 
 def _check_frequencies(found: Attributes) -> None:
     codes = found.get("codes")
-    evenly = codes.dtype == np.uint64 and not np.any(codes[1:] <= codes[:-1])
+    evenly = codes.dtype == np.uint64 and bool(np.all(codes[1:] > codes[:-1]))
     found.require(evenly, "codes", "ascending hashes of 64 bits")
 
 
