@@ -282,7 +282,8 @@ def grown(X: np.ndarray, same: np.ndarray) -> Trees:
         roots.append(n)
         n += len(tree)
     start = float(np.ravel(boosted._baseline_prediction)[0])
-    return Trees(np.array(roots), *map(np.concatenate, (nodes, cuts, values)), start=start)
+    links_of, cuts_of, values_of = map(np.concatenate, (nodes, cuts, values))
+    return Trees(np.array(roots), links_of, cuts_of, values_of, start)
 
 
 def logistic(
