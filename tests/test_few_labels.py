@@ -86,6 +86,19 @@ def test_smoothing_is_a_weighted_mean_of_its_targets():
     assert_allclose(F.sum(axis=1), 1.0, atol=1e-3)
 
 
+@pytest.mark.parametrize("lam", [1e-12, 1e-6])
+def test_labels_that_pull_without_end_are_boundary_values(lam):
+    W, (_, mass) = ring(), sources()
+    values, known = np.zeros_like(mass), mass[:, 0] > 0
+    values[[2, 11, 30], 0] = 1.0, -2.0, 5.0
+    L = np.diag(W.sum(axis=1)) - W
+    exact = values[:, 0].copy()
+    exact[~known] = np.linalg.solve(L[~known][:, ~known], -L[~known][:, known] @ exact[known])
+    F = Diffusion(W).spread(values, mass, lam)[:, 0] / lam
+    d = W.sum(axis=1)
+    assert_allclose(F, exact - d @ exact / d.sum(), atol=1e-4)
+
+
 def test_conjugate_gradients_solve_every_column_by_itself():
     rng = np.random.RandomState(0)
     A = rng.standard_normal((30, 30))
@@ -207,6 +220,19 @@ def test_sparse_points_are_those_points(dtype):
     assert_array_equal(same.predict(X), model.predict(sparse.csr_array(X)))
 
 
+@ONE_EACH
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_copies_of_a_point_do_not_cut_it_off(kind):
+    X, y, _ = moons(60)
+    copies = np.repeat(np.arange(60), 30)
+    known = np.where(np.arange(len(copies)) % 30 == 0, y[copies], -1)
+    model = TransductiveDistance(method="diffusion").fit(kind(X[copies] + 0.0), known)
+    alone = TransductiveDistance(method="diffusion").fit(kind(X), y)
+    E = model.embedding_.reshape(60, 30, 2)
+    assert_allclose(np.ptp(E[:, 1:], axis=1), 0.0, atol=1e-12)  # a label alone is in its corner
+    assert_array_equal(model.transduction_, alone.transduction_[copies])
+
+
 def test_settings_of_the_eigenproblem_refuse_sparse_points():
     X, y, _ = moons(count=5)
     with pytest.raises(ValueError, match=r"Got sparse X .* try\s+method='diffusion'"):
@@ -304,7 +330,10 @@ def test_offsets_are_not_needed_where_shares_are_right():
     assert added[0] > added[1] > added[2]
 
 
-@pytest.mark.parametrize("sizes", [{0: 1}, [1, 2, 3], [1, 0], [1, np.nan], "many", 3, [1, -1]])
+@pytest.mark.parametrize(
+    "sizes",
+    [{0: 1}, [1, 2, 3], [1, 0], [1, np.nan], "many", 3, [1, -1], [0.5, 0.3], [0.001, 0.999]],
+)
 def test_sizes_that_are_none_are_refused(sizes):
     X, y, _ = moons(count=2)
     with pytest.raises(ValueError, match="Got class_sizes"):

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
+from sklearn.exceptions import ConvergenceWarning
 
+from kernelmetric._warnings import warn
 from kernelmetric.compute import to_device, to_numpy
 from kernelmetric.compute.reductions import BlockProduct
 from kernelmetric.solvers import conjugate_gradients, evenly
@@ -23,10 +25,11 @@ class Diffusion:
     """The Laplacian ``L = D - W`` of a connected graph, and what solves its equations.
 
     With :math:`v = D^{1/2} f` they are ``(I - D^-½ W D^-½ + diag(μ)) v = D^-½ b``: eigenvalues lie
-    between zero and two, whatever the degrees.
+    between zero and two, whatever the degrees. ``place`` says which point of the graph each row is,
+    where copies are one.
     """
 
-    def __init__(self, W: Any):
+    def __init__(self, W: Any, place: np.ndarray | None = None):
         degrees = degrees_of(W)
         root = np.sqrt(degrees)
         scale = sparse.diags_array(1.0 / root)
@@ -34,6 +37,9 @@ class Diffusion:
         self._product = BlockProduct(S, far=True)
         self.degrees, self.n_products, self.residual = degrees, 0, 0.0
         self._root = self._here(root[:, None])
+        self._place = np.arange(len(root)) if place is None else place
+        ones, rows = np.ones(len(self._place)), np.arange(len(self._place))
+        self._sums = sparse.csr_array((ones, (self._place, rows)), (len(root), len(rows)))
         self._flat = self._here(root[:, None] / np.linalg.norm(root))
 
     def spread(self, targets: np.ndarray, mass: np.ndarray, lam: float) -> np.ndarray:
@@ -43,13 +49,16 @@ class Diffusion:
         have shape (n, p), a problem in every column; the result has, too.
         """
         mean, endless = self.degrees.mean(), np.isinf(lam)
-        pull = None if endless else mean / lam * mass / self.degrees[:, None]
-        F = self._solve(mean * mass * targets, pull, centred=endless)
-        return F - self.degrees @ F / self.degrees.sum()
+        pull = None if endless else mean / lam * (self._sums @ mass) / self.degrees[:, None]
+        F = self._solve(mean * (self._sums @ (mass * targets)), pull, centred=endless)
+        return (F - self.degrees @ F / self.degrees.sum())[self._place]
 
     def smooth(self, targets: np.ndarray, mass: np.ndarray, start: Any = None) -> np.ndarray:
         """The f that minimises ``Σ d_i m_i (f_i - y_i)² + fᵀLf``; start is another one."""
-        return self._solve(self.degrees[:, None] * mass * targets, mass, start=start)
+        if start is not None:
+            start = start[np.unique(self._place, return_index=True)[1]]
+        b = self.degrees[:, None] * (self._sums @ (mass * targets))
+        return self._solve(b, self._sums @ mass, start=start)[self._place]
 
     def _here(self, values: np.ndarray) -> Any:
         return to_device(np.asarray(values, dtype=np.float64))
@@ -57,21 +66,44 @@ class Diffusion:
     def _solve(
         self, b: np.ndarray, pull: np.ndarray | None, *, centred: bool = False, start: Any = None
     ) -> np.ndarray:
-        diagonal = 1.0 if pull is None else self._here(1.0 + pull)
-        flat = self._flat
+        # A strong pull at few points would rule every residual. So the unknowns are what it leaves.
+        r = 1.0 if pull is None else self._here(1.0 + pull) ** -0.5
+        flat, b = self._flat, r * self._here(b) / self._root
 
-        def centre(V: Any) -> Any:
-            return V - flat @ (flat.T @ V) if centred else V
+        def multiply(V: Any) -> Any:
+            W = V - r * self._product(r * V)
+            return W - flat @ (flat.T @ W) if centred else W
 
-        found = conjugate_gradients(
-            lambda V: centre(diagonal * V - self._product(V)),
-            centre(self._here(b) / self._root),
-            start=None if start is None else self._here(start) * self._root,
-            tol=_TOL,
-        )
+        b = b - flat @ (flat.T @ b) if centred else b
+        first = 0.0 * b if pull is None else b
+        start = None if start is None else self._here(start) * self._root / r - first
+        found = conjugate_gradients(multiply, b - multiply(first), start=start, tol=_TOL)
+        if found.residual > 1e3 * _TOL:
+            warn(
+                f"The spread of labels has residuals up to {found.residual:.1e} after "
+                f"{found.n_iter} steps: try a smaller lam, or more neighbours.",
+                ConvergenceWarning,
+            )
         self.n_products += found.n_iter * b.shape[1]
         self.residual = max(self.residual, found.residual)
-        return to_numpy(found.X / self._root)
+        return to_numpy(r * (first + found.X) / self._root)
+
+
+def places_of(points: Any) -> tuple[Any, np.ndarray | None]:
+    """The distinct points, and which of them each row is; None where no row has a copy."""
+    seen: dict[int, int] = {}
+    if sparse.issparse(points):
+        points = sparse.csr_array(points, copy=True)
+        points.sum_duplicates()
+        points.eliminate_zeros()
+        ends = zip(points.indptr[:-1], points.indptr[1:], strict=True)
+        keys = (points.indices[a:b].tobytes() + points.data[a:b].tobytes() for a, b in ends)
+    else:
+        keys = ((row + 0.0).tobytes() for row in points)  # of zeros one has no sign
+    place = np.array([seen.setdefault(hash(key), len(seen)) for key in keys], dtype=np.intp)
+    if len(seen) == len(place):
+        return points, None
+    return points[np.unique(place, return_index=True)[1]], place
 
 
 def joined(W: Any, points: Any) -> tuple[Any, np.ndarray]:

@@ -98,7 +98,7 @@ def learn(
         return found
     assert source.codes is not None  # labels spread
     auto = metric.method == "auto"
-    sizes = read_sizes(metric.class_sizes, source.classes)
+    sizes = read_sizes(metric.class_sizes, source.classes, source.codes)
     few = Few(source.codes, weights, sizes)
     spread = spread_labels(
         points, few, metric.graph, metric.n_neighbors, metric.lam,
@@ -113,6 +113,7 @@ def learn(
         "dimension_scores_": {},
         "lam_": spread.lam,
         "lam_scores_": spread.chosen_scores,
+        "nearest_weight_": spread.nearest,
     }
     labelled = source.codes >= 0
     enough = len(spread.hits) and labelled.sum() >= FEWEST
@@ -216,6 +217,7 @@ def _learn_eigenvectors(
         "n_neighbors_": neighbors_among(neighbors, len(points)),
         "graph_scores_": choice.graph_scores,
         "dimension_scores_": choice.dimension_scores,
+        "nearest_weight_": 0.0,
     }
     spoken_of = np.asarray((parts[0] + parts[1]).sum(axis=1)).ravel() > 0
     spoken_of = spoken_of if codes is None else codes >= 0

@@ -7,6 +7,7 @@ of its class, so the nearest label of a point is one of its most probable class.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,15 +17,20 @@ from kernelmetric._warnings import warn
 from kernelmetric.compute.watch import until_limit
 from kernelmetric.graphs import local_graph
 from kernelmetric.transductive._choice import hidden_folds, hidden_rows, vote
-from kernelmetric.transductive._diffusion import Diffusion, joined
+from kernelmetric.transductive._diffusion import Diffusion, joined, places_of
 from kernelmetric.transductive._given import as_graph, nearest_points
+from kernelmetric.transductive._shares import nearest_evidence
 from kernelmetric.transductive._sizes import margin_of, sharpened, soft_shares
 
 NEIGHBORS, MUTUAL = 10, 20  # of a point in the graph, and in that of mutual ones
 LAMS: tuple[float, ...] = (10.0, 1.0)  # the first unless the other finds more hidden labels
-_SHARPNESS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of probabilities, in one over the usual margin
-_USUAL = 2.0  # where no label can be hidden
+_SHARPNESS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of scores, in one over the usual margin
+_NEAREST = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # what distances to labels count beside them
+_USUAL = (2.0, 1.0)  # of either, where no label can be hidden
 _LOST = 0.05  # share of points in parts without a label that is worth a warning
+_ROUNDED = 0.02  # that stated shares may miss one by
+_UNEVEN = 3  # times as many labels as another class has, up to which distances are compared
+_LIGHT = 0.05  # what a squared octave of sharpness costs, beside one of the ratio
 _CHANCE = 0.01  # of classes that nothing speaks for, in a logarithm
 
 
@@ -32,6 +38,7 @@ class Spread(NamedTuple):
     """Probabilities of classes for all points, and how they came about."""
 
     shares: np.ndarray  # (n, C)
+    nearest: float  # what distances to labels count
     lam: float | None  # None where the points as they are find more of the hidden labels
     hits: np.ndarray  # of hidden labels; empty where none could be hidden
     scores: dict[str, dict[float, float]]  # shares of hidden labels found, by graph and λ
@@ -79,17 +86,25 @@ def spread_labels(
     points: Any, few: Few, graph: Any, n_neighbors: Any, lam: Any, *, n_folds: int, may_stay: bool
 ) -> Spread:
     """Spread labels as it finds those that are hidden; ``may_stay`` lets the points win."""
-    graphs = _graphs_of(graph, n_neighbors, points)
+    ours = isinstance(graph, str) and graph in ("auto", "neighbors")
+    distinct, place = places_of(points) if ours else (points, None)
+    graphs = _graphs_of(graph, n_neighbors, distinct)
     tried = LAMS if isinstance(lam, str) else (float(lam),)
     folds = _folds(few.codes, n_folds)
     if isinstance(lam, str) and not folds and np.sum(few.codes >= 0) < 2 * few.n_classes:
         tried = (np.inf,)  # so few are sources: Poisson learning
+    asked = [hidden_rows(kept, few.codes) for kept in folds]
+    heard = isinstance(graph, str) and isinstance(lam, str)  # what a user sets is used alone
+    near = [
+        nearest_evidence(points, kept, rows) if heard else np.zeros((len(rows), few.n_classes))
+        for kept, rows in zip(folds, asked, strict=True)
+    ]
     best, highest, usual = None, -np.inf, np.empty(0)
     scores: dict[str, dict[float, float]] = {}
     for name, size, W in until_limit(graphs, "the graph"):
-        whole, part = joined(W, points)
-        diffusion = Diffusion(whole)
-        for value, hidden in _hidden(diffusion, few, tried, folds):
+        whole, part = joined(W, distinct)
+        diffusion, part = Diffusion(whole, place), part if place is None else part[place]
+        for value, hidden in _hidden(diffusion, few, tried, folds, asked, near, heard):
             hits = hidden.hits
             share = float(hits.mean()) if len(hits) else 0.0
             scores.setdefault(f"{name} {size}" if size else name, {})[value] = share
@@ -102,21 +117,27 @@ def spread_labels(
     diffusion, part, name, size, value, hidden = best
     if not folds:
         scores = {}
+    n_products = diffusion.n_products
     if folds and may_stay and not sparse.issparse(points):
         own = _nearest_hits(points, few.codes, folds)
         if own.mean() > highest and _clearly(own, hidden.hits, errors=1.0):
             empty = np.empty((0, few.n_classes))
-            return Spread(empty, None, own, scores, name, size, diffusion.n_products, part)
-    F = few.scores(diffusion, value, few.codes)
+            return Spread(empty, 0.0, None, own, scores, name, size, n_products, part)
+    F, labelled = few.scores(diffusion, value, few.codes), few.codes >= 0
+    known, others = corners(few.codes[labelled], few.n_classes), np.flatnonzero(~labelled)
+    F *= hidden.sharpness / margin_of(F)
+    if hidden.nearest and len(others):
+        F[others] += hidden.nearest * nearest_evidence(points, few.codes, others)
     if few.sizes is not None:
         F = sharpened(diffusion, F, few.codes, few.sizes)
-    shares = soft_shares(F, margin_of(F) / hidden.sharpness)
-    labelled = few.codes >= 0
-    shares[labelled] = corners(few.codes[labelled], few.n_classes)
-    return Spread(shares, value, hidden.hits, scores, name, size, diffusion.n_products, part)
+        F *= hidden.sharpness / margin_of(F)
+    shares = soft_shares(F, 1.0)
+    shares[labelled] = known
+    chosen = hidden.nearest, value, hidden.hits, scores, name, size
+    return Spread(shares, *chosen, diffusion.n_products, part)
 
 
-def read_sizes(sizes: Any, classes: np.ndarray) -> np.ndarray | None:
+def read_sizes(sizes: Any, classes: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
     """Shares of the classes that a user states: by class, in their order, or equal."""
     if sizes is None:
         return None
@@ -137,7 +158,20 @@ def read_sizes(sizes: Any, classes: np.ndarray) -> np.ndarray | None:
     good = shares.shape == (len(classes),) and np.all(np.isfinite(shares)) and shares.min() > 0
     if not good:
         raise ValueError(f"Got class_sizes={sizes!r}, but {expected}")
-    return shares / shares.sum()
+    total = shares.sum()
+    if shares.max() < 1.0 and abs(total - 1.0) > _ROUNDED:
+        raise ValueError(
+            f"Got class_sizes that add up to {total:.4g}, but expected shares that add up to 1, or "
+            "numbers of points."
+        )
+    fewest = np.ceil(len(codes) * shares / total)
+    short = np.flatnonzero(np.bincount(codes[codes >= 0]) > fewest)
+    if len(short):
+        raise ValueError(
+            f"Got class_sizes by which class {classes[short[0]]} has {fewest[short[0]]:.0f} of "
+            f"{len(codes)} points, but expected no fewer than have its label."
+        )
+    return shares / total
 
 
 def _graphs_of(graph: Any, n_neighbors: Any, points: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -162,25 +196,35 @@ def _folds(codes: np.ndarray, n_folds: int) -> list[np.ndarray]:
 
 
 class Hidden(NamedTuple):
-    """Which hidden labels are found, and how sharp probabilities should be."""
+    """Which hidden labels are found, how sharp scores should be, and what distances count."""
 
     hits: np.ndarray
     sharpness: float
+    nearest: float
 
 
 def _hidden(
-    diffusion: Diffusion, few: Few, lams: tuple[float, ...], folds: list[np.ndarray]
+    diffusion: Diffusion,
+    few: Few,
+    lams: tuple[float, ...],
+    folds: list[np.ndarray],
+    asked: list[np.ndarray],
+    near: list[np.ndarray],
+    heard: bool,
 ) -> Iterator[tuple[float, Hidden]]:
     """What becomes of hidden labels, by λ; without folds, of the first λ alone."""
     if not folds:
-        yield lams[0], Hidden(np.empty(0), _USUAL)
+        counts = np.bincount(few.codes[few.codes >= 0])
+        even = counts.max() <= _UNEVEN * counts.min()  # else distances favour the larger classes
+        yield lams[0], Hidden(np.empty(0), _USUAL[0], _USUAL[1] if heard and even else 0.0)
         return
-    rows = [hidden_rows(kept, few.codes) for kept in folds]
-    classes = few.codes[np.concatenate(rows)]
+    classes, G = few.codes[np.concatenate(asked)], np.concatenate(near)
     for lam in until_limit(lams, "lam"):
         found = [few.scores(diffusion, lam, kept) for kept in folds]
-        Z = np.concatenate([F[some] / margin_of(F) for F, some in zip(found, rows, strict=True)])
-        yield lam, Hidden(Z.argmax(axis=1) == classes, _sharpness(Z, classes))
+        Z = np.concatenate([F[some] / margin_of(F) for F, some in zip(found, asked, strict=True)])
+        sharpness, nearest = _pool(Z, G, classes, heard)
+        hits = (sharpness * Z + nearest * G).argmax(axis=1) == classes
+        yield lam, Hidden(hits, sharpness, nearest)
 
 
 def _nearest_hits(points: np.ndarray, codes: np.ndarray, folds: list[np.ndarray]) -> np.ndarray:
@@ -198,15 +242,22 @@ def _clearly(hits: np.ndarray, usual: np.ndarray, *, errors: float) -> bool:
     return bool(gain.sum() > errors * np.sqrt((gain**2).sum()))
 
 
-def _sharpness(Z: np.ndarray, classes: np.ndarray) -> float:
-    """The factor of scores, in usual margins, under which hidden labels are most probable."""
+def _pool(Z: np.ndarray, G: np.ndarray, classes: np.ndarray, heard: bool) -> tuple[float, float]:
+    """Factors of scores and of distances under which hidden labels are most probable.
+
+    As few labels say little, a ratio of the factors that is not the usual one has to pay.
+    """
     rows = np.arange(len(Z))
 
-    def loss(factor: float) -> float:
-        P = soft_shares(Z, 1.0 / factor)[rows, classes]
-        return -float(np.mean(np.log((1.0 - _CHANCE) * P + _CHANCE / Z.shape[1])))
+    def loss(factors: tuple[float, float]) -> float:
+        sharpness, nearest = factors
+        P = soft_shares(sharpness * Z + nearest * G, 1.0)[rows, classes]
+        octaves = np.log2(sharpness / _USUAL[0])
+        ratio = np.log2(max(nearest, _NEAREST[1] / 2) / _USUAL[1]) - octaves if heard else 0.0
+        doubted = np.log((1.0 - _CHANCE) * P + _CHANCE / Z.shape[1])
+        return float(ratio**2 + _LIGHT * octaves**2 - doubted.sum())
 
-    return min(_SHARPNESS, key=loss)
+    return min(product(_SHARPNESS, _NEAREST if heard else (0.0,)), key=loss)
 
 
 def warn_of_lost(part: np.ndarray, codes: np.ndarray) -> None:
