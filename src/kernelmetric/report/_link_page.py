@@ -21,6 +21,7 @@ _MOST_COLUMNS = 12  # with a line each
 _PARTS = 20  # of the probabilities
 _LISTED = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)  # thresholds
 _CUTS = np.linspace(0.01, 0.99, 99)  # thresholds, in the curve
+_WHOLE = "whole record"  # of texts: what no column has alone
 _Z = 1.96  # of intervals that hold the truth 95 times of 100
 _COUNTED = (
     "Counted on {:,} labelled pairs, each judged without its own label, with 95 % intervals. They "
@@ -103,7 +104,12 @@ def link_page(
     under = [(links.others[k], "below the threshold") for k in below]
     refused = [(pair, "other pairs contradict it") for pair in links.pairs[gone][:_SHOWN]]
     refused += [(links.others[k], "a record has a likelier partner") for k in lost]
-    told = _Pairs(linker, tables, (left_names, left_names if right is None else right_names))
+    told = _Pairs(
+        linker,
+        tables,
+        (left_names, left_names if right is None else right_names),
+        right is not None,
+    )
     judged, thresholds = _thresholds(linker, every, t, right is not None)
     kinds = ", ".join(f"{name} ({kind})" for name, kind in linker.comparison_.kinds_.items())
     values = {
@@ -170,8 +176,11 @@ def _said(estimate: Estimate) -> str:
 class _Pairs:
     """Pairs of records, side by side, with what their columns count."""
 
-    def __init__(self, linker: RecordLinker, tables: tuple[Any, Any], names: tuple[Any, Any]):
+    def __init__(
+        self, linker: RecordLinker, tables: tuple[Any, Any], names: tuple[Any, Any], two: bool
+    ):
         self.linker, self.tables, self.names = linker, tables, names
+        self.given = tables if two else (tables[0], None)
         self.columns = list(dict.fromkeys(name for each in tables for name in each.columns))
 
     def side_by_side(self, pairs: list[Any]) -> str:
@@ -184,6 +193,8 @@ class _Pairs:
 
     def shares(self, rows: np.ndarray) -> np.ndarray:
         """Log odds of pairs before any column is compared, and what each column adds."""
+        if self.linker.comparison_.text_ is not None:
+            return self._of_texts(rows)
         steps = len(self.columns) + 1
         step = np.tile(np.arange(steps), len(rows))
         each, parts = np.column_stack([np.arange(len(step))] * 2), []
@@ -201,6 +212,20 @@ class _Pairs:
             parts.append(np.diff(logit(p).reshape(-1, steps), prepend=0))
         there, back = parts
         return np.column_stack([there[:, 0], (there[:, 1:] + back[:, :0:-1]) / 2])
+
+    def _of_texts(self, rows: np.ndarray) -> np.ndarray:
+        """What the evidence of each column adds, and that of the whole record, as in reasons."""
+        if _WHOLE not in self.columns:
+            self.columns = [*self.columns, _WHOLE]
+        place = {str(name): k for k, name in enumerate(self.columns, start=1)}
+        found = self.linker.reasons(*self.given, rows)
+        adds = np.zeros((len(rows), 1 + len(self.columns)))
+        for pair, evidence, share in zip(
+            found["pair"], found["evidence"], found["adds"], strict=True
+        ):
+            scope = evidence.rpartition(": ")[0] or evidence.removesuffix(" missing")
+            adds[pair, place.get(evidence, place.get(scope, 0))] += share
+        return adds
 
     def _waterfall(self, rows: np.ndarray, adds: np.ndarray, why: str) -> str:
         """One pair: values of both records, and the log odds as column after column adds to it."""
