@@ -113,7 +113,9 @@ def test_arrays_of_other_libraries_must_have_the_features_of_the_fit(xp):
         check_points(space, xp.ones((2, 4)), reset=False)
     assert check_points(space, xp.ones((1, 3)), reset=False).shape == (1, 3)
     for bad in (float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="NaN or infinity, but KPCA learned from points without"):
+        with pytest.raises(
+            ValueError, match="NaN or infinity, but KPCA learned from points without"
+        ):
             check_points(space, xp.full((2, 3), bad), reset=False)
 
 

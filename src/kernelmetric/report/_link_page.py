@@ -104,12 +104,7 @@ def link_page(
     under = [(links.others[k], "below the threshold") for k in below]
     refused = [(pair, "other pairs contradict it") for pair in links.pairs[gone][:_SHOWN]]
     refused += [(links.others[k], "a record has a likelier partner") for k in lost]
-    told = _Pairs(
-        linker,
-        tables,
-        (left_names, left_names if right is None else right_names),
-        right is not None,
-    )
+    told = _Pairs(linker, tables, (left_names, left_names if right is None else right_names))
     judged, thresholds = _thresholds(linker, every, t, right is not None)
     kinds = ", ".join(f"{name} ({kind})" for name, kind in linker.comparison_.kinds_.items())
     values = {
@@ -176,11 +171,9 @@ def _said(estimate: Estimate) -> str:
 class _Pairs:
     """Pairs of records, side by side, with what their columns count."""
 
-    def __init__(
-        self, linker: RecordLinker, tables: tuple[Any, Any], names: tuple[Any, Any], two: bool
-    ):
+    def __init__(self, linker: RecordLinker, tables: tuple[Any, Any], names: tuple[Any, Any]):
         self.linker, self.tables, self.names = linker, tables, names
-        self.given = tables if two else (tables[0], None)
+        self.given = tables if linker.n_right_ is not None else (tables[0], None)
         self.columns = list(dict.fromkeys(name for each in tables for name in each.columns))
 
     def side_by_side(self, pairs: list[Any]) -> str:
