@@ -293,3 +293,11 @@ def test_odd_tables_have_links_all_the_same(shops, change):
 def test_tables_without_anything_to_compare_are_refused_in_a_sentence(tables):
     with pytest.raises(ValueError, match="Got"):
         RecordLinker().fit(*tables)
+
+
+def test_the_page_of_links_shows_what_texts_add(shops, taught):
+    from kernelmetric.report import link_page
+
+    page = link_page(taught, taught.links(), *shops)
+    assert WHOLE in page
+    assert "before comparing" in page

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit
 
 from kernelmetric.evaluation._thresholds import Estimate, _precision_at, _recall_at, _sample
 from kernelmetric.linkage import Links, RecordLinker
@@ -182,43 +181,18 @@ class _Pairs:
         self.reasons: dict[tuple[int, int], Any] = {}
 
     def explain(self, pairs: list[Any]) -> None:
-        """Find what adds to the log odds of pairs: as the linker says, else column by column."""
+        """Ask the linker what adds to the log odds of pairs."""
         rows = np.reshape(pairs, (-1, 2)).astype(int)
-        own = getattr(self.linker, "reasons", None)
-        if own is None:
-            names, says = [_BEFORE, *self.columns], [""] * (len(self.columns) + 1)
-            parts = [list(zip(names, adds, says, strict=True)) for adds in self.shares(rows)]
-        else:
-            found = own(self.tables[0], self.tables[1] if self.two else None, rows)
-            columns = ["evidence", "adds", "says"]
-            each = [part[columns] for _, part in found.groupby("pair")]
-            parts = [list(part.itertuples(index=False, name=None)) for part in each]
+        found = self.linker.reasons(self.tables[0], self.tables[1] if self.two else None, rows)
+        parts: list[list[Any]] = [[] for _ in rows]
+        for k, *part in found[["pair", "evidence", "adds", "says"]].itertuples(index=False):
+            parts[k].append(tuple(part))
         self.reasons = dict(zip(map(tuple, rows.tolist()), parts, strict=True))
 
     def side_by_side(self, pairs: list[Any]) -> str:
         """Pairs, and why they are linked or not."""
         boxes = [self._waterfall(tuple(pair.tolist()), why) for pair, why in pairs]
         return "".join(boxes) or "<p>There are no such pairs.</p>"
-
-    def shares(self, rows: np.ndarray) -> np.ndarray:
-        """Log odds of pairs before any column is compared, and what each column adds."""
-        steps = len(self.columns) + 1
-        step = np.tile(np.arange(steps), len(rows))
-        each, parts = np.column_stack([np.arange(len(step))] * 2), []
-        for order in (self.columns, self.columns[::-1]):
-            sides = [
-                shown.iloc[np.repeat(side, steps)].reset_index(drop=True)
-                for shown, side in zip(self.tables, rows.T, strict=True)
-            ]
-            for side, (k, name) in product(sides, enumerate(order)):
-                if name in side:
-                    whole = side[name].dtype.kind in "iub"  # which knows no gaps
-                    column = side[name].astype(object) if whole else side[name]
-                    side[name] = column.where(step > k)
-            p = np.clip(self.linker.predict_proba(sides[0], sides[1], each)[:, 1], 1e-12, 1 - 1e-12)
-            parts.append(np.diff(logit(p).reshape(-1, steps), prepend=0))
-        there, back = parts
-        return np.column_stack([there[:, 0], (there[:, 1:] + back[:, :0:-1]) / 2])
 
     def _waterfall(self, rows: tuple[int, int], why: str) -> str:
         """One pair: values of both records, and the log odds as evidence after evidence adds."""
