@@ -59,11 +59,11 @@ NAMES = {
     "compute/reductions/_impostors.py": ["_WHOLE_ROWS"],
     "compute/reductions/_neighbors.py": ["_LARGE"],
     "compute/reductions/_products.py": ["_LEAST_ROWS"],
-    "compute/reductions/_selection.py": ["_FEWEST_ROWS"],
+    "compute/reductions/_smallest.py": ["_FEWEST_ROWS"],
     "compute/reductions/_subspaces.py": ["_PAIRS"],
     "compute/reductions/_triplets.py": ["_SHARED_ROWS"],
     "learners/_itml.py": ["_MOST_ROWS"],
-    "learners/_lsml_solvers.py": ["_MOST_ROWS"],
+    "learners/_lsml.py": ["_MOST_ROWS"],
     "solvers/_pair_dual.py": ["_BLOCK_ROWS"],
     "solvers/_symmetric.py": ["_LARGE", "_BLOCKS"],
 }

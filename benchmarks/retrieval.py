@@ -220,7 +220,7 @@ def run(options: argparse.Namespace) -> None:
         done = {tuple(row[k] for k in ("set", "d", "method", "pairs", "draw")) for row in rows}
     begun = time.monotonic()
     for name, dimensions, count, draw in cells(options.quick):
-        if options.only not in f"{name}_{dimensions}":
+        if options.only not in f"{name}_{dimensions}" or count not in options.pairs:
             continue
         for method in options.methods:
             key = name, dimensions, method, count, draw
@@ -302,6 +302,7 @@ def main() -> None:
     parser.add_argument("command", choices=["run", "table", "large"])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", default="", help="sets whose name_dimensions contains this")
+    parser.add_argument("--pairs", nargs="*", type=int, default=COUNTS, help="0 is all")
     parser.add_argument("--methods", nargs="*", choices=METHODS, default=list(METHODS))
     parser.add_argument("--file", type=Path, default=FILE)
     parser.add_argument("--seconds", type=float, default=np.inf, help="begin nothing after that")

@@ -332,6 +332,11 @@ BAD = [
     ({"y": np.arange(40) % 3}, "only one of documents and document_labels"),
     ({"y": np.arange(40) % 3, "document_labels": ["a", "b"] * 15}, "expected the same kind"),
     ({"triplets": [[0, 1]]}, "expected integers of shape .n_triplets, 3."),
+    ({"y": np.arange(40) % 3, "pair_weight": np.ones(40)}, "pair_weight without pairs"),
+    ({"triplets": [[0, 1, 2]], "pair_weight": [1.0]}, "pair_weight without pairs"),
+    ({"pairs": [[0, 1]], "document_labels": [0] * 30}, "document_labels without y"),
+    ({"y": np.arange(40) % 3, "dissimilar": [[0, 1]]}, "dissimilar without pairs or triplets"),
+    ({"pairs": [[0, 1]], "pair_weight": [np.nan]}, "Got pair_weight nan"),
 ]
 
 
@@ -358,6 +363,92 @@ def test_bad_vectors_are_refused_in_a_sentence():
     labels = np.arange(30) // 3
     with pytest.warns(UserWarning, match=r"queries whose label no document has, such as row 29"):
         Adapter().fit(Q, np.r_[labels[:29], -1], documents=D, document_labels=labels)
+
+
+def test_rows_that_triplets_do_not_number_are_refused():
+    with pytest.raises(ValueError, match="n_samples=90"):
+        Adapter().fit(two_views(30)[0], triplets=Triplets([[0, 1, 2]], n_samples=90))
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-25, 1e25, 1e200])
+def test_the_cosine_knows_no_size(size, views, fitted):
+    Q, D = (size * X for X in views)
+    adapter = Adapter(softmax=False).fit(Q, documents=D, pairs=same(160))
+    near = Adapter(softmax=False).fit(views[0], documents=views[1], pairs=same(160))
+    np.testing.assert_allclose(adapter.components_, near.components_, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(adapter.transform(Q[:40]), adapter.transform(views[0][:40]))
+    np.testing.assert_allclose(adapter.transform(Q[:2]), adapter.transform(views[0][:2]))
+
+
+def test_rows_far_from_the_origin_are_counted_from_their_mean_or_refused(views):
+    Q, D = views
+    wish = {"geometry": "euclidean", "softmax": False}
+    near, far = (
+        Adapter(**wish).fit(Q + offset, documents=D + offset, pairs=same(160))
+        for offset in (0.0, 1e5)
+    )
+    np.testing.assert_allclose(far.components_, near.components_, rtol=1e-3, atol=1e-5)
+    with pytest.raises(ValueError, match=r"float32 keeps too few digits\. Subtract the mean"):
+        Adapter("query", **wish).fit(Q + 1e5, documents=D + 1e5, pairs=same(160))
+    with pytest.raises(ValueError, match="divide both by one number"):
+        Adapter(**wish).fit(1e30 * Q, documents=1e30 * D, pairs=same(160))
+
+
+def test_columns_of_lists_are_vectors(views, fitted):
+    Q, D = (pd.DataFrame({"vector": list(X)})["vector"] for X in views)
+    adapter = Adapter().fit(Q, documents=D, pairs=same(160))
+    np.testing.assert_array_equal(adapter.components_, fitted["symmetric"].components_)
+    with pytest.raises(ValueError, match="queries of several lengths"):
+        Adapter().fit(pd.Series([[1.0, 2.0], [3.0]]), documents=D, pairs=[[0, 1]])
+
+
+@pytest.mark.parametrize("side", ["symmetric", "query"])
+@pytest.mark.parametrize("geometry", ["cosine", "euclidean"])
+def test_a_few_rows_are_mapped_as_many(side, geometry, views):
+    """The quick way of one query is the way of a table, and refuses what that refuses."""
+    Q, D = views
+    adapter = Adapter(side, geometry, softmax=False).fit(Q, documents=D, pairs=same(160))
+    for X in (Q, Q.astype(np.float32)):
+        for map_ in (adapter.transform, adapter.transform_documents):
+            one = np.vstack([map_(row[None]) for row in X[:20]])
+            assert one.dtype == X.dtype
+            np.testing.assert_allclose(one, map_(X)[:20], rtol=1e-5, atol=1e-6)
+    kept = Q[:1].copy()
+    adapter.transform_documents(kept)[:] = 0
+    np.testing.assert_array_equal(kept, Q[:1])
+    for bad, says in (
+        (Q[:1, :5], "5 features"),
+        (Q[0], "2D array"),
+        (np.full((1, 8), np.nan), "NaN"),
+        (np.full((1, 8), np.inf), "infinity"),
+        (Q[:0], "0 sample"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            adapter.transform(bad)
+    frame = pd.DataFrame(Q, columns=list("abcdefgh"))
+    framed = Adapter(side, geometry, softmax=False).fit(frame, pairs=same(9) + np.array([0, 9]))
+    with pytest.warns(UserWarning, match="feature names"):
+        framed.transform(Q[:1])
+
+
+def test_scores_refuse_what_they_cannot_rank(views):
+    Q, D = views
+    for given, options, says in (
+        ((Q * np.nan, D), {}, "NaN"),
+        ((Q[:, :3], D), {}, "queries of 3 features and documents of 8"),
+        ((Q, D), {"similarity": "dot"}, "similarity='dot'"),
+        ((Q, D), {"k": [0]}, "whole numbers above zero"),
+        ((Q, D), {"confidence": 5}, "between 0 and 1"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            retrieval_scores(*given, same(160), **options)
+    wide, narrow = (
+        retrieval_scores(
+            *(X.astype(dtype) for X in (20 * Q.clip(-6, 6), 20 * D.clip(-6, 6))), same(160)
+        )
+        for dtype in (np.int64, np.int8)
+    )
+    assert wide == narrow
 
 
 @pytest.mark.parametrize(

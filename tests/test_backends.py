@@ -16,7 +16,7 @@ from kernelmetric.compute.reductions import (
     BlockProduct,
     _gram_products,
     _impostors,
-    _mining,
+    _listed,
     _neighbors,
     _products,
     _softmax,
@@ -150,7 +150,7 @@ def reductions(n=90, d=6, classes=4):
 
 NAMES = list(reductions())
 REDUCTIONS = [
-    _neighbors, _triplets, _impostors, _mining, _softmax, _gram_products, _products, _subspaces,
+    _neighbors, _triplets, _impostors, _listed, _softmax, _gram_products, _products, _subspaces,
 ]  # fmt: skip
 
 

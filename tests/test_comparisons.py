@@ -22,8 +22,8 @@ from kernelmetric import (
     Quadruplets,
     Triplets,
 )
-from kernelmetric.learners import _lsml_solvers, _scml
-from kernelmetric.learners._lsml_solvers import ComparedPairs
+from kernelmetric.learners import _lsml, _scml
+from kernelmetric.learners._lsml import ComparedPairs
 from kernelmetric.learners._scml import (
     WeightedHinge,
     compared_squares,
@@ -157,7 +157,7 @@ def test_the_step_of_newton_is_where_the_gradient_of_its_model_is_zero(told):
     c, h = rng.uniform(0.5, 2.0, size=(2, len(here.wrong.rows)))
     D, E = np.split(here.ends, 2)
     U, V = D - np.sqrt(c)[:, None] * E, D + np.sqrt(c)[:, None] * E
-    S = _lsml_solvers._step_of(here.gradient, U, V, h)
+    S = _lsml._step_of(here.gradient, U, V, h)
     products = np.einsum("ni,nj->nij", D, D) - c[:, None, None] * np.einsum("ni,nj->nij", E, E)
     at = np.einsum("n,nij->ij", h * np.einsum("nij,ij->n", products, S), products)
     np.testing.assert_allclose(here.gradient + S + at, 0, atol=1e-9 * np.abs(at).max())
@@ -178,7 +178,7 @@ def test_what_newton_sees_is_the_best_multiple_of_a_metric(told):
 def test_newton_ends_where_lbfgs_does_after_fewer_steps(told, monkeypatch):
     X, triplets = told
     found = LSML(tol=1e-9).fit(X, triplets=triplets)
-    monkeypatch.setattr(_lsml_solvers, "MOST_SOLVED", 0)
+    monkeypatch.setattr(_lsml, "MOST_SOLVED", 0)
     slow = LSML(tol=1e-9).fit(X, triplets=triplets)
     M = slow.get_mahalanobis_matrix()
     np.testing.assert_allclose(found.get_mahalanobis_matrix(), M, atol=1e-4 * np.abs(M).max())
@@ -189,7 +189,7 @@ def test_newton_ends_where_lbfgs_does_after_fewer_steps(told, monkeypatch):
 def test_a_start_that_is_drawn_in_is_lower_and_ends_at_the_same_optimum(told, monkeypatch):
     X, triplets = told
     found = LSML(tol=1e-10).fit(X, triplets=triplets)
-    monkeypatch.setattr(_lsml_solvers._Seen, "drawn_in", lambda self, problem: self)
+    monkeypatch.setattr(_lsml._Seen, "drawn_in", lambda self, problem: self)
     slow = LSML(tol=1e-10).fit(X, triplets=triplets)
     assert found.loss_curve_[0] < slow.loss_curve_[0]
     assert found.loss_ == pytest.approx(slow.loss_, rel=1e-9)
@@ -235,7 +235,7 @@ def test_a_start_is_drawn_in_where_much_is_to_gain(gap, drawn):
     Here.gap = gap
     problem = SimpleNamespace(near=np.zeros((3, 2)), seen_by=lambda L: Here())
     report = SimpleNamespace(stopped=True, loss_curve=[1.0])
-    assert _lsml_solvers.newton(problem, np.eye(2), report, 5, 1e-3) == (Here.L, 1.0, gap)
+    assert _lsml.newton(problem, np.eye(2), report, 5, 1e-3) == (Here.L, 1.0, gap)
     assert seen == [problem] * drawn
 
 
@@ -264,7 +264,7 @@ def test_only_a_step_downhill_is_taken(told, monkeypatch, size):
     X, triplets = told
     problem = ComparedPairs(X, triplets.near, triplets.far, 50.0, np.ones(len(triplets)))
     here = problem.seen_by(np.eye(5))
-    monkeypatch.setattr(_lsml_solvers._Seen, "_step", lambda self: size * self.gradient)
+    monkeypatch.setattr(_lsml._Seen, "_step", lambda self: size * self.gradient)
     after = here.moved(problem)
     assert (after is not None) == (size < 0)
     assert after is None or after.value < here.value

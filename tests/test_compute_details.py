@@ -20,7 +20,7 @@ from kernelmetric.compute._budget import (
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions import (
     _distances,
-    _selection,
+    _smallest,
     _triplets,
     mine_impostors,
     squared_distances,
@@ -169,7 +169,7 @@ class Tensor(np.ndarray):
 @pytest.mark.parametrize(("k", "m"), [(1, 1), (1, 5), (4, 5), (5, 5), (3, 600), (1, 129), (2, 257)])
 def test_the_smallest_are_found_by_every_way_of_looking(kind, k, m):
     D2 = np.random.RandomState(0).permutation(7 * m).reshape(7, m).astype(float)
-    columns, values = _selection.k_smallest(D2.view(kind), k)
+    columns, values = _smallest.k_smallest(D2.view(kind), k)
     expected = np.argsort(D2, axis=1)[:, :k]
     np.testing.assert_array_equal(columns, expected)
     np.testing.assert_array_equal(values, np.take_along_axis(D2, expected, axis=1))
@@ -179,7 +179,7 @@ def test_the_smallest_are_found_by_every_way_of_looking(kind, k, m):
 def test_ties_go_to_the_earlier_column(k, m):
     D2 = np.ones((3, m))
     D2[1, -1] = 0.0
-    columns, values = _selection.k_smallest(D2, k)
+    columns, values = _smallest.k_smallest(D2, k)
     np.testing.assert_array_equal(columns[0], np.arange(k))
     np.testing.assert_array_equal(columns[1], [m - 1, *range(k - 1)])
     assert values[1, 0] == 0.0

@@ -75,9 +75,13 @@ def test_bad_input_is_refused_in_a_sentence():
         ((old, new[:50]), "inconsistent numbers of samples"),
         ((old[:10], new[:10]), "20 or more"),
         ((old, None), "requires y"),
-        ((old, np.where(new > 0.9, np.nan, new) + np.nan), "NaN"),
+        ((old, np.where(new > 0.9, np.nan, new) + np.nan), "y contains NaN"),
+        ((old, 0 * new), "all the same"),
     ):
         with pytest.raises(ValueError, match=says):
             Drift().fit(*given)
-    with pytest.raises(ValueError, match=r"^Got .*expected"):
-        Drift("dot").fit(old, new)
+    for wish in (Drift("dot"), Drift(k=60)):
+        with pytest.raises(ValueError, match=r"^Got .*expected"):
+            wish.fit(old, new)
+    with pytest.raises(ValueError, match=r"rows of y that lie .* float32"):
+        Drift("euclidean").fit(old, new + 1e6)

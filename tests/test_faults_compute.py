@@ -32,7 +32,7 @@ from kernelmetric.compute.reductions import (
     _gram_products,
     _impostors,
     _neighbors,
-    _selection,
+    _smallest,
     _softmax,
     _subspaces,
     _table,
@@ -53,7 +53,7 @@ from kernelmetric.compute.reductions import (
 )
 from kernelmetric.compute.reductions._distances import exp_of_negative
 from kernelmetric.compute.reductions._listed import lmnn_hinge_on
-from kernelmetric.compute.reductions._selection import upper_bounds
+from kernelmetric.compute.reductions._smallest import upper_bounds
 from kernelmetric.inputs import _methods, check_labels, check_points, unchanged_on_failure
 
 MB = 10**6
@@ -113,7 +113,7 @@ def test_arrays_of_other_libraries_must_have_the_features_of_the_fit(xp):
         check_points(space, xp.ones((2, 4)), reset=False)
     assert check_points(space, xp.ones((1, 3)), reset=False).shape == (1, 3)
     for bad in (float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="Input X contains NaN or infinity, which KPCA"):
+        with pytest.raises(ValueError, match="NaN or infinity, but KPCA learned from points without"):
             check_points(space, xp.full((2, 3), bad), reset=False)
 
 
@@ -422,9 +422,9 @@ def test_small_classes_share_a_search_up_to_256_rows():
 def test_the_first_of_each_row_go_by_value_and_then_by_column():
     rows = np.array([0, 0, 0, 0, 2, 2, 2])
     values = np.array([2.0, 1.0, 1.0, np.inf, 5.0, 4.0, 4.0])
-    found = _selection.first_of_rows(rows, values, 3, 2)
+    found = _smallest.first_of_rows(rows, values, 3, 2)
     assert_array_equal(found[[0, 2]], [[1, 2], [5, 6]])
-    assert [len(part) for part in _selection.true_entries(np.ones((3, 0), dtype=bool))] == [0, 0]
+    assert [len(part) for part in _smallest.true_entries(np.ones((3, 0), dtype=bool))] == [0, 0]
 
 
 # --- Gram matrices ------------------------------------------------------------------------------
@@ -741,7 +741,7 @@ def test_the_nearest_impostors_are_listed_up_to_a_number(most):
 @pytest.mark.parametrize("most", [1, 3, 7, 40])
 @pytest.mark.parametrize("fewest", [1, 10**6], ids=["bounded by groups", "not bounded"])
 def test_lists_of_impostors_are_their_definition(fewest, most, monkeypatch):
-    monkeypatch.setattr(_selection, "_FEWEST_ROWS", fewest)
+    monkeypatch.setattr(_smallest, "_FEWEST_ROWS", fewest)
     rng = np.random.RandomState(most)
     codes = np.repeat([0, 1, 2], [20, 15, 5])
     E = np.round(2.0 * rng.randn(40, 2))  # many ties, which go to the earlier column
@@ -761,9 +761,9 @@ def test_lists_of_impostors_are_their_definition(fewest, most, monkeypatch):
 def test_the_smallest_of_rows_are_kept_in_their_order():
     rows = np.array([0, 0, 0, 2, 2, 2, 2, 3])
     values = np.array([3.0, 1.0, 2.0, 5.0, 5.0, 4.0, 5.0, 9.0])
-    assert _selection.smallest_of_rows(rows, values, 2).tolist() == [1, 2, 3, 5, 7]
-    assert _selection.smallest_of_rows(rows, values, 3).tolist() == [0, 1, 2, 3, 4, 5, 7]
-    assert _selection.smallest_of_rows(rows[:0], values[:0], 2).tolist() == []
+    assert _smallest.smallest_of_rows(rows, values, 2).tolist() == [1, 2, 3, 5, 7]
+    assert _smallest.smallest_of_rows(rows, values, 3).tolist() == [0, 1, 2, 3, 4, 5, 7]
+    assert _smallest.smallest_of_rows(rows[:0], values[:0], 2).tolist() == []
 
 
 def test_one_block_in_so_many_counts_so_many_times():

@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from kernelmetric.learners import _progress as progress
 from kernelmetric.solvers import (
     PairDual,
-    _davidson,
     _nonnegative,
     minimize_lbfgs,
     smallest_eigenvectors,
@@ -596,8 +595,8 @@ def test_exchanges_leave_what_is_zero_without_a_warning():
 def test_a_search_takes_the_steps_to_so_many_vectors_however_few_are_allowed(k, width, needed):
     A = np.diag(np.linspace(0.0, 10.0, 80))
     rng = np.random.RandomState(0)
-    multiply = _davidson.Deflated(A, np.empty((80, 0)))
-    search = _davidson.Davidson(A, multiply, k, width, k + _davidson.GUARD + 4 * width, rng)
+    multiply = spectral.Deflated(A, np.empty((80, 0)))
+    search = spectral.Davidson(A, multiply, k, width, k + spectral.GUARD + 4 * width, rng)
     steps, rotate = [], search._rotate
     search._rotate = lambda: steps.append(search.m) or rotate()
     values, V = search.run(np.empty((80, 0)), 1e-12, 0)

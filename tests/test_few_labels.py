@@ -230,7 +230,7 @@ def test_sparse_points_are_those_points(dtype):
 @ONE_EACH
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_copies_of_a_point_do_not_cut_it_off(kind):
-    X, y, _truth = moons(60)
+    X, y, _ = moons(60)
     copies = np.repeat(np.arange(60), 30)
     known = np.where(np.arange(len(copies)) % 30 == 0, y[copies], -1)
     model = TransductiveDistance(method="diffusion").fit(kind(X[copies] + 0.0), known)

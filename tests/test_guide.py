@@ -232,7 +232,8 @@ def surroundings(tmp_path, monkeypatch):
     return {
         "X": X, "A": X, "B": X, "X_new": X, "X_other": X, "y": y, "numbers": X[:, 0], "few": few,
         "groups": np.arange(66) // 3, "codes": np.arange(66) // 3, "pairs": pairs,
-        "metric": metric, "other_pairs": pairs, "rows": [[0, 1]],
+        "metric": metric, "other_pairs": pairs, "rows": [[k, k] for k in range(20)],
+        "words": [f"{'night' if kind else 'day'} {k}" for k, kind in enumerate(y)],
         "verifier": verifier, "estimator": LMNN(),
         "frame": pd.DataFrame({"kg": X[:, 0], "kind": np.where(X[:, 1] > 0, "a", "b")}),
     }  # fmt: skip

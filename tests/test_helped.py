@@ -76,6 +76,8 @@ def test_bad_input_is_refused_in_a_sentence():
         ({"pairs": pairs, "documents": [500]}, "row numbers of 120"),
         ({"pairs": pairs, "cv": 1}, "from 2"),
         ({"pairs": pairs, "documents": ROWS[:0]}, "row numbers"),
+        ({"pairs": pairs, "documents": ROWS.astype(float)}, "documents of float64.*as integers"),
+        ({"pairs": pairs, "cv": 2.5}, "cv=2.5"),
     ):
         with pytest.raises(ValueError, match=says):
             compare_with_plain(ITML(), X, **given)

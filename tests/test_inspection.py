@@ -27,8 +27,14 @@ from kernelmetric import (
     save,
 )
 from kernelmetric.inspection import explain_pair, feature_importance
-from kernelmetric.inspection._gradients import Box, differences, gradients, has_gradient
-from kernelmetric.inspection._maps import KernelMap, map_of
+from kernelmetric.inspection._maps import (
+    Box,
+    KernelMap,
+    differences,
+    gradients,
+    has_gradient,
+    map_of,
+)
 from kernelmetric.kernels import (
     Cosine,
     Delta,

@@ -42,7 +42,7 @@ from kernelmetric.datasets import make_fig2_circles
 from kernelmetric.kernelized import KernelizedCV
 from kernelmetric.kernelized import _folds as folds_module
 from kernelmetric.kernels import Precomputed
-from kernelmetric.selection import _path as path_module
+from kernelmetric.selection import _kernel_choice as path_module
 from kernelmetric.spaces._centred_gram import CentredGram
 from tested_learners import left_out_places
 

@@ -24,7 +24,7 @@ from kernelmetric import (
     Triplets,
 )
 from kernelmetric.inputs._parameters import Numbers, require_word
-from kernelmetric.learners import _scatter
+from kernelmetric.learners import _spectral
 from kernelmetric.learners._checks import check_reach, check_spread
 from kernelmetric.learners._factors import factor, signed_factor, truncated
 from kernelmetric.learners._feature_rounds import KERNELS
@@ -230,9 +230,9 @@ def in_groups(n=60, d=3, offset=5.0):
 @pytest.mark.parametrize("n", [60, 12])
 def test_scatter_by_passes_is_that_of_points_in_memory(shrinkage, n, monkeypatch):
     X, codes = in_groups(n)
-    monkeypatch.setattr(_scatter, "_SHIFT_ROWS", 7)
-    here = _scatter.scatter_of(X, codes, shrinkage, None, None)
-    there = _scatter.scatter_of(Elsewhere(X), codes, shrinkage, None, None)
+    monkeypatch.setattr(_spectral, "_SHIFT_ROWS", 7)
+    here = _spectral.scatter_of(X, codes, shrinkage, None, None)
+    there = _spectral.scatter_of(Elsewhere(X), codes, shrinkage, None, None)
     assert there.shrinkage == pytest.approx(here.shrinkage, rel=1e-9)
     assert np.trace(there.total) == pytest.approx(1.0)
     for name in ("total", "within"):
@@ -249,8 +249,8 @@ def test_a_share_is_looked_for_by_points_left_out_also_of_rows_elsewhere():
     rng = np.random.RandomState(1)
     X = rng.standard_normal((200, 4)) * [1e3, 1e-3, 1.0, 1.0]
     codes = np.arange(200) % 2
-    here = _scatter.scatter_of(X, codes, "auto", None, None).shrinkage
-    there = _scatter.scatter_of(Elsewhere(X), codes, "auto", None, None).shrinkage
+    here = _spectral.scatter_of(X, codes, "auto", None, None).shrinkage
+    there = _spectral.scatter_of(Elsewhere(X), codes, "auto", None, None).shrinkage
     about = about_centres(X, codes) / np.sqrt(np.trace(np.cov(X.T, ddof=0)))
     alone = ledoit_wolf(about.T @ about / 200, np.sum(np.sum(about**2, axis=1) ** 2), 200)
     assert there == pytest.approx(here, rel=1e-6)
@@ -264,7 +264,7 @@ def test_rows_elsewhere_that_vary_in_fewer_directions_are_refused(flat):
     if flat == "all":
         X[:] = 2.0
     with pytest.raises(ValueError, match="vary in less than 3 directions"):
-        _scatter.scatter_of(Elsewhere(X), codes, "auto", None, None)
+        _spectral.scatter_of(Elsewhere(X), codes, "auto", None, None)
 
 
 # --- points left out --------------------------------------------------------------------------

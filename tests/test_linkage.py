@@ -731,7 +731,9 @@ def test_one_command_links_two_tables(fuzzy, files, run):
     assert said.exit_code == 0, said.stderr
     assert "links.csv" in said.stdout
     links = pd.read_csv(folder / "links.csv")
-    assert list(links) == ["left", "right", "probability", "cluster"]
+    assert list(links)[:6] == ["left", "right", "probability", "cluster", "left_id", "right_id"]
+    assert links["left"].equals(links["left_id"])
+    assert links["right"].equals(links["right_id"])
     right = [partner[row.left] == row.right for row in links.itertuples()]
     assert np.mean(right) > 0.9
     assert np.sum(right) > 60

@@ -6,7 +6,22 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from kernelmetric import memory_budget
+from kernelmetric.compute.backends import _grams, _native
+from kernelmetric.compute.reductions import _sparse, most_alike
 from kernelmetric.linkage import NearestText, _ngrams
+
+
+@pytest.fixture(params=["compiled", "NumPy"], autouse=True)
+def way(request, monkeypatch):
+    """Both ways to the same vectors and neighbours."""
+    _native.native.cache_clear()
+    if request.param == "NumPy":
+        monkeypatch.setenv("KERNELMETRIC_PURE", "1")
+    elif _native.native() is None:
+        pytest.skip("nothing is compiled here")
+    yield request.param
+    _native.native.cache_clear()
+
 
 LETTERS = [*"aabbcde-'01    ", "é", "ß", "日", "\u3000", "\t", "\x1c", "😀", "\ud800"]
 
@@ -84,17 +99,20 @@ def test_no_block_changes_which_texts_are_nearest(two, monkeypatch):
     tables = [table(texts), table(drawn(2, 250))][: 1 + two]
     whole = NearestText(n_neighbors=4).pairs(*tables)
     monkeypatch.setattr(_ngrams, "_BLOCK", 800)
+    monkeypatch.setattr(_ngrams, "_COMPILED_BLOCK", 800)
+    monkeypatch.setattr(_sparse, "_ROWS", 7)
     with memory_budget("200kB"):
         pairs = NearestText(n_neighbors=4).pairs(*tables)
     assert np.array_equal(pairs, whole)
 
 
-def test_small_budgets_make_small_blocks(monkeypatch):
+def test_small_budgets_make_small_blocks(way, monkeypatch):
     taken = []
     lines = ["anna berg", "", "paul stone"] * 50
-    pieces = _ngrams.TextWeights._pieces
+    cuts = _grams.Grams if way == "compiled" else _ngrams.TextWeights
+    pieces = cuts._pieces
     monkeypatch.setattr(
-        _ngrams.TextWeights, "_pieces",
+        cuts, "_pieces",
         lambda self, texts: taken.append(len("".join(texts))) or pieces(self, texts),
     )  # fmt: skip
     with memory_budget("40kB"):
@@ -107,7 +125,7 @@ def test_of_equal_records_the_first_are_the_nearest():
     right = pd.DataFrame({"name": ["Eve Hill", *["Anna Berg"] * 50, "Anna Burg"]})
     left = pd.DataFrame({"name": ["anna  berg", "Paul", None]})
     three = NearestText(n_neighbors=3)
-    assert _ngrams.most_alike(*three._points(left, right), 3, one=False).tolist() == [
+    assert most_alike(*three._points(left, right), 3, one=False).tolist() == [
         [0, 1],
         [0, 2],
         [0, 3],
@@ -143,3 +161,30 @@ def test_records_that_have_nothing_rare_are_refused():
         NearestText(most=20).pairs(same)
     with pytest.raises(ValueError, match="without a text"):
         NearestText(ngram=1).pairs(pd.DataFrame({"name": [None, ""]}))
+
+
+def test_compiled_vectors_are_those_of_numpy(way, monkeypatch):
+    lines = [*drawn(3, 60), "", "ab", "a", "x" * 9000, *drawn(4, 400)]
+    lines = [" ".join(line.casefold().split()) for line in lines]
+    found = _ngrams.TextWeights(lines, range(3, 6), 100).rows(lines)
+    monkeypatch.setattr(_ngrams, "compiled_grams", lambda sizes: None)
+    weights = _ngrams.TextWeights(lines, range(3, 6), 100)
+    wanted = weights.rows(lines)
+    assert found.nnz == wanted.nnz
+    # Columns have another order: the products of all texts are the same.
+    np.testing.assert_allclose(
+        (found @ found.T).toarray(), (wanted @ wanted.T).toarray(), atol=1e-6
+    )
+
+
+def test_a_table_of_n_grams_grows_and_loses_none(way):
+    if way == "NumPy":
+        return
+    grams = _grams.Grams(range(2, 3))
+    letters = [chr(0x4E00 + k) for k in range(3000)]
+    for first in range(0, 3000, 300):
+        grams.count([f"{letter}" for letter in letters[first : first + 300]])
+    there = grams._table["texts"]
+    assert grams._n == np.sum(there > 0) == 6000  # a space before, and one behind
+    assert np.all(there[there > 0] == 1)
+    assert len(grams._table) >= 12_000

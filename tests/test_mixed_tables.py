@@ -533,3 +533,11 @@ def test_names_that_are_mostly_not_told_apart_are_told_of():
     with pytest.warns(UserWarning, match="1000 names: .* in 90 % of the rows"):
         schema = TableSchema().fit(frame)
     assert len(schema.get_feature_names_out()) == 103
+
+
+def test_a_gap_where_no_training_row_had_one_is_told_so():
+    numbers = np.random.RandomState(0).standard_normal((30, 2))
+    X = pd.DataFrame(numbers, columns=["a", "b"])
+    model = MetricClassifier(Kernelized(LMNN(), "rbf")).fit(X, (numbers[:, 0] > 0).astype(int))
+    with pytest.raises(ValueError, match="learned from points without gaps.*SimpleImputer"):
+        model.predict(X.mask(X > 1.0))

@@ -426,6 +426,89 @@ def test_molecules_share_counts_of_substructures():
         Molecules("circular")(smiles)
 
 
+# --- what is like an object of the kind, and is none ----------------------------------------------
+
+A_SERIES, A_SET = [1.0, 2.0, 4.0], [[0.0, 1.0], [2.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "good", "bad"),
+    [
+        (GlobalAlignment(), A_SERIES, ["1", "2", "3"]),
+        (GlobalAlignment(), A_SERIES, "123"),
+        (Convolutions(84), A_SERIES, np.array(["2020-01-01", "2020-01-02"], dtype="M8[D]")),
+        (GlobalAlignment(), A_SERIES, np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False])),
+        (MeanEmbedding(), A_SET, [["1", "2"], ["3", "4"]]),
+        (WeisfeilerLehman(), ([(0, 1)], "CO"), ([(0, 1, 2), (1, 2, 0)], "CNO")),
+        (WeisfeilerLehman(), ([(0, 1)], "CO"), ([(0.5, 1)], "CO")),
+        (NGrams(2), "text", b"text"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_only_looks_like_an_object_is_refused_by_its_row(kernel, good, bad):
+    with pytest.raises(ValueError, match="in row 2, but"):
+        kernel.bind([good, good, bad])([good])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "two", "one"),
+    [
+        (GlobalAlignment(), np.ones((2, 6)), np.ones((1, 6))),
+        (Convolutions(84), np.ones((2, 6)), np.ones((1, 6))),
+        (FromDistance("dtw"), np.ones((2, 6)), np.ones((1, 6))),
+        (MeanEmbedding(), np.ones((3, 2)), np.ones((3, 1))),
+        (FromDistance("matches"), np.ones((3, 2)), np.ones((3, 1))),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_objects_of_another_width_are_refused(kernel, two, one):
+    some = [two * np.arange(1, two.shape[1] + 1) * (1 + i) for i in range(3)]
+    bound = kernel.bind(some)
+    for asked in ([one], [two, one]):
+        with pytest.raises(ValueError, match="expected"):
+            bound(asked, some)
+    with pytest.raises(ValueError, match="expected"):
+        kernel.bind([two, one])
+
+
+def test_packed_bits_of_another_number_are_refused():
+    kernel = Tanimoto(packed=True)
+    with pytest.raises(ValueError, match="of 3 and of 4 bytes"):
+        kernel(np.ones((2, 3), np.uint8), np.ones((2, 4), np.uint8))
+    with pytest.raises(ValueError, match="of 4 and of 3 bytes"):
+        kernel.neighbors(np.ones((2, 3), np.uint8), 1, np.ones((2, 4), np.uint8))
+    with pytest.raises(ValueError, match="1 to 2"):
+        kernel.neighbors(np.ones((2, 3), np.uint8), True)
+
+
+def test_an_edge_counts_once_however_it_is_written():
+    graphs = [([(0, 1), (1, 0), (1, 2)], "CCO"), ([(1, 0), (2, 1)], "CCO")]
+    assert WeisfeilerLehman()(graphs) == pytest.approx(np.ones((2, 2)))
+
+
+def test_channels_are_scaled_by_themselves_and_large_numbers_are_none_too_many():
+    X = np.random.RandomState(0).standard_normal((6, 2, 12))
+    sizes = np.array([1.0, 1e-14])[:, None]
+    for scaled in (1e200 * X, sizes * X):
+        kernel = GlobalAlignment().bind(X)
+        assert kernel(scaled) == pytest.approx(kernel(X))
+        assert _of_series(list(scaled), list(scaled)) == pytest.approx(_of_series(list(X), list(X)))
+
+
+def test_large_counts_are_exact_and_take_no_longer():
+    long = ["ab" * 20_000 + end for end in ("x", "yy")]
+    C = [grams(text, 2) for text in long]
+    S = np.array([[sum(a[g] * b[g] for g in a) for b in C] for a in C], dtype=np.float64)
+    own = np.sqrt(np.diag(S))
+    gap = 1 - S / np.outer(own, own)
+    assert 1 - NGrams(2)(long)[0, 1] == pytest.approx(gap[0, 1], rel=1e-3)
+    few, many = 2 * [[3.0, 0.0, 5.0]], [[1e9, 2.0, 4.0]]
+    assert MinMax()(sparse.csr_array(few), sparse.csr_array(many)) == pytest.approx(
+        MinMax()(np.array(few), np.array(many))
+    )
+    assert MinMax()(sparse.csr_array(1e9 * np.eye(3))) == pytest.approx(np.eye(3))
+
+
 # --- the choice among kernels ---------------------------------------------------------------------
 
 

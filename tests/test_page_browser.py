@@ -25,8 +25,10 @@ from kernelmetric import (
     MetricClassifier,
     Pairs,
 )
+from kernelmetric.datasets import make_records
 from kernelmetric.evaluation import ClassScores, holdout
-from kernelmetric.report import report_page
+from kernelmetric.linkage import RecordLinker
+from kernelmetric.report import link_page, report_page
 
 pytestmark = pytest.mark.browser
 
@@ -283,6 +285,23 @@ def test_a_page_of_numbers_renders_and_leads_to_its_points(browser, tmp_path):
     assert wanted in browser.run("document.getElementById('picked').innerText")
     assert browser.run("document.documentElement.scrollWidth") <= 800
     assert browser.complaints() == []
+
+
+def test_the_page_of_links_fits_narrow_screens_and_the_dark(browser, tmp_path):
+    pytest.importorskip("rapidfuzz", reason="rapidfuzz comes with the extra `linkage`")
+    records, _ = make_records(60, random_state=0)
+    linker = RecordLinker().fit(records)
+    path = tmp_path / "links.html"
+    path.write_text(link_page(linker, linker.links(), records), "utf-8")
+    for width, dark in ((1280, False), (390, True)):
+        browser.open(path, width=width, dark=dark)
+        assert browser.run("document.documentElement.scrollWidth") <= width
+        paper = browser.run("getComputedStyle(document.body).backgroundColor")
+        assert paper == ("rgb(20, 23, 28)" if dark else "rgb(251, 250, 248)")
+    bars = browser.run("[...document.querySelectorAll('td.fall .share')].map(b => b.offsetWidth)")
+    assert max(bars) > 20
+    assert browser.complaints() == []
+    assert browser.requests() == []
 
 
 def test_arrow_keys_walk_through_the_points_and_escape_ends_the_walk(browser, page):

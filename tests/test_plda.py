@@ -163,6 +163,7 @@ def test_bad_input_is_refused_in_a_sentence():
         ((X, np.zeros(len(X))), "at least two classes"),
         ((X, None), "requires y"),
         ((X[:, :1] * np.nan, y), "NaN"),
+        ((X * 1e100, y), "divide both by one number"),
         ((y[:, None] * np.ones(2), y), "classes of equal vectors"),
     ):
         with pytest.raises(ValueError, match=says):

@@ -10,15 +10,15 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.exceptions import ConvergenceWarning
 
+from kernelmetric.solvers import _leading_eigenvectors as leading
 from kernelmetric.solvers import (
-    _davidson,
     _nonnegative,
     minimize_lbfgs,
     nonnegative_qp,
     right_singular,
     smallest_eigenvectors,
 )
-from kernelmetric.solvers import _leading_eigenvectors as leading
+from kernelmetric.solvers import _smallest_eigenvectors as spectral
 
 # --- eigenvectors -------------------------------------------------------------------------------
 
@@ -74,8 +74,8 @@ def search_of(values, k=3, width=4):
     """A Davidson search on a diagonal matrix after its first block."""
     A = np.diag(values)
     rng = np.random.RandomState(0)
-    multiply = _davidson.Deflated(A, np.empty((len(values), 0)))
-    search = _davidson.Davidson(A, multiply, k, width, k + _davidson.GUARD + 4 * width, rng)
+    multiply = spectral.Deflated(A, np.empty((len(values), 0)))
+    search = spectral.Davidson(A, multiply, k, width, k + spectral.GUARD + 4 * width, rng)
     search._grow(search._random(width))
     search._rotate()
     return search
@@ -98,8 +98,8 @@ def test_the_filter_is_a_chebyshev_polynomial_without_the_part_along_the_vector(
 ):
     values = np.linspace(0.0, 10.0, 80)
     search = search_of(values)
-    monkeypatch.setattr(_davidson, "_DEGREE", degree)
-    monkeypatch.setattr(_davidson, "_LARGEST", 1e300)  # so that the degree is the largest
+    monkeypatch.setattr(spectral, "_DEGREE", degree)
+    monkeypatch.setattr(spectral, "_LARGEST", 1e300)  # so that the degree is the largest
     chosen = np.arange(3)
     T = chebyshev_of(search, values, degree)
     ritz = search.V[:, : search.m] @ search.S[:, chosen]
@@ -111,8 +111,8 @@ def test_the_filter_is_a_chebyshev_polynomial_without_the_part_along_the_vector(
 def test_random_vectors_pass_the_filter_as_they_are(monkeypatch):
     values = np.linspace(0.0, 10.0, 80)
     search = search_of(values)
-    monkeypatch.setattr(_davidson, "_DEGREE", 0.4)  # ten times as many for random vectors
-    monkeypatch.setattr(_davidson, "_LARGEST", 1e300)
+    monkeypatch.setattr(spectral, "_DEGREE", 0.4)  # ten times as many for random vectors
+    monkeypatch.setattr(spectral, "_LARGEST", 1e300)
     R = np.random.RandomState(1).standard_normal((80, 2))
     wanted = chebyshev_of(search, values, 4)(values)[:, None] * R
     np.testing.assert_allclose(cosines(search._filter(R, None), wanted), 1.0, atol=1e-5)

@@ -59,7 +59,7 @@ ROWS = [
     ),
     (
         ("A few labels, many points", "semisupervised.html"),
-        ("TransductiveDistance()", "transductive.html"),
+        ("TransductiveDistance()", "spread.html"),
         [
             ("the points are images", "tangent_neighbors()", "tangent.html"),
             ("labels are all you want", "LabelSpreading()", "semisupervised.html"),
@@ -74,9 +74,18 @@ ROWS = [
         ],
     ),
     (
-        ("Strings, graphs, series: your own kernel", "kernels.html#names-functions-matrices"),
-        ("kernel=my_function", "kernels.html#names-functions-matrices"),
+        ("Vectors of a network, to search", "retrieval.html"),
+        ("Adapter()", "retrieval.html#vectors-of-a-network"),
         [
+            ("an index shall hold them", "to_faiss()", "retrieval.html#put-it-into-an-index"),
+            ("the network was replaced", "Drift()", "retrieval.html#a-new-model"),
+        ],
+    ),
+    (
+        ("Molecules, strings, series, sets, graphs", "objects.html"),
+        ('Kernelized(LDA(), kernel="molecules")', "objects.html"),
+        [
+            ("your own kernel", "ObjectKernel", "objects.html#a-kernel-of-your-own"),
             ("you have the values", 'kernel="precomputed"', "kernels.html"),
             ("you have your own learner", "Kernelized(Mine())", "own_learner.html"),
         ],

@@ -31,15 +31,7 @@ from kernelmetric.evaluation import (
 )
 from kernelmetric.graphs import Pairs, Quadruplets, Triplets
 from kernelmetric.kernelized import Kernelized, KernelizedCV
-from kernelmetric.kernels import (
-    RBF,
-    Columns,
-    Cosine,
-    Delta,
-    Laplacian,
-    Linear,
-    Polynomial,
-)
+from kernelmetric.kernels import RBF, Columns, Cosine, Delta, Laplacian, Linear, Polynomial
 from kernelmetric.learners import LEARNERS as _LEARNERS
 from kernelmetric.learners._registry import *  # noqa: F403
 from kernelmetric.prediction import MetricClassifier, MetricRegressor

@@ -55,6 +55,7 @@ def label(
     talk = Talk(quiet=False, as_json=False)
     require_outputs({"--out": out, "--plot": plot}, {"LEFT": left, "RIGHT": right})
     records = open_records(left, right, id_column=id_column, **chosen)
+    talk.listed(records.notes)
     file = AnswerFile(out, records.left, records.right)
     earlier, notes = file.read() if file.has_answers else ([], [])
     session = LabellingSession(*records.compared, records.linker, random_state=seed + len(earlier))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from kernelmetric.cli._records import AnswerFile, Records, open_records, record_
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.evaluation import threshold_for
 from kernelmetric.graphs import read_pairs
-from kernelmetric.report import write_atomically
+from kernelmetric.report import link_page, write_atomically
 from kernelmetric.tables import TableError, open_table, table_bytes
 
 _WORDS = {"1": True, "true": True, "yes": True} | dict.fromkeys(("0", "-1", "false", "no"), False)
@@ -41,7 +43,8 @@ _PART = click.FloatRange(0, 1, min_open=True, max_open=True)
     default="components",
     help="Whatever links connect, or the clusters that agree best with all compared pairs.",
 )
-@click.option("--out", type=FILE, required=True, help="Where the links go.")
+@click.option("--out", type=FILE, required=True, help="Where the links and their records go.")
+@click.option("--report", type=FILE, help="Write a page: how sure the links are, and why.")
 @output_options
 def link(
     talk: Talk,
@@ -54,6 +57,7 @@ def link(
     one_to_one: bool,
     method: str,
     out: Path,
+    report: Path | None,
     **compared: Any,
 ) -> None:
     """Find the records of two tables that mean the same; of one table, its copies.
@@ -61,12 +65,14 @@ def link(
     Candidates are the records whose letters are most alike. They are compared field by field,
     and what agreement is worth is learned: without labels from the candidates alone, with
     --pairs or --answers from known pairs as well. The links are written with their
-    probabilities, and with the cluster of records that they connect.
+    probabilities, with the cluster of records that they connect, and with both records side by
+    side. Columns that number the records are not compared.
 
     \b
     Examples:
       kernelmetric link a.csv b.csv --out links.csv
       kernelmetric link a.csv b.csv --pairs known.csv --precision 0.99 --out links.csv
+      kernelmetric link a.csv b.csv --out links.csv --report page.html
       kernelmetric link people.csv --id number --out copies.csv
     """
     if threshold is not None and precision is not None:
@@ -74,7 +80,7 @@ def link(
     if answers is not None and pairs_file is not None:
         raise ValueError("Got --answers beside --pairs, but expected one of them.")
     inputs = {"LEFT": left, "RIGHT": right, "--pairs": pairs_file, "--answers": answers}
-    require_outputs({"--out": out}, inputs)
+    require_outputs({"--out": out, "--report": report}, inputs)
     records = open_records(left, right, **compared)
     notes, known, same = records.notes, None, None
     if pairs_file is not None:
@@ -99,15 +105,14 @@ def link(
         least = chosen.threshold.value
     links = linker.links(threshold=least, one_to_one=one_to_one)
     clusters = links.clusters(method)
-    others = None if right is None else records.right.ids
-    write_atomically(out, table_bytes(links.to_frame(records.left.ids, others, clusters), out))
+    write_atomically(out, table_bytes(_with_records(links, clusters, records), out))
     talk.aside(notes)
     kinds = linker.comparison_.kinds_
     talk.say("Compared " + ", ".join(f"{name} ({kind})" for name, kind in kinds.items()) + ".")
     known_ones = "no pairs" if same is None else count(len(same), "pair")
     talk.say(
-        f"{count(len(linker.candidates_), 'candidate')}, of which about "
-        f"{linker.match_share_:.2g} match; {known_ones} known."
+        f"{count(len(linker.candidates_), 'candidate')}; about {100 * linker.match_share_:.2g} % "
+        f"of the candidates match; {known_ones} known."
     )
     if chosen is not None:
         talk.say(f"Chosen: {chosen}.")
@@ -119,6 +124,14 @@ def link(
     if len(clusters.violations):
         doubts = count(len(clusters.violations), "pair")
         talk.say(f"{doubts} inside clusters were compared and not linked: look at those.")
+    if report is not None:
+        command = shlex.join(["kernelmetric", *sys.argv[1:]])
+        names: Any = dict(zip(("left_names", "right_names"), records.names, strict=True))
+        page = link_page(
+            linker, links, *records.compared, cut=clusters.cut, command=command, **names
+        )
+        write_atomically(report, page.encode())
+        talk.say(f"Saved {report}.")
     talk.answer(
         {
             "out": str(out), "links": n_links, "candidates": len(linker.candidates_),
@@ -128,6 +141,23 @@ def link(
             "violations": len(clusters.violations), "cut": len(clusters.cut), "notes": notes,
         }
     )  # fmt: skip
+
+
+def _with_records(links: Any, clusters: Any, records: Records) -> Any:
+    """The links as a table, with the columns of both records side by side."""
+    two = records.right is not records.left
+    named = links.to_frame(records.left.ids, records.right.ids if two else None, clusters)
+    rows = links.to_frame(clusters=clusters)
+    sides = {"left": records.left.frame, "right": records.right.frame}
+    every = dict.fromkeys(name for frame in sides.values() for name in frame.columns)
+    return named.assign(
+        **{
+            f"{side}_{name}": frame[name].to_numpy()[rows[side]]
+            for name in every
+            for side, frame in sides.items()
+            if name in frame
+        }
+    )
 
 
 def _known(path: Path, records: Records) -> tuple[Any, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
+import numpy as np
 
 from kernelmetric.cli._files import alone_at
 from kernelmetric.cli._options import FILE, together
@@ -15,6 +16,7 @@ from kernelmetric.cli._talk import count
 from kernelmetric.linkage import NearestText, RecordLinker
 from kernelmetric.report import write_atomically
 from kernelmetric.tables import TableError, open_table, require_columns, table_bytes
+from kernelmetric.tables._plan import _ID_NAME
 
 ANSWERS: dict[str, bool | None] = {"yes": True, "no": False, "unsure": None}
 Answer = tuple[int, int, bool | None]
@@ -26,6 +28,10 @@ record_options = together(
     click.argument("right", type=FILE, required=False),
     click.option("--id", "id_column", metavar="COL", help="The column that names records."),
     click.option("--column", "columns", multiple=True, metavar="COL", help="Compare these alone."),
+    click.option("--ignore", multiple=True, metavar="COL", help="Do not compare this column."),
+    click.option(
+        "--use", multiple=True, metavar="COL", help="Compare it though it looks like an id."
+    ),
     click.option(
         "--neighbors", type=click.IntRange(1), default=10, help="Candidates of each record."
     ),
@@ -38,6 +44,10 @@ class Side(NamedTuple):
     frame: Any
     ids: Any = None
     compared: Any = None
+
+    def without(self, names: Sequence[str]) -> Side:
+        """The side, without some of the columns to compare."""
+        return self._replace(compared=self.compared.drop(columns=list(names), errors="ignore"))
 
     def rows_named(self, cells: Iterable[str], path: Path) -> list[int]:
         """The row numbers of records that a file names by their ids."""
@@ -64,6 +74,7 @@ class Records(NamedTuple):
     right: Side
     notes: list[str]
     linker: RecordLinker
+    names: tuple[Any, Any]  # to call the records by on a page, None: by their numbers
 
     @property
     def compared(self) -> tuple[Any, Any]:
@@ -72,14 +83,56 @@ class Records(NamedTuple):
 
 
 def open_records(
-    left: Path, right: Path | None, *, id_column: str | None, columns: Sequence[str], neighbors: int
+    left: Path,
+    right: Path | None,
+    *,
+    id_column: str | None,
+    columns: Sequence[str],
+    ignore: Sequence[str],
+    use: Sequence[str],
+    neighbors: int,
 ) -> Records:
-    """Read the tables, as the options say."""
+    """Read the tables, as the options say; columns that number records are not compared."""
     tables = [open_table(path) for path in (left, right) if path is not None]
+    known = {name for table in tables for name in table.frame.columns}
+    for name in (*ignore, *use):
+        if name not in known:
+            raise TableError(f"Got no column {name!r}, but expected one of {sorted(known)}.")
     sides = [_side(table.frame, id_column, columns) for table in tables]
     notes = [note for table in tables for note in table.notes]
+    found = _identifiers([side.frame for side in sides])
+    own = [] if columns else [c for c in found if c not in (*use, *ignore, id_column)]
+    named = [name for name in found if _ID_NAME.search(str(name))]
+    called = [side.frame[named[0]] if named and side.ids is None else side.ids for side in sides]
+    if {*own, *ignore} >= {*sides[0].compared.columns}:
+        own = []  # it is all there is to compare
+    sides = [side.without([*own, *ignore]) for side in sides]
+    notes += [
+        f"{name}: not compared, it differs in every record, like an identifier. If equal values "
+        f"mean a match, add --use {name}."
+        for name in own
+    ]
     linker = RecordLinker(rules=[NearestText(n_neighbors=neighbors)])
-    return Records(sides[0], sides[-1], notes, linker)
+    return Records(sides[0], sides[-1], notes, linker, (called[0], called[-1]))
+
+
+def _identifiers(frames: Sequence[Any]) -> list[str]:
+    """Columns that name or count the records of every table."""
+    import pandas as pd
+
+    def own(column: Any) -> bool:
+        return len(column) > 2 and column.astype(str).is_unique and not column.isna().any()
+
+    def counts(column: Any) -> bool:
+        numbers = pd.to_numeric(column, errors="coerce")  # those of a file are texts
+        return bool((numbers % 1 == 0).all()) and np.ptp(numbers) < sum(map(len, frames))
+
+    return [
+        name
+        for name in frames[0].columns
+        if all(name in frame and own(frame[name]) for frame in frames)
+        and (_ID_NAME.search(str(name)) or all(counts(frame[name]) for frame in frames))
+    ]
 
 
 def _side(frame: Any, id_column: str | None, columns: Sequence[str]) -> Side:

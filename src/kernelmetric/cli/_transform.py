@@ -32,11 +32,7 @@ Made = Callable[[Any], Any]  # from a table to a frame of new columns
 @rows_out_options
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def transform(
-    model: Path,
-    data: tuple[Path, ...],
-    out: Path | None,
-    folder: Path | None,
-    quiet: bool,
+    model: Path, data: tuple[Path, ...], out: Path | None, folder: Path | None, quiet: bool
 ) -> None:
     """Map rows of a table to the learned coordinates.
 

@@ -162,7 +162,8 @@ def listed_objects(X: Any, expects: str = "objects") -> list[Any]:
         if shape[1] != 1:
             raise ValueError(
                 f"Got a frame of {shape[1]} columns, but expected one of {expects}: try X['name'], "
-                "or Columns(['name'], kernel) for the whole table."
+                "Columns(['name'], kernel) for the whole table, or X.to_numpy() where every row is "
+                "an object."
             )
         X = X.iloc[:, 0] if hasattr(X, "iloc") else X[X.columns[0]]
     elif len(shape) == 2 and shape[1] == 1 and getattr(X.dtype, "kind", "f") in "OUS":

@@ -100,10 +100,7 @@ def make_fig2_hyperbolas(
 
 
 def make_toy004(
-    n_samples: int = 100,
-    *,
-    n_irrelevant: int = 10,
-    random_state: RandomState = None,
+    n_samples: int = 100, *, n_irrelevant: int = 10, random_state: RandomState = None
 ) -> Labelled:
     r"""One relevant feature under many irrelevant ones of larger spread.
 
@@ -143,11 +140,7 @@ def make_toy004(
 
 
 def make_checkerboard(
-    n_samples: int = 200,
-    n_noise: int = 0,
-    *,
-    n_cells: int = 4,
-    random_state: RandomState = None,
+    n_samples: int = 200, n_noise: int = 0, *, n_cells: int = 4, random_state: RandomState = None
 ) -> Labelled:
     r"""Points on a checkerboard, the colour their class, with irrelevant features beside.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,7 @@ def compare_with_plain(
     check_length(n, pairs.n_samples)
     rows, matches = _matches(pairs, documents, n)
     asked = check_random_state(random_state).permutation(matches.queries)
-    if not 2 <= cv <= len(asked):
+    if not isinstance(cv, Integral) or not 2 <= cv <= len(asked):
         raise ValueError(
             f"Got cv={cv} for {len(asked)} points that are in a similar pair, but expected from 2 "
             "to their number."
@@ -128,7 +129,10 @@ def _matches(pairs: Pairs | IndexTuples, documents: Any, n: int) -> tuple[np.nda
     if documents is not None:
         rows = np.unique(np.asarray(documents))
         if rows.dtype.kind not in "iu" or not len(rows) or rows[0] < 0 or rows[-1] >= n:
-            raise ValueError(f"Got documents={documents!r}, but expected row numbers of {n} rows.")
+            raise ValueError(
+                f"Got documents of {rows.dtype}, from {min(rows, default=None)} to "
+                f"{max(rows, default=None)}, but expected row numbers of {n} rows, as integers."
+            )
         found = np.isin(both, rows)
         both = both[found[:, 1] & ~found[:, 0]]
     return rows, Matches.of_pairs(both, n)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,8 @@ from kernelmetric.compute import map_rows, namespace, to_numpy
 from kernelmetric.compute.reductions import k_smallest
 from kernelmetric.evaluation._thresholds import Estimate
 from kernelmetric.graphs import Matches
+from kernelmetric.inputs._parameters import require_word
+from kernelmetric.inputs._points import as_floats, as_points
 
 DEPTH = 10  # of nDCG: how far a list is looked at
 _TEMPORARIES = 4  # arrays as large as the scores of a block
@@ -99,8 +102,19 @@ def retrieval_scores(
     >>> round(scores.recall[1].value, 3)
     0.667
     """
-    Q, D = (X if hasattr(X, "dtype") else np.asarray(X, dtype=float) for X in (queries, documents))
-    matches = Matches.of_pairs(pairs, len(Q), len(D))
+    Q, D = (as_floats(as_points(X)) for X in (queries, documents))
+    if Q.shape[1] != D.shape[1]:
+        raise ValueError(
+            f"Got queries of {Q.shape[1]} features and documents of {D.shape[1]}, but expected "
+            "as many: map either first."
+        )
+    require_word("similarity", similarity, ("cosine", "euclidean"))
+    if any(not isinstance(each, Integral) or each < 1 for each in k) or not 0 < confidence < 1:
+        raise ValueError(
+            f"Got k={list(k)} and confidence={confidence!r}, but expected whole numbers above "
+            "zero, and a number between 0 and 1."
+        )
+    matches = Matches.of_pairs(pairs, Q.shape[0], D.shape[0])
     Q, D = (directions(X) if similarity == "cosine" else X for X in (Q, D))
     found = find_matches(Q, D, matches, matches.queries, cosine=similarity == "cosine")
     return scores_of(found, k, confidence)
@@ -109,7 +123,14 @@ def retrieval_scores(
 def directions(X: Any) -> Any:
     """Rows of length one; those of length zero as they are."""
     xp = namespace(X)
-    lengths = xp.sqrt(xp.sum(X * X, axis=1, keepdims=True))
+    with np.errstate(over="ignore", under="ignore"):
+        squares = xp.sum(X * X, axis=1, keepdims=True)
+    least = 1e8 * xp.finfo(X.dtype).smallest_normal
+    if not bool(xp.all((squares > least) & (squares < 1 / least))):  # not all squares are numbers
+        sizes = xp.max(xp.abs(X), axis=1, keepdims=True)
+        X = X / xp.where(sizes > 0, sizes, xp.ones_like(sizes))
+        squares = xp.sum(X * X, axis=1, keepdims=True)
+    lengths = xp.sqrt(squares)
     return X / xp.where(lengths > 0, lengths, xp.ones_like(lengths))
 
 

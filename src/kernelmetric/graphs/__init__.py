@@ -32,12 +32,7 @@ from kernelmetric.graphs._pairs import Pairs
 from kernelmetric.graphs._row_tuples import check_length, check_rows, pair_distances
 from kernelmetric.graphs._targets import Targets, coded_targets, rows_by_place, spread_rows
 from kernelmetric.graphs._tuples import IndexTuples, Quadruplets, Triplets, count_triplets
-from kernelmetric.graphs._weights import (
-    check_graph,
-    gaussian_graph,
-    label_graphs,
-    pair_graphs,
-)
+from kernelmetric.graphs._weights import check_graph, gaussian_graph, label_graphs, pair_graphs
 
 __all__ = [
     "IndexTuples",

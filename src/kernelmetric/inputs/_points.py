@@ -13,6 +13,8 @@ from kernelmetric.compute import in_memory, is_sparse, namespace, precise, to_de
 from kernelmetric.compute._objects import is_objects
 from kernelmetric.inputs._refusals import refuse_ambiguous
 
+MOST_LOST = 1e-3  # of the spread of points: what float32 may cost
+_LOOKED_AT = 5_000  # rows whose medians say how far points lie
 _FAR = 100.0  # deviations from zero, which leave five of the digits of float32
 
 
@@ -47,19 +49,25 @@ def check_points(
     except (ValueError, TypeError) as refusal:
         name, said = type(estimator).__name__, str(refusal)
         if said.startswith("Input X contains NaN"):
-            raise ValueError(_gaps(name)) from None
+            raise ValueError(_gaps(name, reset)) from None
         if "could not convert" in said or "must be a string or a real number" in said:
             raise type(refusal)(
                 f"Got X with text or other objects, but {name} expected numbers ({said}). Try a "
-                "data frame with Kernelized or a predictor, which read its columns, or "
-                "TableSchema() before it in a pipeline."
+                "data frame with Kernelized or a predictor, which read its columns, a kernel of "
+                "objects there, such as kernel='ngrams', or TableSchema() before it in a pipeline."
             ) from None
         raise
     return to_device(checked)
 
 
-def _gaps(name: str) -> str:
+def _gaps(name: str, fits: bool) -> str:
     """What to do about missing numbers."""
+    if not fits:
+        return (
+            f"Input X contains NaN or infinity, but {name} learned from points without gaps, and "
+            "does not know what one means: fill the gaps, for instance by SimpleImputer in a "
+            "pipeline, or learn from a data frame that has such gaps."
+        )
     return (
         f"Input X contains NaN or infinity, which {name} cannot use. Try Kernelized or a "
         "predictor with a data frame, where a missing number is a state of its own, or fill the "
@@ -91,7 +99,7 @@ def _check_foreign(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: i
     elif X.dtype not in (xp.float32, xp.float64):
         X = xp.astype(X, xp.float32)
     if not bool(xp.all(xp.isfinite(X))):
-        raise ValueError(_gaps(name))
+        raise ValueError(_gaps(name, reset))
     if reset:
         estimator.n_features_in_ = X.shape[1]
     elif X.shape[1] != estimator.n_features_in_:
@@ -171,3 +179,26 @@ def location_of(X: Any) -> np.ndarray | None:
         far = bool(np.any(np.abs(mean) > _FAR * deviation))
     good = far and np.isfinite(mean).all() and np.isfinite(deviation).all()
     return np.stack([mean, deviation]) if good else None
+
+
+def refuse_lost(Z: Any, what: str, centre: str, scale: str, power: int = 1) -> None:
+    """Refuse points that float32 cannot tell apart, or whose squares it has no numbers for.
+
+    ``power`` 2: distances are computed with by inner products.
+    """
+    Z = to_numpy(Z)
+    some = precise(Z[:: -(-len(Z) // _LOOKED_AT)])
+    with np.errstate(over="ignore"):
+        unit = float(np.median(np.linalg.norm(some - np.median(some, axis=0), axis=1)))
+    size, single = float(np.median(np.abs(some).max(axis=1, initial=0.0))), np.finfo(np.float32)
+    if 0 < unit < np.inf and (size / unit) ** power * float(single.eps) > MOST_LOST:
+        raise ValueError(
+            f"Got {what} {size / unit:.0e} times as far from zero as they spread, of which float32 "
+            f"keeps too few digits. {centre}"
+        )
+    far = max(float(np.abs(Z).max(initial=0.0)), unit)
+    if far > np.sqrt(single.max) / Z.shape[1] or 0 < unit < np.sqrt(single.tiny) / MOST_LOST:
+        raise ValueError(
+            f"Got {what} up to {far:.0e} with a spread of {unit:.0e}, whose squares float32 has no "
+            f"numbers for: {scale}"
+        )

@@ -169,38 +169,38 @@ def _of_classes(class_weight: Any, classes: np.ndarray, sizes: np.ndarray) -> np
     return np.array([float(class_weight.get(name, 1.0)) for name in known])
 
 
-def check_weights(sample_weight: Any, n: int) -> np.ndarray:
+def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> np.ndarray:
     """Weights of n rows as a new array of float64, refused where they cannot be weights."""
-    refuse_ambiguous(sample_weight, "sample_weight")
+    refuse_ambiguous(sample_weight, name)
     given = to_numpy(sample_weight) if is_array_api_obj(sample_weight) else sample_weight
     try:
         w = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            f"Got sample_weight of type {type(sample_weight).__name__}, but expected a number for "
-            "each row."
+            f"Got {name} of type {type(sample_weight).__name__}, but expected a number for each "
+            "row."
         ) from None
     if w.ndim == 0:
         w = np.full(n, float(w))
     if w.shape != (n,):
         raise ValueError(
-            f"Got sample_weight of shape {w.shape}, but expected ({n},): one number for each row "
-            "of X."
+            f"Got {name} of shape {w.shape}, but expected ({n},): one number for each row of "
+            f"{'pairs' if name == 'pair_weight' else 'X'}."
         )
     bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
     if len(bad):
         raise ValueError(
-            f"Got sample_weight {w[bad[0]]:g} for row {bad[0]}, but expected finite weights that "
+            f"Got {name} {w[bad[0]]:g} for row {bad[0]}, but expected finite weights that "
             "are not negative: zero leaves a row out."
         )
     if not w.any():
         raise ValueError(
-            "Got sample_weight of zero for all rows, but expected some weight: leave sample_weight "
-            "out, and all rows count alike."
+            f"Got {name} of zero for all rows, but expected some weight: leave {name} out, and all "
+            "rows count alike."
         )
     if w.max() > _MOST or w.max() > w[w > 0].min() * _MOST:
         raise ValueError(
-            f"Got sample_weight from {w[w > 0].min():g} to {w.max():g}, but expected numbers whose "
+            f"Got {name} from {w[w > 0].min():g} to {w.max():g}, but expected numbers whose "
             "products are in range."
         )
     return w

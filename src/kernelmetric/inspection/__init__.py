@@ -3,14 +3,13 @@
 ::
 
     row ──encoders──▶ features ──map of the metric──▶ learned coordinates
-                  _columns.py           _maps.py, _gradients.py
+                  _columns.py           _maps.py
 
     _features.py    feature_importance: how much each feature shapes the metric
     _pairs.py       explain_pair: the squared distance of two rows, split over the features
     _parts.py       part_shares: letters, atoms or windows that keep an object apart from another
     _columns.py     from features back to the columns of the user's table, a category as one
-    _maps.py        the map of a fitted metric and its derivatives
-    _gradients.py   derivatives of kernels, by formula or by differences, and integrals of some
+    _maps.py        the map of a fitted metric, and derivatives: by formula, or by differences
 """
 
 from kernelmetric.inspection._columns import feature_columns

@@ -10,8 +10,7 @@ import numpy as np
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.inspection._columns import Reading, Shares, as_row, read
-from kernelmetric.inspection._gradients import Box
-from kernelmetric.inspection._maps import KernelMap, embed, map_of
+from kernelmetric.inspection._maps import Box, KernelMap, embed, map_of
 from kernelmetric.kernels import pulled_back, rescaled
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)

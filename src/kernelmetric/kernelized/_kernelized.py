@@ -17,13 +17,7 @@ from kernelmetric._warnings import warn
 from kernelmetric.compute import in_memory, require_memory
 from kernelmetric.compute.watch import stage
 from kernelmetric.graphs import are_tuples
-from kernelmetric.inputs import (
-    check_weights,
-    on_clusters,
-    rows_of,
-    to_host,
-    unchanged_on_failure,
-)
+from kernelmetric.inputs import check_weights, on_clusters, rows_of, to_host, unchanged_on_failure
 from kernelmetric.kernelized._arguments import (
     boundary_part,
     learner_arguments,

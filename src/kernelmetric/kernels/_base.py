@@ -198,8 +198,8 @@ class Kernel(BaseEstimator):
     def _points(self, X: Any) -> Any:
         if is_objects(X):
             raise TypeError(
-                f"Got objects, but {self!r} expected rows of numbers: a sum or product takes "
-                "kernels of the same points."
+                f"Got objects, but {self!r} expected rows of numbers: a sum, product or "
+                "choice takes kernels of the same points."
             )
         return X
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from kernelmetric.compute import fits_budget
 from kernelmetric.inputs import Objects
+from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.kernels._series import SeriesKernel, check_channels, prepared
 
 _TAPS = 9
@@ -82,12 +83,7 @@ class Convolutions(SeriesKernel):
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         if self.learned is not None:
             return {"learned": dict(self.learned)}
-        whole = isinstance(self.n_features, Integral) and not isinstance(self.n_features, bool)
-        if not whole or self.n_features < len(_PATTERNS):
-            raise ValueError(
-                f"Got n_features={self.n_features!r}, but expected an integer of at least "
-                f"{len(_PATTERNS)}: try 9996."
-            )
+        Numbers(Integral, low=len(_PATTERNS)).check(self, "n_features")
         items = self._prepared(X.listed())
         known = self._drawn(items)
         counts = self._counted(X, known)
@@ -117,7 +113,7 @@ class Convolutions(SeriesKernel):
         return self._made(Objects(items))
 
     def _prepared(self, items: list[np.ndarray]) -> list[np.ndarray]:
-        n_channels = check_channels(self, items)
+        n_channels = check_channels(items)
         if self.learned is not None and n_channels != self.learned["channels"].shape[2]:
             raise ValueError(
                 f"Got series of {n_channels} channels, but expected "

@@ -14,6 +14,7 @@ from kernelmetric.kernels._objects import ObjectKernel
 
 BASE = np.uint64(0x9E3779B97F4A7C15)  # of hashes; odd, so that no letter is lost
 _DENSE = 1 / 256  # of all pairs of rows: where a thing meets more often, dense products are faster
+_EXACT = 2.0**24  # whole numbers below are what they are in float32
 _SIMILARITIES = ("cosine", "minmax", "tanimoto")
 
 
@@ -40,14 +41,9 @@ class Counts:
 
     def unary(self) -> Counts:
         """The first, the second, ... of a thing as different ones: what is shared is the lesser."""
-        most = int(self.matrix.max()) if self.matrix.nnz else 0
         found = self.matrix.tocoo()
-        rows, ids = [np.empty(0, np.intp)], [np.empty(0, np.uint64)]
-        for times in range(1, most + 1):
-            kept = found.data >= times
-            rows.append(found.row[kept])
-            ids.append(mixed(self.ids[found.col[kept]], np.uint64(times)))
-        return Counts.of(np.concatenate(rows), np.concatenate(ids), self.matrix.shape[0])
+        rows, ids = one_by_one(found.row, self.ids[found.col], found.data.astype(np.intp))
+        return Counts.of(rows, ids, self.matrix.shape[0])
 
     def products(self, other: Counts) -> np.ndarray:
         """Inner products of the rows of two tables."""
@@ -68,7 +64,9 @@ class Counts:
         often = meetings > own.shape[0] * theirs.shape[0]
         if not often.any():
             return (own @ theirs.T).toarray()
-        dense = [rough(M[:, often].toarray()) for M in (own, theirs)]  # whole numbers, exact
+        exact = max(self.squares().max(), other.squares().max()) < _EXACT
+        dense = [M[:, often].toarray() for M in (own, theirs)]
+        dense = [rough(M) for M in dense] if exact else dense
         K = precise(dense[0] @ dense[1].T)
         return K + (own[:, ~often] @ theirs[:, ~often].T).toarray()
 
@@ -138,6 +136,12 @@ def mixed(a: np.ndarray, b: Any) -> np.ndarray:
         code = (a ^ (b * BASE)) * np.uint64(0xBF58476D1CE4E5B9)
         code = (code ^ (code >> np.uint64(31))) * np.uint64(0x94D049BB133111EB)
     return code ^ (code >> np.uint64(29))
+
+
+def one_by_one(rows: Any, ids: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first, the second, ... of each thing as things of their own, with their rows."""
+    order = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+    return np.repeat(rows, times), mixed(np.repeat(ids, times), order.astype(np.uint64))
 
 
 def text_codes(texts: list[str]) -> np.ndarray:

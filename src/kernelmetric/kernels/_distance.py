@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,11 +11,12 @@ from scipy.spatial.distance import cdist
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import take_rows
+from kernelmetric.inputs._parameters import COUNT
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._objects import ObjectKernel
 from kernelmetric.kernels._points import check_number
 from kernelmetric.kernels._series import SeriesKernel, over_alignments, prepared
-from kernelmetric.kernels._sets import MeanEmbedding
+from kernelmetric.kernels._sets import MeanEmbedding, check_lengths
 from kernelmetric.kernels._strings import NGrams
 
 _WIDTHS = (1.0, 0.5, 2.0, 0.25, 4.0)  # of the median distance, where labels choose
@@ -131,11 +131,9 @@ class FromDistance(ObjectKernel):
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         if self.learned is not None:
             return {}
-        most = self.n_references
-        if not isinstance(most, Integral) or isinstance(most, bool) or most < 1:
-            raise ValueError(f"Got n_references={most!r}, but expected an integer from 1 on.")
+        COUNT.check(self, "n_references")
         n, rng = len(X), np.random.RandomState(self.random_state)
-        rows = np.sort(rng.permutation(n)[:most])
+        rows = np.sort(rng.permutation(n)[: self.n_references])
         given = 1.0 if self.relative_width == "auto" else self.relative_width
         relative = check_number("relative_width", given, positive=True)
         references = take_rows(X, rows).copy().listed()
@@ -177,6 +175,7 @@ class FromDistance(ObjectKernel):
         elif self.distance == "dtw":
             D = _of_series(A, B)
         elif self.distance == "matches":
+            check_lengths([*A, *B])
             D = np.array([[_of_sets(a, b) for b in B] for a in A])
         else:
             raise ValueError(

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.kernels._counts import CountKernel, mixed, text_codes
 
 
@@ -56,12 +57,15 @@ class WeisfeilerLehman(CountKernel):
     def read(self, item: Any) -> tuple[np.ndarray, list[str]]:
         """Edges as an array of numbers of nodes, and labels as text."""
         if hasattr(item, "edges") and hasattr(item, "nodes"):
-            item = list(item.edges), dict(item.nodes(data="label"))
+            item = [edge[:2] for edge in item.edges], dict(item.nodes(data="label"))
         edges, labels = item
         if isinstance(labels, dict):
             places = {node: i for i, node in enumerate(labels)}
             edges, labels = [(places[a], places[b]) for a, b in edges], list(labels.values())
-        ends = np.array(edges, dtype=np.int64).reshape(-1, 2)
+        ends = np.array(edges) if len(edges) else np.empty((0, 2), np.int64)
+        if ends.ndim != 2 or ends.shape[1] != 2 or ends.dtype.kind not in "iu":
+            raise ValueError("its edges are no pairs of numbers of nodes")
+        ends = np.unique(np.sort(ends.astype(np.int64), axis=1), axis=0)  # an edge counts once
         if ends.size and not 0 <= ends.min() <= ends.max() < len(labels):
             raise ValueError(f"it has edges of nodes that are none of its {len(labels)}")
         return ends, [str(label) for label in labels]
@@ -74,8 +78,7 @@ class WeisfeilerLehman(CountKernel):
 
     def count(self, items: list[Any]) -> tuple[np.ndarray, np.ndarray]:
         """The neighbourhoods of all nodes of graphs: the row and the code of each."""
-        if not isinstance(self.depth, Integral) or isinstance(self.depth, bool) or self.depth < 0:
-            raise ValueError(f"Got depth={self.depth!r}, but expected an integer from 0 on: try 3.")
+        Numbers(Integral, low=0).check(self, "depth")
         sizes = np.array([len(labels) for _, labels in items], dtype=np.intp)
         rows, starts = np.repeat(np.arange(len(items)), sizes), np.cumsum(sizes) - sizes
         ends = [edges + start for (edges, _), start in zip(items, starts, strict=True)]

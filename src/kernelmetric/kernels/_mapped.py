@@ -13,7 +13,7 @@ from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._names import as_kernel
 from kernelmetric.tables import TableSchema
 from kernelmetric.tables._columns import places_of
-from kernelmetric.tables._mixed import object_places
+from kernelmetric.tables._frames import object_places
 
 
 class MappedKernel(Kernel):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 
 from kernelmetric.inputs import Objects
-from kernelmetric.kernels._counts import Counts, alike, mixed
+from kernelmetric.inputs._parameters import Numbers
+from kernelmetric.kernels._counts import Counts, alike, one_by_one
 from kernelmetric.kernels._objects import ObjectKernel
 
 _FINGERPRINTS = ("circular", "features", "pairs", "torsions")
@@ -78,10 +80,9 @@ class Molecules(ObjectKernel):
                 counts = generator.GetSparseCountFingerprint(molecule).GetNonzeroElements()
                 known = np.fromiter(counts, np.uint64, len(counts))
                 times = np.fromiter(counts.values(), np.intp, len(counts))
-                # the first, the second, ... of a substructure are different things
-                order = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-                ids[j].append(mixed(np.repeat(known, times), order.astype(np.uint64)))
-                rows[j].append(np.full(len(order), i))
+                own, codes = one_by_one(np.full(len(known), i), known, times)
+                rows[j].append(own)
+                ids[j].append(codes)
         return Together(
             Counts.of(np.concatenate(own), np.concatenate(codes), len(items))
             for own, codes in zip(rows, ids, strict=True)
@@ -106,6 +107,7 @@ class Molecules(ObjectKernel):
                 "('circular',)."
             )
         rdFG = _rdkit("Chem.rdFingerprintGenerator")
+        Numbers(Integral, low=0).check(self, "radius")
         radius, chiral = int(self.radius), {"includeChirality": True}
         for name in names:
             if name == "circular":

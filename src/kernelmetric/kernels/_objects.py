@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.extmath import safe_sparse_dot
 
 from kernelmetric.compute import is_sparse
-from kernelmetric.inputs import Objects, is_objects, listed_objects, shown
+from kernelmetric.inputs import Objects, is_objects, listed_objects, refuse_ambiguous, shown
 from kernelmetric.kernels._base import Kernel
 
 
@@ -204,6 +204,16 @@ class ObjectKernel(Kernel):
             for j in range(i + 1):
                 K[i, j] = K[j, i] = float(self.compare(x, a[j]))
         return K
+
+
+def as_numbers(item: Any) -> np.ndarray:
+    """An object as an array of numbers; what is text, a time or masked is refused."""
+    refuse_ambiguous(item, "it")
+    found = np.asarray(item)
+    texts = found.dtype.kind == "O" and any(isinstance(v, str | bytes) for v in found.ravel())
+    if texts or found.dtype.kind in "USMm":
+        raise ValueError("it is text or time, and no numbers")
+    return found.astype(np.float64)
 
 
 def _hashed(value: Any) -> Hashable:

@@ -12,7 +12,7 @@ import numpy as np
 from kernelmetric.compute import over_rows
 from kernelmetric.inputs import Objects
 from kernelmetric.kernels._base import Kernel
-from kernelmetric.kernels._objects import ObjectKernel
+from kernelmetric.kernels._objects import ObjectKernel, as_numbers
 from kernelmetric.kernels._points import check_number
 
 _WIDTHS = (1.0, 0.5, 2.0, 0.25, 4.0)  # of the usual width, where labels choose
@@ -35,7 +35,7 @@ class SeriesKernel(ObjectKernel):
 
     def read(self, item: Any) -> np.ndarray:
         """A series as an array (n_channels, length) of finite numbers."""
-        series = np.atleast_2d(np.asarray(item, dtype=np.float64))
+        series = np.atleast_2d(as_numbers(item))
         if series.ndim != 2:
             raise ValueError(f"it has {series.ndim} dimensions")
         there = np.flatnonzero(~np.isnan(series).all(axis=0))
@@ -56,13 +56,12 @@ class SeriesKernel(ObjectKernel):
             yield f"{first} to {stop - 1}", hidden
 
 
-def check_channels(kernel: Kernel, items: list[np.ndarray]) -> int:
+def check_channels(items: list[np.ndarray]) -> int:
     """The number of channels, refused where series differ in it."""
     counts = {len(item) for item in items}
     if len(counts) > 1:
         raise ValueError(
-            f"Got series of {sorted(counts)} channels, but {type(kernel).__name__} expected as "
-            "many for every series."
+            f"Got series of {sorted(counts)} channels, but expected as many for every series."
         )
     return counts.pop() if counts else 0
 
@@ -73,11 +72,13 @@ def prepared(items: list[np.ndarray], scale: bool, derivative: bool) -> list[np.
         items = [np.diff(item, axis=1) if item.shape[1] > 1 else 0.0 * item for item in items]
     if not scale:
         return [item.copy() for item in items]  # what is kept is not the caller's
+    tops = [np.abs(item).max(axis=1, keepdims=True) for item in items]
+    items = [item / np.where(top > 0, top, 1.0) for item, top in zip(items, tops, strict=True)]
     centred = [item - item.mean(axis=1, keepdims=True) for item in items]
     sizes = [item.std(axis=1, keepdims=True) for item in centred]
     return [
-        np.divide(item, size, out=np.zeros_like(item), where=size > 1e-12 * np.abs(raw).max())
-        for raw, item, size in zip(items, centred, sizes, strict=True)
+        np.divide(item, size, out=np.zeros_like(item), where=size > 1e-12)
+        for item, size in zip(centred, sizes, strict=True)
     ]
 
 
@@ -163,7 +164,7 @@ class GlobalAlignment(SeriesKernel):
 
     def features(self, items: list[np.ndarray]) -> Any:
         """The series, scaled."""
-        check_channels(self, items)
+        check_channels(items)
         return Listed(prepared(items, self.scale, self.derivative))
 
     def _key(self) -> Hashable:
@@ -261,6 +262,7 @@ def over_alignments(
     and j may be apart. With ``logs`` values are sums, and their logarithms are returned; without,
     least costs.
     """
+    check_channels([*A, *B])
     lengths = [np.array([item.shape[1] for item in items], dtype=np.intp) for items in (A, B)]
     n, m = lengths[0][rows], lengths[1][columns]
     order, found = np.lexsort((m, n)), np.empty(len(rows))

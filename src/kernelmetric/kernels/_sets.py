@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelmetric.inputs import Objects
 from kernelmetric.kernels._base import Kernel
-from kernelmetric.kernels._objects import ObjectKernel
+from kernelmetric.kernels._objects import ObjectKernel, as_numbers
 from kernelmetric.kernels._radial import RBF
 
 
@@ -51,7 +51,7 @@ class MeanEmbedding(ObjectKernel):
 
     def read(self, item: Any) -> np.ndarray:
         """A set as an array (n_vectors, d) of finite numbers."""
-        found = np.asarray(item, dtype=np.float64)
+        found = as_numbers(item)
         if found.ndim != 2 or not found.size or not np.all(np.isfinite(found)):
             raise ValueError(f"it has shape {found.shape}, or NaN or infinity inside")
         return found
@@ -68,6 +68,7 @@ class MeanEmbedding(ObjectKernel):
                 f"Got kernel={self.kernel!r} in MeanEmbedding, but expected None or a kernel of "
                 "rows of numbers: try RBF()."
             )
+        check_lengths(X.listed())
         return {"kernel": kernel.bind(np.concatenate(X.listed()))}
 
     def _own(self, items: list[np.ndarray]) -> np.ndarray:
@@ -75,10 +76,16 @@ class MeanEmbedding(ObjectKernel):
 
     def _values(self, A: Objects, B: Objects | None) -> Any:
         sets = [A.listed(), (A if B is None else B).listed()]
-        if len({item.shape[1] for items in sets for item in items}) > 1:
-            raise ValueError("Got sets of vectors of several lengths, but expected one.")
+        check_lengths([*sets[0], *sets[1]])
         there = np.concatenate(sets[1])
         sizes = np.array([len(item) for item in sets[1]])
         starts = np.cumsum(sizes) - sizes
         rows = [np.mean(self.kernel(item, there), axis=0) for item in sets[0]]
         return np.add.reduceat(np.array(rows), starts, axis=1) / sizes
+
+
+def check_lengths(sets: list[np.ndarray]) -> None:
+    """Refuse sets whose vectors differ in length."""
+    found = sorted({item.shape[1] for item in sets})
+    if len(found) > 1:
+        raise ValueError(f"Got sets of vectors of lengths {found}, but expected one length.")

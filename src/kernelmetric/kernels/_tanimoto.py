@@ -96,10 +96,9 @@ class Tanimoto(Kernel):
         points = packed.points(X).values
         asked = points if queries is None else packed.points(queries).values
         if asked.shape[1] != points.shape[1]:
-            raise ValueError(
-                f"Got {asked.shape[1]} and {points.shape[1]} bytes in a row, but expected as many."
-            )
-        if not isinstance(n_neighbors, Integral) or not 1 <= n_neighbors <= len(points):
+            raise _unequal(asked, points)
+        whole = isinstance(n_neighbors, Integral) and not isinstance(n_neighbors, bool)
+        if not whole or not 1 <= n_neighbors <= len(points):
             raise ValueError(
                 f"Got n_neighbors={n_neighbors!r}, but expected an integer from 1 to {len(points)}."
             )
@@ -108,7 +107,10 @@ class Tanimoto(Kernel):
 
     def _evaluate(self, A: Any, B: Any) -> Any:
         if self.packed:
-            given = [unpacked(rows.listed()) for rows in (A, A if B is None else B)]
+            packed = [rows.listed() for rows in (A, A if B is None else B)]
+            if packed[0].shape[1] != packed[1].shape[1]:
+                raise _unequal(*packed)
+            given = list(map(unpacked, packed))
             own, other = map(squared_norms, given)
             return to_numpy(precise(alike(given[0] @ given[1].T, own, other, "tanimoto")))
         own = squared_norms(A)
@@ -145,6 +147,14 @@ class MinMax(Kernel):
         return alike(S, own, other, "minmax")
 
 
+def _unequal(first: np.ndarray, second: np.ndarray) -> ValueError:
+    """What to raise for fingerprints of different numbers of bits."""
+    return ValueError(
+        f"Got fingerprints of {first.shape[1]} and of {second.shape[1]} bytes, but expected as "
+        "many in all."
+    )
+
+
 def _totals(A: Any) -> Any:
     """Sums of rows, which have no negative numbers."""
     least = A.min if is_sparse(A) else lambda: namespace(A).min(A)
@@ -158,13 +168,17 @@ def _totals(A: Any) -> Any:
 
 
 def _shared_counts(A: Any, B: Any) -> np.ndarray:
-    """Sums of the lesser of two whole numbers: how many of 1, 2, 3, ... both reach."""
+    """Sums of the lesser of two whole numbers, by which of the values that occur both reach."""
     if not all(np.array_equal(C.data, np.round(C.data)) for C in (A, B)):
         raise ValueError(
             "Got sparse points with fractions, but MinMax expected whole numbers there: try "
             "X.toarray()."
         )
-    S = np.zeros((A.shape[0], B.shape[0]), dtype=A.dtype)
-    for times in range(1, int(min(C.data.max(initial=0) for C in (A, B))) + 1):
-        S += ((A >= times).astype(A.dtype) @ (B >= times).astype(A.dtype).T).toarray()
+    S, before = np.zeros((A.shape[0], B.shape[0]), dtype=A.dtype), 0.0
+    lowest = min(C.data.max(initial=0) for C in (A, B))
+    values = np.unique(np.concatenate([C.data for C in (A, B)]))
+    for value in values[(values > 0) & (values <= lowest)].tolist():
+        both = [(C >= value).astype(A.dtype) for C in (A, B)]
+        S += (value - before) * (both[0] @ both[1].T).toarray()
+        before = value
     return S

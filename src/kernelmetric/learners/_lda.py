@@ -10,8 +10,13 @@ import numpy as np
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.inputs import Weights
 from kernelmetric.learners._base import FromLabels
-from kernelmetric.learners._scatter import Scatter, scatter_of
-from kernelmetric.learners._spectral import SpectralLearner, about_centres, signed
+from kernelmetric.learners._spectral import (
+    Scatter,
+    SpectralLearner,
+    about_centres,
+    scatter_of,
+    signed,
+)
 from kernelmetric.solvers import right_singular
 
 _RANK_TOL = 1e-8  # of singular values, without shrinkage

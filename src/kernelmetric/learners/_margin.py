@@ -7,12 +7,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 
 from kernelmetric.compute import backend_of, in_library_of, like, namespace, take_rows, to_numpy
 from kernelmetric.compute.reductions import (
     Triplets,
     class_neighbors,
+    laplacian_product,
     lmnn_at_lengths,
     lmnn_hinge,
     lmnn_step_on,
@@ -337,18 +338,10 @@ class ListedMargins(MarginProblem):
             return value, V
         rows = np.concatenate([self.pulled, self.near[active], self.far[active]])
         weights = [np.ones(len(self.pulled)), self.c * slope, -self.c * slope]
-        return value, _laplacian_times(rows, np.concatenate(weights), V)
+        return value, laplacian_product(rows[:, 0], rows[:, 1], np.concatenate(weights), V)
 
 
 def _squares(E: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Squared distances of pairs."""
     delta = differences(E, rows)
     return np.einsum("pi,pi->p", delta, delta).astype(np.float64)
-
-
-def _laplacian_times(rows: np.ndarray, weights: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """``Σ w (e_i - e_j)(e_i - e_j)ᵀ V`` over pairs (i, j)."""
-    n = len(V)
-    W = sparse.csr_array((weights, (rows[:, 0], rows[:, 1])), shape=(n, n))
-    degrees = np.bincount(rows.ravel(), np.repeat(weights, 2), n)
-    return degrees[:, None] * V - W @ V - W.T @ V

@@ -11,11 +11,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import in_library_of, like, rough, take_rows, to_numpy
-from kernelmetric.compute.reductions import (
-    nca_loss,
-    nearest_neighbors,
-    product,
-)
+from kernelmetric.compute.reductions import nca_loss, nearest_neighbors, product
 from kernelmetric.inputs import Weights
 from kernelmetric.learners._base import frobenius
 from kernelmetric.learners._descent import Found, descend_in_stages

@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute.watch import (
-    stage,
-    time_left,
-)
+from kernelmetric.compute.watch import stage, time_left
 
 try:  # scikit-learn >= 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks

@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.graphs import as_pairs, warn_unlabelled
 from kernelmetric.inputs import check_labels
-from kernelmetric.learners._scatter import scatter_of
-from kernelmetric.learners._spectral import SpectralLearner, shrunk, signed
+from kernelmetric.learners._spectral import SpectralLearner, scatter_of, shrunk, signed
 
 
 @dataclass(eq=False, repr=False)

@@ -14,9 +14,7 @@ from sklearn.utils import check_random_state
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import require_memory
-from kernelmetric.compute.watch import (
-    time_left,
-)
+from kernelmetric.compute.watch import time_left
 from kernelmetric.graphs import IndexTuples, Triplets, rows_by_place
 from kernelmetric.inputs._parameters import COUNT_OR_NONE, LARGEST, Numbers
 from kernelmetric.learners._factors import factor

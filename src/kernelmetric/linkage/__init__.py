@@ -4,7 +4,8 @@
 
     _rules.py         rules for pairs worth a comparison, which need no labels
     _candidates.py    what the rules find together, and its recall
-    _ngrams.py        texts as vectors of their n-grams, and the nearest of them
+    _ngrams.py        texts as vectors of their n-grams
+    _duckdb.py        link_files: tables in Parquet files, larger than the memory
     _comparisons.py   RecordComparison: pairs of records as vectors, field by field
     _evidence.py      what agreement of a field is worth, without labels and with few
     _linker.py        RecordLinker: all of it in a row, with probabilities
@@ -18,6 +19,7 @@ rapidfuzz: both come with the extra ``linkage``.
 
 from kernelmetric.linkage._candidates import CandidateScores, candidate_pairs, score_candidates
 from kernelmetric.linkage._comparisons import RecordComparison
+from kernelmetric.linkage._duckdb import link_files
 from kernelmetric.linkage._labelling import Expected, LabellingSession
 from kernelmetric.linkage._linker import RecordLinker
 from kernelmetric.linkage._links import Clusters, Links
@@ -35,5 +37,6 @@ __all__ = [
     "RecordComparison",
     "RecordLinker",
     "candidate_pairs",
+    "link_files",
     "score_candidates",
 ]

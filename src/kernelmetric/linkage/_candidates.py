@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from kernelmetric.linkage._duckdb import file_candidates
 from kernelmetric.linkage._fields import as_tables
 from kernelmetric.linkage._rules import NearestText
 
@@ -17,8 +20,9 @@ def candidate_pairs(left: Any, right: Any = None, rules: Sequence[Any] | None = 
 
     Parameters
     ----------
-    left, right : DataFrame or list of dict
-        Records of two tables; without ``right``, pairs are inside ``left``.
+    left, right : DataFrame, list of dict, or path-like
+        Records of two tables; without ``right``, pairs are inside ``left``. Or Parquet files, for
+        :class:`EqualKeys` alone: DuckDB joins their keys within the memory budget.
     rules : sequence, default=None
         :class:`EqualKeys`, :class:`NearestText`, :class:`NearestPoints`, or anything with
         ``pairs(left, right)``. None means ``[NearestText()]``.
@@ -44,6 +48,9 @@ def candidate_pairs(left: Any, right: Any = None, rules: Sequence[Any] | None = 
     >>> candidate_pairs(left, right, [EqualKeys("city"), initial]).tolist()
     [[0, 0], [1, 1]]
     """
+    if isinstance(left, str | os.PathLike) or isinstance(right, str | os.PathLike):
+        with tempfile.TemporaryDirectory() as folder:
+            return file_candidates(left, right, rules, folder)
     left, right = as_tables(left, right)
     width = len(left if right is None else right)
     codes = np.empty(0, dtype=np.int64)

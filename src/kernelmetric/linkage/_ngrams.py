@@ -1,4 +1,4 @@
-"""Texts as unit vectors of their n-grams, block by block, and which of them are nearest.
+"""Texts as unit vectors of their n-grams, block by block.
 
 N-grams are taken inside words, which have a space on both sides; a word shorter than they are is
 one piece. Each is known by a hash of 64 bits.
@@ -13,12 +13,13 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
 
 from kernelmetric.compute import over_rows, rough
+from kernelmetric.compute.backends import compiled_grams
 
 _BLOCK = 2**20  # letters: few blocks, as each is looked up among all n-grams
 _LETTER_BYTES = 400.0  # what the pieces that begin at a letter take, all arrays together
 _BASE = np.uint64(0x9E3779B97F4A7C15)  # of the hashes; odd, so that no letter is lost
 _TOL = 1e-6  # of a cosine that only ranks texts
-_PARTS = 4  # for each neighbour that is looked for, of a row of products
+_COMPILED_BLOCK = 2**15  # letters whose pieces stay in the cache
 
 
 class TextWeights:
@@ -26,19 +27,25 @@ class TextWeights:
 
     def __init__(self, lines: list[str], sizes: range, most: int):
         self.sizes = sizes
+        self._compiled = compiled_grams(sizes)
+        if self._compiled is not None:
+            _over_texts(self._compiled.count, lines, _COMPILED_BLOCK)
+            _require_used(self._compiled.weigh(most), most, lines)
+            return
         self._codes, counts = self._texts_of_each(lines)
         used = counts <= most
-        if not used.any():
-            raise ValueError(
-                f"Got no n-gram that at most most={most} of {len(lines)} records have: raise most."
-            )
+        _require_used(bool(used.any()), most, lines)
         self._idf = np.where(used, np.log((1 + len(lines)) / (1 + counts)) + 1, 0.0)
         used &= counts > 1  # one of a single text counts in the length, but in no product
         self._columns = np.where(used, np.cumsum(used) - 1, -1).astype(np.int32)
 
     def rows(self, lines: list[str]) -> Any:
         """The vectors of some of the texts, a sparse array."""
-        return vstack(_over_texts(self._weighed, lines), format="csr")
+        if self._compiled is not None:
+            blocks = _over_texts(self._compiled.rows, lines, _COMPILED_BLOCK)
+        else:
+            blocks = _over_texts(self._weighed, lines)
+        return vstack(blocks, format="csr")
 
     def _weighed(self, texts: list[str]) -> Any:
         codes, C = self._counted(texts)
@@ -111,44 +118,16 @@ class TextWeights:
         return all_rows, all_codes
 
 
-def most_alike(Q: Any, X: Any, n_neighbors: int, *, one: bool) -> np.ndarray:
-    """Pairs of every row of Q and the rows of X with the largest positive products, not itself."""
-    if Q.nnz == 0 or X.nnz == 0:
-        return np.empty((0, 2), dtype=np.intp)
-    XT = X.T.tocsr()
-    most = float((Q.sign() @ np.diff(XT.indptr)).max())  # as many records have a row's n-grams
-
-    def nearest(block: slice) -> np.ndarray:
-        rows, near, values = _largest(Q[block] @ XT, n_neighbors + one)
-        order = np.lexsort((near, -values, rows))
-        pairs = np.column_stack([rows + block.start, near])[order]
-        if one:
-            pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-        place = np.arange(len(pairs)) - np.searchsorted(pairs[:, 0], pairs[:, 0])
-        return pairs[place < n_neighbors]
-
-    row_bytes = 40.0 * min(most, X.shape[0])
-    return np.concatenate(over_rows(nearest, Q.shape[0], row_bytes, most=1024))
-
-
-def _largest(P: Any, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Row, column and value of entries among which are the n largest of every row."""
-    counts, low = np.diff(P.indptr), np.zeros(P.shape[0], dtype=P.dtype)
-    n_parts = _PARTS * n
-    if counts.max() >= n_parts:
-        # Of a row cut into parts, n entries are not below the n-th largest of their maxima.
-        edges = (
-            P.indptr[:-1, None] + counts[:, None] * np.arange(n_parts, dtype=np.int64) // n_parts
+def _require_used(used: bool, most: int, lines: list[str]) -> None:
+    if not used:
+        raise ValueError(
+            f"Got no n-gram that at most most={most} of {len(lines)} records have: raise most."
         )
-        maxima = np.maximum.reduceat(P.data, np.minimum(edges, P.nnz - 1).ravel())
-        nth = np.partition(maxima.reshape(-1, n_parts), n_parts - n, axis=1)[:, n_parts - n]
-        low[counts >= n_parts] = nth[counts >= n_parts]
-    at = np.flatnonzero(P.data >= np.repeat(low, counts))
-    rows = np.searchsorted(P.indptr, at, side="right") - 1
-    return rows, P.indices[at].astype(np.intp), P.data[at]
 
 
-def _over_texts(work: Callable[[list[str]], Any], lines: list[str]) -> list[Any]:
+def _over_texts(
+    work: Callable[[list[str]], Any], lines: list[str], most: int | None = None
+) -> list[Any]:
     """What some work gives for blocks of texts that have about as many letters."""
     ends = np.cumsum(np.fromiter(map(len, lines), dtype=np.int64, count=len(lines)) + 1)
 
@@ -159,7 +138,7 @@ def _over_texts(work: Callable[[list[str]], Any], lines: list[str]) -> list[Any]
 
     if not lines:
         return [work(lines)]
-    return over_rows(of_letters, int(ends[-1]), _LETTER_BYTES, most=_BLOCK)
+    return over_rows(of_letters, int(ends[-1]), _LETTER_BYTES, most=most or _BLOCK)
 
 
 def _code_points(text: str) -> np.ndarray:

@@ -10,10 +10,10 @@ import numpy as np
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import require_memory, to_numpy
-from kernelmetric.compute.reductions import nearest_neighbors
+from kernelmetric.compute.reductions import most_alike, nearest_neighbors
 from kernelmetric.inputs._parameters import COUNT
 from kernelmetric.linkage._fields import Key, column_of, texts_of
-from kernelmetric.linkage._ngrams import TextWeights, most_alike
+from kernelmetric.linkage._ngrams import TextWeights
 
 
 class Rule:
@@ -104,12 +104,7 @@ class EqualKeys(Rule):
         n_pairs = n_own * (n_own - 1) // 2 if right is None else n_own * n_other
         large = n_pairs > self.most
         if large.any():
-            names = [key if isinstance(key, str) else "a function" for key in self.keys]
-            warn(
-                f"Left out {large.sum()} keys of {', '.join(names)} that more than "
-                f"most={self.most} pairs share, {n_pairs[large].sum()} pairs in all: add a "
-                "key, or raise most."
-            )
+            warn(self.too_large(int(large.sum()), int(n_pairs[large].sum())))
         _require_pairs(int((n_own * n_other)[~large].sum()))
         sides = []
         for each in (own, other):
@@ -117,6 +112,14 @@ class EqualKeys(Rule):
             sides.append(pd.DataFrame({"key": each[rows], "row": rows}))
         pairs = sides[0].merge(sides[1], on="key")[["row_x", "row_y"]].to_numpy(np.intp)
         return pairs[pairs[:, 0] < pairs[:, 1]] if right is None else pairs
+
+    def too_large(self, n_keys: int, n_pairs: int) -> str:
+        """What to say of keys that are left out."""
+        names = [key if isinstance(key, str) else "a function" for key in self.keys]
+        return (
+            f"Left out {n_keys} keys of {', '.join(names)} that more than most={self.most} pairs "
+            f"share, {n_pairs} pairs in all: add a key, or raise most."
+        )
 
 
 @dataclass(eq=False, repr=False)

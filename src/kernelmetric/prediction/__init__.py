@@ -6,13 +6,12 @@ chosen on points that a metric has not seen::
     folds ──metric without the fold──▶ coordinates of points held out ──▶ scores ──▶ their weights
     all points ──metric──▶ coordinates ──▶ the same scores, the same weights ──▶ prediction
 
-    _classifier.py   MetricClassifier: probabilities
+    _classifier.py   MetricClassifier: probabilities, and classes by what wrong answers cost
     _regressor.py    MetricRegressor: numbers with intervals
     _base.py         what the two share: the fit, neighbours, novelty
     _held_out.py     what every choice says of the points held out
     _cross_fit.py    metrics that have not seen the points held out
     _neighbors.py    neighbours among learned coordinates, exact or by faiss; novelty
-    _decision.py     which class probabilities lead to, by what wrong answers cost
     _features.py     a line and a forest on the features themselves
     _scores.py       ridge regression on learned coordinates; how much each score counts
 """

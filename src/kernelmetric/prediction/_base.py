@@ -20,6 +20,7 @@ from kernelmetric.compute import map_rows
 from kernelmetric.compute.watch import stage, time_kept, time_left
 from kernelmetric.inputs import Weights, check_weights, rows_of, unchanged_on_failure
 from kernelmetric.inputs._methods import CollectionsMixin
+from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernelized._costs import check_shape, learner_seconds, neighbors_seconds
 from kernelmetric.kernelized._delegation import attribute_of
@@ -182,11 +183,7 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
         """
         check_is_fitted(self)
         k = self.n_neighbors_ if n_neighbors is None else n_neighbors
-        whole = isinstance(k, Integral) and not isinstance(k, bool)
-        if not whole or not 1 <= k <= len(self.embedding_):
-            raise ValueError(
-                f"Got n_neighbors={k!r}, but expected an integer from 1 to {len(self.embedding_)}."
-            )
+        Numbers(Integral, low=1, high=len(self.embedding_)).require("n_neighbors", k)
         found = nearest(self.embedding_, embedded(self.metric_, X), int(k))
         kept = vars(self).get("_kept")  # where rows without weight were left out
         rows = found.rows if kept is None else kept[found.rows]

@@ -7,8 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn import metrics
 
-from kernelmetric.report._page_charts import DIAGONAL, chart, curve, dots
-from kernelmetric.report._page_html import figure, grid, line, section, table
+from kernelmetric.report._page_html import (
+    DIAGONAL,
+    chart,
+    curve,
+    dots,
+    figure,
+    grid,
+    line,
+    section,
+    table,
+)
 from kernelmetric.report._text import html_text, percent
 
 _MOST_CLASSES = 20  # with a curve each, and of a table of costs

@@ -11,9 +11,18 @@ from kernelmetric.compute import to_numpy
 from kernelmetric.inspection import FeatureImportance
 from kernelmetric.kernelized._recipe import described
 from kernelmetric.report._kernel_plots import _names
-from kernelmetric.report._page_charts import chart, curve, dots, scaled
 from kernelmetric.report._page_data import MOST_POINTS, Points, hardness, on_a_line, predictions
-from kernelmetric.report._page_html import bars, figure, line, section, table
+from kernelmetric.report._page_html import (
+    bars,
+    chart,
+    curve,
+    dots,
+    figure,
+    line,
+    scaled,
+    section,
+    table,
+)
 from kernelmetric.report._text import html_text, percent
 from kernelmetric.selection import AlignedSum
 

@@ -13,9 +13,7 @@ from kernelmetric.tables._cells import is_gap
 # What would steer a terminal, or reorder what is around it, instead of being shown: control
 # characters (escape sequences begin with one), separators of lines and paragraphs, embeddings,
 # overrides and isolates of writing direction, and halves of characters, which no file can hold.
-STEERING = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]",
-)
+STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def visible(text: Any, *, most: int | None = None, keep: str = "") -> str:

@@ -13,11 +13,14 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from kernelmetric.compute import in_library_of, like, namespace, rough, take_rows, to_numpy
 from kernelmetric.compute.reductions import map_points
 from kernelmetric.evaluation._retrieval import Comparison, Found, compared, directions
-from kernelmetric.graphs import Matches, Triplets
+from kernelmetric.graphs import Matches, Triplets, check_length
 from kernelmetric.inputs import check_points, unchanged_on_failure
 from kernelmetric.inputs._parameters import COUNT_OR_NONE, Numbers, check_parameters
 from kernelmetric.metric import Metric
 from kernelmetric.retrieval._search import Result, Search
+
+_FEW_ROWS = 8  # that are mapped without the checks of many
+_SMALL = 1e-30  # squared lengths from here to its inverse are numbers in any dtype
 
 
 @dataclass(eq=False, repr=False)
@@ -167,10 +170,19 @@ class Adapter(Metric, BaseEstimator):
                     f"Got {sum(part is not None for part in given)} of pairs, triplets and y, but "
                     "expected one of them."
                 )
+            for name, part, of, there in (
+                ("pair_weight", pair_weight, "pairs", pairs is not None),
+                ("document_labels", document_labels, "y", y is not None),
+                ("dissimilar", dissimilar, "pairs or triplets", y is None),
+            ):
+                if part is not None and not there:
+                    raise ValueError(f"Got {name} without {of}, but expected both, or neither.")
             if y is not None:
                 matches = _of_labels(y, document_labels, Q, documents, D, self.random_state)
             else:
                 if triplets is not None:
+                    if documents is None and isinstance(triplets, Triplets):
+                        check_length(Q.shape[0], triplets.n_samples)
                     pairs, dissimilar = _of_triplets(triplets, dissimilar)
                 how = {"weights": pair_weight, "apart": dissimilar}
                 matches = Matches.of_pairs(pairs, Q.shape[0], n_documents, **how)
@@ -251,11 +263,29 @@ class Adapter(Metric, BaseEstimator):
         return self.transform_documents(X)
 
     def _mapped(self, X: Any, L: Any, plain: bool) -> Any:
+        quick = self._quickly(X, L, plain)
+        if quick is not None:
+            return quick
         Z = _vectors(self, X, "X", reset=False)
         if not plain:
             L = in_library_of(L, Z)
             Z = map_points(Z, L if L.dtype == Z.dtype else like(to_numpy(L), Z))
         return directions(Z) if self.geometry == "cosine" else Z
+
+    def _quickly(self, X: Any, L: Any, plain: bool) -> Any:
+        """A few rows of NumPy, for whose checks others take longer; None where these are needed."""
+        if not (type(X) is type(L) is np.ndarray and X.ndim == 2 and 0 < len(X) <= _FEW_ROWS):
+            return None
+        if X.shape[1] != L.shape[1] or X.dtype.char not in "fd":
+            return None
+        if hasattr(self, "feature_names_in_"):  # of which X has none: a warning
+            return None
+        with np.errstate(all="ignore"):
+            Z = X.copy() if plain else (X.astype(L.dtype, copy=False) @ L.T).astype(X.dtype)
+            squares = np.einsum("ij,ij->i", Z, Z)
+            if not (squares > _SMALL).all() or not (squares < 1 / _SMALL).all():
+                return None  # NaN too
+            return Z / np.sqrt(squares)[:, None] if self.geometry == "cosine" else Z
 
     @property
     def _one_map(self) -> bool:
@@ -305,19 +335,25 @@ def _vectors(adapter: Adapter, X: Any, what: str, *, reset: bool) -> Any:
     """Checked vectors; those of half precision in single."""
     width = getattr(adapter, "n_features_in_", None)
     shape: tuple[int, ...] = getattr(X, "shape", ())
+    dtype: Any = getattr(X, "dtype", None)
+    if len(shape) == 1 and getattr(dtype, "kind", "") == "O":  # a column of vectors
+        vectors = [np.asarray(vector) for vector in X]
+        if len({vector.shape for vector in vectors}) > 1:
+            raise ValueError(f"Got {what} of several lengths, but expected vectors of one length.")
+        X = np.stack(vectors)
+        shape, dtype = X.shape, X.dtype
     if not reset and what == "documents" and len(shape) == 2 and shape[1] != width:
         raise ValueError(
             f"Got queries of {width} features and documents of {shape[1]}, but expected vectors of "
             "one model: see kernelmetric.retrieval.Drift for vectors of two."
         )
-    dtype: Any = getattr(X, "dtype", None)
     if getattr(dtype, "kind", "") == "f" and dtype.itemsize < 4:
         X = rough(X)
     return check_points(adapter, X, reset=reset)
 
 
 def _refuse_zero(X: Any, rows: np.ndarray, what: str) -> None:
-    Z = take_rows(X, rows)
+    Z = directions(take_rows(X, rows))
     lengths = to_numpy(namespace(Z).sum(Z * Z, axis=1))
     if not np.all(lengths > 0):
         raise ValueError(

@@ -18,6 +18,7 @@ from kernelmetric.evaluation import Estimate
 from kernelmetric.evaluation._retrieval import directions, mean_of, similarities
 from kernelmetric.inputs import DeviceMixin, check_points, unchanged_on_failure
 from kernelmetric.inputs._parameters import COUNT, check_parameters
+from kernelmetric.retrieval._forms import require_digits
 
 _RIDGES = (1e-4, 1e-3, 1e-2, 0.1, 1.0)  # beside the mean variance
 _JUDGED = 1_000  # rows left out that are looked for, at most
@@ -103,14 +104,26 @@ class Drift(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, Base
             given = check_points(self, X, reset=True)
             if y is None:
                 raise ValueError("Drift requires y to be passed, but the target y is None.")
-            second = check_array(to_numpy(y) if hasattr(y, "dtype") else y)
+            second = check_array(to_numpy(y) if hasattr(y, "dtype") else y, input_name="y")
             check_consistent_length(given, second)
             if len(second) < 20:
                 raise ValueError(
                     f"Got {len(second)} rows of both models, but expected 20 or more: a map of all "
                     "dimensions is learned from them."
                 )
+            if self.geometry != "cosine":
+                require_digits(given, "rows of X"), require_digits(second, "rows of y")
             first, second = (self._placed(to_numpy(precise(Z))) for Z in (given, second))
+            if not np.ptp(first, axis=0).any() or not np.ptp(second, axis=0).any():
+                raise ValueError(
+                    "Got rows of one model that are all the same, but expected some that differ: "
+                    "nothing has neighbours there."
+                )
+            if self.k >= len(first):
+                raise ValueError(
+                    f"Got k={self.k} with {len(first)} rows, but expected fewer: others are found "
+                    "among them."
+                )
             order = check_random_state(self.random_state).permutation(len(first))
             held, known = np.split(order, [min(len(order) // 4, _JUDGED)])
             among = np.sort(order[:_ROWS])

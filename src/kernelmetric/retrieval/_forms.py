@@ -26,6 +26,7 @@ import numpy as np
 from kernelmetric.compute import backend_of, like, namespace, precise, sum_rows, take_rows, to_numpy
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.evaluation._retrieval import directions
+from kernelmetric.inputs._points import refuse_lost
 
 _FLOOR = 1e-3  # of the mean variance: what the covariance of all rows has at least everywhere
 _HALF = 0.5  # share of the target in the metric that finds the nearest wrong documents
@@ -46,10 +47,12 @@ class Table(NamedTuple):
 
     X: Any
     cosine: bool
+    origin: Any = None  # that rows are counted from
 
     def take(self, rows: np.ndarray) -> Any:
         """Some rows, in memory."""
         Z = take_rows(self.X, rows)
+        Z = Z if self.origin is None else precise(Z) - like(self.origin, precise(Z[:1, :]))
         return directions(Z) if self.cosine else Z
 
 
@@ -106,6 +109,12 @@ def covariance(*tables: Any) -> Matrix:
         return to_numpy(_summed(products, X.shape[0], X)[0]) / X.shape[0]
 
     return np.mean([of(X) for X in tables], axis=0)
+
+
+def require_digits(X: Any, what: str) -> None:
+    """Refuse vectors for whose squared distances float32 has no digits, or no numbers."""
+    centre = "Subtract the mean of all documents from both, then fit again."
+    refuse_lost(X, f"{what} that lie", centre, "divide both by one number, then fit again.", 2)
 
 
 def _summed(products: Callable[[slice], Any], n_rows: int, X: Any) -> Any:

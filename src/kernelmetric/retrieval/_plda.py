@@ -25,6 +25,7 @@ from kernelmetric.inputs import (
     unchanged_on_failure,
 )
 from kernelmetric.inputs._parameters import COUNT_OR_NONE, Numbers, check_parameters
+from kernelmetric.retrieval._forms import require_digits
 
 _LEAST = 1e-8  # variance between classes, beside that within: a direction in which none is seen
 
@@ -123,6 +124,7 @@ class PLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, BaseE
             check_consistent_length(Z, y)
             codes = check_labels(label_column(y), Z)
             points = to_numpy(precise(Z))
+            require_digits(points - points.mean(axis=0), "vectors")
             sizes = np.bincount(codes)
             if sizes.max() < 2:
                 raise ValueError(

@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import backend_of, like, map_rows, namespace, rough
+from kernelmetric.compute import (
+    backend_of,
+    like,
+    map_rows,
+    namespace,
+    precise,
+    rough,
+    to_numpy,
+)
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.compute.reductions import k_smallest, product
 from kernelmetric.compute.watch import ended_by_limit, stage, until_limit
@@ -25,6 +33,7 @@ from kernelmetric.retrieval._forms import (
     covariance,
     differences,
     forms,
+    require_digits,
 )
 from kernelmetric.retrieval._softmax import OPERATIONS, Task, refined
 from kernelmetric.solvers import column_signs
@@ -83,6 +92,8 @@ class Search:
         self.scale = 1 if backend_of(D).host else _ON_DEVICE
         self.judged = self.rng.permutation(matches.queries)[: self.scale * _JUDGED]
         self.documents = self._drawn_documents()
+        if not self.cosine:
+            self._near_the_origin()
         self.drawn = rough(self.D.take(self.documents))
         tables = (self.Q,) if matches.one_table else (self.Q, self.D)
         self.T = covariance(*(self._some_rows(table) for table in tables))
@@ -233,6 +244,14 @@ class Search:
         before, after = np.trace(self.T), np.trace(B @ self.T @ B.T)
         size = np.sqrt(before / after) if after > 0 else 1.0
         return form._replace(queries=size * A, documents=size * B)
+
+    def _near_the_origin(self) -> None:
+        """Count rows from a mean, which one map does not mind; refuse those that are far else."""
+        if self.settings.side == "symmetric":
+            mean = to_numpy(precise(self.D.take(self.documents))).mean(axis=0)
+            self.Q, self.D = (table._replace(origin=mean) for table in (self.Q, self.D))
+        require_digits(self.D.take(self.documents), "documents")
+        require_digits(self.Q.take(self.judged), "queries")
 
     def _some_rows(self, table: Table) -> Any:
         rows = self.rng.permutation(table.X.shape[0])[: self.scale * _ROWS]

@@ -13,9 +13,8 @@ rooms below never see them.
 
 from kernelmetric.selection._aligned_scales import AlignedScales
 from kernelmetric.selection._alignment import AlignedSum, KernelAlignment
-from kernelmetric.selection._kernel_choice import KernelChoice
+from kernelmetric.selection._kernel_choice import KernelChoice, KernelPath, automatic_kernel
 from kernelmetric.selection._leave_one_out import LeaveOneOutRidge
-from kernelmetric.selection._path import KernelPath, automatic_kernel
 from kernelmetric.selection._ridge_kpca import RidgeKPCA
 from kernelmetric.solvers import leave_one_out_errors
 from kernelmetric.spaces import automatic_space

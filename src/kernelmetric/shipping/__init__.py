@@ -13,6 +13,7 @@ Under save and load lie::
     _allowed.py        which classes
     _checks.py         whether attributes are such as a fit leaves
     _fitted.py         what a fit leaves, by class
+    _agreement.py      what agrees in it
     _attributes.py     kinds of values, sides, a sentence
     _container.py      the file
 

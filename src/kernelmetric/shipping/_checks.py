@@ -1,8 +1,8 @@
 """What the attributes of a fitted estimator must be like: checked before a file gives them.
 
 Estimators trust what their own ``fit`` has left, and compiled code under them trusts it without
-looking. So a file that says otherwise is refused: by the table and the functions of ``_fitted.py``,
-and by asking the object about a point.
+looking. So a file that says otherwise is refused: by the table of
+``_fitted.py``, the functions of ``_agreement.py``, and by asking the object about a point.
 """
 
 from __future__ import annotations
@@ -13,48 +13,23 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context, preprocessing
-from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.neighbors import NeighborhoodComponentsAnalysis
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.inputs import is_objects
-from kernelmetric.kernelized import Kernelized, KernelizedCV
-from kernelmetric.learners import Learner
 from kernelmetric.linkage._evidence import MatchModel
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
-from kernelmetric.retrieval import PLDA, Adapter, Drift
+from kernelmetric.shipping._agreement import CHECKS
 from kernelmetric.shipping._attributes import Attributes
-from kernelmetric.shipping._fitted import CHECKS, TABLE
-from kernelmetric.spaces import Space
-from kernelmetric.tables._mixed import width_of
-from kernelmetric.transductive import TransductiveDistance, TransductiveRegressor
+from kernelmetric.shipping._fitted import TABLE
+from kernelmetric.tables import TableEncoder, TableSchema
+from kernelmetric.tables._frames import width_of
 
-# What takes any numbers.
-_NUMERIC = (
-    PLDA,
-    Adapter,
-    Drift,
-    Learner,
-    Space,
-    Kernelized,
-    KernelizedCV,
-    TransductiveDistance,
-    TransductiveRegressor,
-    preprocessing.StandardScaler,
-    preprocessing.MinMaxScaler,
-    preprocessing.MaxAbsScaler,
-    preprocessing.RobustScaler,
-    preprocessing.PowerTransformer,
-    preprocessing.QuantileTransformer,
-    PCA,
-    TruncatedSVD,
-    LinearDiscriminantAnalysis,
-    MissingIndicator,
-    NeighborhoodComponentsAnalysis,
-)
+# What takes no rows of numbers: its parts do, or it reads tables.
+_OF_OTHERS = (Pipeline, FeatureUnion, ColumnTransformer, TableEncoder, TableSchema)
 _PLAINLY: dict[str, Any] = {"transform_output": "default", "array_api_dispatch": False}
 
 
@@ -88,7 +63,14 @@ def _question(asked: Any) -> tuple[Any, list[str]]:
         asked.metric_ = preprocessing.FunctionTransformer()  # its own has answered: of a table?
         asked._features, asked.weights_ = None, asked.weights_[:2]  # they were checked themselves
         return asked.embedding_[:1], ["predict", "kneighbors", "score_samples"]
-    if isinstance(asked, _NUMERIC) and hasattr(asked, "n_features_in_"):
+    if isinstance(asked, SimpleImputer) and hasattr(asked, "statistics_"):
+        return np.asarray(asked.statistics_)[None], ["transform"]
+    if isinstance(asked, OneHotEncoder | OrdinalEncoder) and hasattr(asked, "categories_"):
+        first = [found[0] for found in asked.categories_ if len(found)]
+        kinds = {found.dtype.kind for found in asked.categories_}
+        dtype = None if kinds <= set("biuf") else object
+        return np.array(first, dtype=dtype)[None], ["transform"]
+    if not isinstance(asked, _OF_OTHERS) and hasattr(asked, "n_features_in_"):
         schema = asked.__dict__.pop("schema_", None)
         inner = getattr(asked, "best_estimator_", asked)
         anchors: Any = getattr(getattr(inner, "space_", inner), "anchors_", None)
@@ -99,13 +81,6 @@ def _question(asked: Any) -> tuple[Any, list[str]]:
         if is_objects(anchors):
             return anchors[:1], methods
         return np.zeros((1, asked.n_features_in_)), methods
-    if isinstance(asked, SimpleImputer) and hasattr(asked, "statistics_"):
-        return np.asarray(asked.statistics_)[None], ["transform"]
-    if isinstance(asked, OneHotEncoder | OrdinalEncoder) and hasattr(asked, "categories_"):
-        first = [found[0] for found in asked.categories_ if len(found)]
-        kinds = {found.dtype.kind for found in asked.categories_}
-        dtype = None if kinds <= set("biuf") else object
-        return np.array(first, dtype=dtype)[None], ["transform"]
     return None, []
 
 

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import like, sum_rows, take_rows, to_numpy
+from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.learners import Learner
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.prediction._neighbors import has_kernel_distance, usual_kernel_distance
@@ -156,12 +157,8 @@ def _checked_points(metric: Any, n_landmarks: Any, X: Any) -> Any:
         if X is None:
             raise ValueError("Got X=None for a metric that holds no points: pass some.")
     n = _n_features(metric.space_)
-    whole = isinstance(n_landmarks, Integral) and not isinstance(n_landmarks, bool)
-    if not whole or not 1 <= int(n_landmarks) < n:
-        raise ValueError(
-            f"Got n_landmarks={n_landmarks!r}, but expected an integer from 1 to {n - 1}: the "
-            f"metric has {n} now."
-        )
+    fewer = Numbers(Integral, low=1, high=n - 1)
+    fewer.require("n_landmarks", n_landmarks, hint=f"the metric has {n} now")
     if getattr(metric, "schema_", None) is not None and hasattr(X, "iloc"):
         X = metric.schema_.transform(X)
     X = X if hasattr(X, "shape") and not hasattr(X, "iloc") else np.asarray(X)

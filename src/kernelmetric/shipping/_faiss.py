@@ -8,10 +8,11 @@ import numpy as np
 from sklearn import config_context
 
 from kernelmetric.compute import to_numpy
+from kernelmetric.inputs._points import refuse_lost
 from kernelmetric.metric import places_of
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.shipping._extras import require
-from kernelmetric.shipping._maps import MOST_LOST, check_metric
+from kernelmetric.shipping._maps import check_metric
 
 
 def to_faiss(metric: Any, X: Any = None, *, factory: str = "Flat") -> Any:
@@ -71,7 +72,13 @@ def to_faiss(metric: Any, X: Any = None, *, factory: str = "Flat") -> Any:
     else:
         with config_context(transform_output="default"):
             Z, rows = to_numpy(places_of(map_, X if hasattr(X, "shape") else np.asarray(X))), None
-    _refuse_lost(Z)
+    refuse_lost(
+        Z,
+        "learned coordinates",
+        "For a linear metric, try make_pipeline(StandardScaler(with_std=False).fit(X), metric), "
+        "else fit again after a StandardScaler.",
+        "try a StandardScaler before the metric, and fit again.",
+    )
     points = np.ascontiguousarray(Z, dtype=np.float32)
     try:
         index = faiss.index_factory(points.shape[1], factory, faiss.METRIC_L2)
@@ -88,21 +95,3 @@ def to_faiss(metric: Any, X: Any = None, *, factory: str = "Flat") -> Any:
             f"{len(points)} points: try 'Flat', or 'HNSW32'."
         ) from error
     return index
-
-
-def _refuse_lost(Z: np.ndarray) -> None:
-    """Refuse coordinates that float32 cannot tell apart, or whose squares it has no numbers for."""
-    unit = float(np.median(np.linalg.norm(Z - np.median(Z, axis=0), axis=1)))
-    size, single = float(np.median(np.abs(Z).max(axis=1, initial=0.0))), np.finfo(np.float32)
-    if size * single.eps > MOST_LOST * unit > 0:
-        raise ValueError(
-            f"Got learned coordinates {size / unit:.0e} times as far from zero as they spread, of "
-            "which float32 keeps too few digits. For a linear metric, try make_pipeline("
-            "StandardScaler(with_std=False).fit(X), metric), else fit again after a StandardScaler."
-        )
-    far = max(float(np.abs(Z).max(initial=0.0)), unit)
-    if far > np.sqrt(single.max) / Z.shape[1] or 0 < unit < np.sqrt(single.tiny) / MOST_LOST:
-        raise ValueError(
-            f"Got learned coordinates up to {far:.0e} with a spread of {unit:.0e}, whose squares "
-            "float32 has no numbers for: try a StandardScaler before the metric, and fit again."
-        )

@@ -1,53 +1,37 @@
-"""What a fit leaves, by class: kinds and sides of attributes, parts by class, and what agrees.
+"""What a fit leaves, by class: kinds and sides of attributes, and parts.
 
-In the table, "finite r d" are finite numbers of shape (r, d), see ``_attributes.py``. The letter d
-is the number of features, * any number; every other letter stands for one number in all attributes
-of an object. NaN is allowed where a column without values leaves it. What the table cannot say,
-such as indices that compiled code will not look at again, the functions below look at. Sides that
-do not fit, and parts that are missing, show where the object is asked about a point
-(``_checks.py``).
+"finite r d" are finite numbers of shape (r, d), see ``_attributes.py``. The letter d is the number
+of features, * any number; every other letter stands for one number in all attributes of an object.
+NaN is allowed where a column without values leaves it. What a table cannot say stands in
+``_agreement.py``. Sides that do not fit, and parts that are missing, show where the object is asked
+about a point (``_checks.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from sklearn import preprocessing
-from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
-from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.pipeline import FeatureUnion
 
 from kernelmetric import linkage
-from kernelmetric.compute import is_sparse
 from kernelmetric.evaluation import PairVerifier
-from kernelmetric.graphs import IndexTuples, Pairs
-from kernelmetric.inputs import is_objects
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import Kernel
 from kernelmetric.learners import Learner
-from kernelmetric.linkage._comparisons import KINDS
 from kernelmetric.linkage._evidence import N_LEVELS, Agreement, Doubt, MatchModel
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
-from kernelmetric.prediction._features import N_SCORES, FeatureScores
+from kernelmetric.prediction._features import FeatureScores
 from kernelmetric.retrieval import PLDA, Adapter, Drift
 from kernelmetric.selection import AlignedSum
-from kernelmetric.shipping._attributes import (
-    Attributes,
-    check_missing,
-    check_schema,
-    check_trees,
-    is_count,
-)
 from kernelmetric.spaces import Gram, RandomFeatures, Space
 from kernelmetric.tables import TableEncoder, TableSchema
-from kernelmetric.tables._mixed import width_of
 from kernelmetric.transductive import TransductiveDistance, TransductiveRegressor
 
 LINKAGE_RULES = (linkage.EqualKeys, linkage.NearestPoints, linkage.NearestText)
@@ -232,192 +216,3 @@ TABLE: dict[type, dict[Any, str]] = {
         "finite k": "labelled_probability_",
     },
 }
-
-
-def _check_encoder(encoder: Attributes) -> None:
-    """Categories, and what follows from them: indices that compiled code will not look at again."""
-    categories, d = encoder.get("categories_"), encoder.sides.get("d", -1)
-    if categories is None:
-        return
-    good = isinstance(categories, list) and len(categories) == d
-    good = good and all(isinstance(c, np.ndarray) and c.ndim == 1 for c in categories)
-    encoder.require(good, "categories_", f"{d} arrays of categories")
-    for found in categories:
-        if found.dtype.kind in "biuf":  # searched by bisection
-            good = np.array_equal(found, np.unique(found), equal_nan=True)
-            encoder.require(good, "categories_", "categories in ascending order")
-    sizes = [len(found) for found in categories]
-    if encoder.get("_infrequent_enabled"):
-        sizes = _sizes_of_groups(encoder, sizes)
-    if not isinstance(encoder.value, preprocessing.OneHotEncoder):
-        return
-    dropped = encoder.get("_drop_idx_after_grouping")
-    if dropped is not None:
-        good = isinstance(dropped, np.ndarray) and dropped.shape == (d,)
-        good = good and all(
-            i is None or (is_count(i) and i < n) for i, n in zip(dropped, sizes, strict=True)
-        )
-        encoder.require(good, "_drop_idx_after_grouping", "one category of each feature")
-        sizes = [n - (i is not None) for i, n in zip(dropped, sizes, strict=True)]
-    made = encoder.get("_n_features_outs")
-    good = isinstance(made, list) and all(map(is_count, made)) and made == sizes
-    encoder.require(good, "_n_features_outs", f"{sizes}, the numbers of categories")
-
-
-def _sizes_of_groups(encoder: Attributes, sizes: list[int]) -> list[int]:
-    """Numbers of categories, when the rare ones have become one."""
-    rare, mapped = "_infrequent_indices", "_default_to_infrequent_mappings"
-    for name in (rare, mapped):
-        good = isinstance(encoder.get(name), list) and len(encoder.get(name)) == len(sizes)
-        encoder.require(good, name, "an entry for each feature")
-    grouped = []
-    for n, indices, mapping in zip(sizes, encoder.get(rare), encoder.get(mapped), strict=True):
-        if indices is None:
-            encoder.require(mapping is None, mapped, "None without rare categories")
-            grouped.append(n)
-            continue
-        good = isinstance(indices, np.ndarray) and indices.ndim == 1 and indices.dtype.kind in "iu"
-        good = good and len(indices) > 0 and 0 <= indices.min() and indices.max() < n
-        good = good and len(np.unique(indices)) == len(indices)
-        encoder.require(good, rare, f"different ones below {n}")
-        frequent = np.setdiff1d(np.arange(n), indices)
-        expected = np.full(n, len(frequent))
-        expected[frequent] = np.arange(len(frequent))
-        good = isinstance(mapping, np.ndarray) and mapping.dtype.kind in "iu"
-        encoder.require(good and np.array_equal(mapping, expected), mapped, f"{expected}")
-        grouped.append(len(frequent) + 1)
-    return grouped
-
-
-def _check_steps(composed: Attributes) -> None:
-    for name in ("steps", "transformer_list", "transformers", "transformers_"):
-        steps, length = composed.get(name, []), 3 if name.startswith("transformers") else 2
-        good = isinstance(steps, list) and all(
-            isinstance(step, tuple | list)
-            and len(step) == length
-            and isinstance(step[0], str)
-            and (step[1] is None or isinstance(step[1], str | BaseEstimator))
-            for step in steps
-        )
-        composed.require(good, name, "names with estimators")
-
-
-def _check_columns(composed: Attributes) -> None:
-    table, d = composed.get("_transformer_to_input_indices"), composed.sides.get("d", 0)
-    for _, _, columns in composed.get("transformers_", ()) if d else ():
-        listed = columns if isinstance(columns, list | np.ndarray) else [columns]
-        good = all(-d <= i < d for i in listed if isinstance(i, int | np.integer))
-        composed.require(good, "transformers_", f"columns below {d}")
-    good = table is None or (
-        isinstance(table, dict)
-        and all(
-            isinstance(columns, list | np.ndarray) and all(is_count(i) and i < d for i in columns)
-            for columns in table.values()
-        )
-    )
-    composed.require(good, "_transformer_to_input_indices", f"columns below {d}")
-
-
-def _check_anchors(space: Attributes) -> None:
-    anchors, d = space.get("anchors_"), space.sides.get("d")
-    if is_objects(anchors):
-        n = len(anchors)
-        good = space.sides.setdefault("n", n) == n and anchors.shape[1] == d
-        space.require(good, "anchors_", "as many objects as there are rows of the projection")
-        space.get("kernel_").points(anchors)  # refuses what it does not read
-    elif is_sparse(anchors):
-        space.array("anchors_", "finite *", anchors.data)
-        space.require(anchors.shape[1] == d, "anchors_", f"points of {d} features")
-    elif anchors is not None:
-        pairwise = getattr(space.get("kernel_"), "pairwise", False)
-        space.array("anchors_", "count<d n" if pairwise else "finite n d")
-
-
-def _check_space(metric: Attributes) -> None:
-    space, schema = metric.get("space_"), metric.get("schema_")
-    if space is not None:
-        width = metric.sides.get("d") if schema is None else width_of(schema)
-        good = getattr(space, "n_features_in_", None) == width
-        metric.require(good, "space_", f"a space of {width} features")
-
-
-def _check_search(search: Attributes) -> None:
-    candidates = search.get("cv_results_", {}).get("params", ())
-    good = search.get("best_index_", -1) < len(candidates)
-    search.require(good, "best_index_", "the number of a candidate")
-
-
-def _check_predictor(model: Attributes) -> None:
-    """The metric maps to the coordinates of the training points, of which neighbours are some."""
-    metric, sides = model.get("metric_"), model.sides
-    if "metric_" not in model.state:
-        return
-    model.require(hasattr(metric, "transform"), "metric_", "a metric")
-    width = getattr(metric, "_n_features_out", None)
-    good = width is None or sides.get("r") == width
-    model.require(good, "embedding_", f"{width} columns, those of its metric")
-    good = model.get("n_neighbors_", 1) <= sides.get("n", 0)
-    model.require(good, "n_neighbors_", "no more than the training points")
-    features = model.get("_features")
-    n_weights = 2 if features is None else 2 + N_SCORES
-    model.require(sides.get("f", n_weights) == n_weights, "weights_", f"{n_weights} numbers")
-    if features is not None:
-        width = sides.get("c", 1)
-        model.require(features.coef.shape[1] == width, "_features", f"scores for {width} columns")
-
-
-def _check_tuples(tuples: Attributes) -> None:
-    """Row numbers, which the constructor of the class looks at."""
-    names = ["similar", "dissimilar"] if isinstance(tuples.value, Pairs) else ["rows"]
-    for name in names:
-        found = tuples.get(name)
-        good = isinstance(found, np.ndarray) and found.dtype.kind == "i"
-        tuples.require(good, name, "row numbers")
-    type(tuples.value)(*map(tuples.get, names), tuples.get("n_samples"))
-
-
-def _check_comparison(comparison: Attributes) -> None:
-    for name in ("kinds", "kinds_"):
-        good = set((comparison.get(name) or {}).values()) <= set(KINDS)
-        comparison.require(good, name, f"kinds of columns, of {', '.join(KINDS)}")
-    kinds, scales = comparison.get("kinds_"), comparison.get("scales_", {})
-    if kinds is not None:
-        good = comparison.get("fields_") == list(kinds)
-        comparison.require(good, "fields_", "the columns of kinds_")
-        good = set(scales) == {name for name, kind in kinds.items() if kind == "number"}
-        good = good and all(np.isfinite(scale) and scale > 0 for scale in scales.values())
-        comparison.require(good, "scales_", "positive numbers")
-
-
-def _check_linker(linker: Attributes) -> None:
-    rules = linker.get("rules") or []
-    good = isinstance(rules, list | tuple)
-    good = good and all(isinstance(rule, LINKAGE_RULES) for rule in rules)
-    linker.require(good, "rules", "rules of candidates of this library")
-    if "model_" not in linker.state:
-        return
-    compared, n_fields = linker.get("comparison_"), len(linker.get("model_").weights)
-    good = len(getattr(compared, "fields_", ())) == n_fields
-    linker.require(good, "comparison_", f"{n_fields} fields")
-    left, right = linker.get("n_left_"), linker.get("n_right_")
-    for pairs in ("candidates_", "labelled_pairs_"):
-        beyond = linker.get(pairs) >= (left, left if right is None else right)
-        linker.require(not beyond.any(), pairs, "row numbers of the tables")
-
-
-# Which functions look at the attributes of which classes besides.
-CHECKS: tuple[tuple[Any, Callable[[Attributes], None]], ...] = (
-    ((preprocessing.OneHotEncoder, preprocessing.OrdinalEncoder), _check_encoder),
-    ((Pipeline, FeatureUnion, ColumnTransformer), _check_steps),
-    (ColumnTransformer, _check_columns),
-    (Space, _check_anchors),
-    (Kernelized, _check_space),
-    (KernelizedCV, _check_search),
-    ((MetricClassifier, MetricRegressor), _check_predictor),
-    (FeatureScores, check_trees),
-    (TableEncoder, check_missing),
-    (TableSchema, check_schema),
-    ((Pairs, IndexTuples), _check_tuples),
-    (linkage.RecordComparison, _check_comparison),
-    (linkage.RecordLinker, _check_linker),
-)

@@ -21,8 +21,6 @@ from kernelmetric.metric import refuse_signed
 from kernelmetric.spaces import KernelTrick, RandomFeatures, Space
 from kernelmetric.transductive import TransductiveDistance
 
-MOST_LOST = 1e-3  # of the spread of points: what float32 may cost
-
 
 class Affine(NamedTuple):
     """The map x ↦ (x - c) A + b; b and c are rows, None where zero."""

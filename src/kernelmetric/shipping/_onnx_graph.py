@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelmetric import kernels
+from kernelmetric.inputs._points import MOST_LOST
 from kernelmetric.shipping._allowed import names_of_classes
 from kernelmetric.shipping._extras import library_version, require
-from kernelmetric.shipping._maps import MOST_LOST, Affine
+from kernelmetric.shipping._maps import Affine
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
 IR_VERSION = 8  # what came with this opset: newer ones are refused by older runtimes

@@ -8,11 +8,7 @@ L-BFGS (:func:`minimize_lbfgs`), quadratic programs over non-negative vectors
 
 from kernelmetric.solvers._conjugate_gradients import conjugate_gradients
 from kernelmetric.solvers._lbfgs import Minimum, finite_or_none, minimize_lbfgs, refuse_start
-from kernelmetric.solvers._leading_eigenvectors import (
-    OnSubspace,
-    krylov_eigenpairs,
-    ritz_interval,
-)
+from kernelmetric.solvers._leading_eigenvectors import OnSubspace, krylov_eigenpairs, ritz_interval
 from kernelmetric.solvers._nonnegative import nonnegative_qp
 from kernelmetric.solvers._pair_dual import ComparisonDual, PairDual, PairSolution
 from kernelmetric.solvers._pair_interior import pair_bytes

@@ -71,12 +71,7 @@ def _free(problem: PairDual) -> tuple[np.ndarray, float]:
 
 
 def interior_point(
-    problem: PairDual,
-    *,
-    tol: float,
-    max_iter: int,
-    report: Any,
-    metric: np.ndarray | None = None,
+    problem: PairDual, *, tol: float, max_iter: int, report: Any, metric: np.ndarray | None = None
 ) -> PairSolution:
     """Mehrotra's predictor and corrector on ``β = α / upper``: the point of the smallest gap."""
     free, level = _free(problem)

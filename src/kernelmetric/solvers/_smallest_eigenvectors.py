@@ -1,4 +1,10 @@
-"""Smallest eigenvectors of a large symmetric matrix, which may be indefinite."""
+"""Smallest eigenvectors of a large symmetric matrix, which may be indefinite.
+
+Davidson's method with a Chebyshev filter: what is added to the basis for a Ritz pair (θ, v) is
+``T_d(X) v - T_d(x) v`` with ``X = (A - c)/e``, ``x = (θ - c)/e`` and a filter that is small on
+[c - e, c + e], the unwanted part of the spectrum. Its recurrence starts from the residual and so
+has all its digits: the filter may be rough.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +13,213 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import require_memory, to_numpy
+from kernelmetric.compute import (
+    like,
+    namespace,
+    precise,
+    require_memory,
+    rough,
+    to_device,
+    to_numpy,
+)
 from kernelmetric.compute.lapack import eigh
+from kernelmetric.compute.reductions import BlockProduct
 from kernelmetric.inputs._parameters import Numbers
-from kernelmetric.solvers._davidson import BLOCK, GUARD, TINY, Davidson, Deflated, column_norms
+from kernelmetric.solvers._leading_eigenvectors import OnSubspace, ritz_interval
 from kernelmetric.solvers._symmetric import column_signs
+
+BLOCK = 16  # vectors filtered together: narrow enough for the cache
+GUARD = 10  # Ritz vectors kept beyond those wanted: the filter's edge lies behind them
+_DEGREE = 10
+_LARGEST = 1e6  # of the filter: beyond, few digits show the smallest eigenvectors only
+_LOOKS = 4  # random vectors that look for overlooked eigenvectors: one would do
+_MARGIN = 0.9  # of the tolerance, so that the residuals measured at the end are within it
+TINY = np.finfo(np.float64).tiny
+
+
+class Deflated:
+    """Products with P A P, counted, on the device in use where it is ``far``."""
+
+    def __init__(self, A: Any, null: np.ndarray, *, far: bool = False):
+        self.count, self.far = 0, far
+        self._product = BlockProduct(A, far=far)
+        Q, R, _ = linalg.qr(null, mode="economic", pivoting=True)
+        sizes = np.abs(np.diagonal(R))
+        self.null = self.here(Q[:, sizes > 1e-12 * np.max(sizes, initial=TINY)])
+
+    def __call__(self, V: Any) -> Any:
+        self.count += V.shape[1]
+        return self.project(self._product(V))
+
+    def here(self, values: np.ndarray) -> Any:
+        """An array where the products are."""
+        return to_device(values) if self.far else values
+
+    def project(self, V: Any) -> Any:
+        Q = namespace(V).astype(self.null, V.dtype, copy=False)
+        return V - Q @ (Q.T @ V) if Q.shape[1] else V
+
+    def require_symmetry(self, rng: np.random.RandomState) -> None:
+        """Refuse an A with uᵀAv ≠ vᵀAu for two random vectors: by chance none passes."""
+        U = self.project(self.here(rng.standard_normal((self.null.shape[0], 2))))
+        T = to_numpy(U.T @ self(U))
+        if not np.all(np.isfinite(T)):
+            raise ValueError("Got a matrix with NaN or infinity, but expected finite entries.")
+        if abs(T[0, 1] - T[1, 0]) > 1e-6 * np.linalg.norm(T):
+            raise ValueError(
+                "Got a matrix that is not symmetric, but expected A = Aᵀ: try (A + A.T) / 2."
+            )
+
+
+class Davidson:
+    """An orthonormal basis V with its image AV, and H, their inner products."""
+
+    def __init__(
+        self, A: Any, multiply: Deflated, k: int, width: int, most: int, rng: np.random.RandomState
+    ):
+        self.multiply, self.k, self.width, self.rng = multiply, k, width, rng
+        self.kept = k + GUARD
+        self._rough = BlockProduct(A, rough=True, far=multiply.far)
+        n = multiply.null.shape[0]
+        A_there = OnSubspace(multiply, multiply.project, n - multiply.null.shape[1])
+        lowest, self.upper = ritz_interval(A_there, multiply.here(rng.standard_normal((n, 1))))
+        self.scale = max(abs(lowest), abs(self.upper))
+        self.m = 0
+        self.V, self.AV = (multiply.here(np.zeros((n, most))) for _ in range(2))
+        self.xp = namespace(self.V)
+        self.H = np.zeros((most, most))
+
+    def run(self, start: np.ndarray, tol: float, max_iter: int) -> tuple[np.ndarray, np.ndarray]:
+        """Grow the basis until the residuals and a last look around are fine."""
+        self._grow(self.multiply.here(np.ascontiguousarray(start[:, : self.kept])))
+        if self.m < self.k:
+            self._grow(self._random(self.width))
+        looked_around = False
+        found = np.full(self.k, np.inf)
+        needed = -(-self.k // self.width)  # steps to so many vectors, whatever their quality
+        for _ in range(max(max_iter, needed)):
+            self._rotate()
+            open_pairs = self._open_pairs(tol)
+            if looked_around and np.any(self.theta[: self.k] < found - tol * self.scale):
+                looked_around = False  # some had been overlooked
+            if len(open_pairs):
+                chosen = open_pairs[: self.width]
+                block = self._filter(self._residuals(chosen), self.theta[chosen])
+            elif looked_around:
+                break
+            else:
+                looked_around, found = self.m >= self.k, self.theta[: self.k]
+                block = self._filter(self._random(_LOOKS if looked_around else self.width), None)
+            self._grow(block)
+        self._rotate()
+        return self.theta[: self.k], self.V[:, : self.m] @ like(self.S[:, : self.k], self.V)
+
+    def _random(self, width: int) -> Any:
+        return self.multiply.here(self.rng.standard_normal((self.V.shape[0], width)))
+
+    def _grow(self, block: Any) -> None:
+        """Add the directions of a block to the basis, which is cut back when it is full."""
+        if self.m + block.shape[1] > self.V.shape[1]:
+            self._restart()
+        m = self.m
+        W = block
+        for _ in range(2):  # twice is enough
+            W = self.multiply.project(W)
+            W = W - self.V[:, :m] @ (self.V[:, :m].T @ W)
+            W = _orthonormal(W)
+        if not W.shape[1]:
+            return
+        new = slice(m, m + W.shape[1])
+        AW = self.multiply(W)
+        self.V[:, new], self.AV[:, new] = W, AW
+        self.m = new.stop
+        self.H[: self.m, new] = to_numpy(self.V[:, : self.m].T @ AW)
+        self.H[new, : self.m] = self.H[: self.m, new].T
+
+    def _rotate(self) -> None:
+        """Ritz values, ascending, and the coordinates S of their vectors in the basis."""
+        self.theta, self.S = np.linalg.eigh(self.H[: self.m, : self.m])
+
+    def _restart(self) -> None:
+        m, kept = self.m, min(self.kept, self.m)
+        S = like(self.S[:, :kept], self.V)
+        for basis in (self.V, self.AV):
+            basis[:, :kept] = basis[:, :m] @ S
+        self.H[:kept, :kept] = np.diag(self.theta[:kept])
+        self.m = kept
+
+    def _residuals(self, chosen: np.ndarray) -> Any:
+        S, theta = like(self.S[:, chosen], self.V), like(self.theta[chosen], self.V)
+        return self.AV[:, : self.m] @ S - (self.V[:, : self.m] @ S) * theta
+
+    def _open_pairs(self, tol: float) -> np.ndarray:
+        """Which of the wanted Ritz pairs have residuals beyond the tolerance."""
+        size = to_numpy(column_norms(self._residuals(np.arange(min(self.k, self.m)))))
+        return np.flatnonzero(size > _MARGIN * tol * self.scale)
+
+    def _edge(self) -> float:
+        """Where the unwanted part of the spectrum begins: at the last Ritz value kept."""
+        # Until that is a good one, an eighth of the wanted part behind its end.
+        last, m = self.theta[min(self.kept, self.m) - 1], self.m
+        behind = (self.theta[self.k - 1] - self.theta[0]) / 8 if m >= self.k else 0.0
+        if behind <= 1e-3 * self.scale:
+            return last
+        beyond = self.theta[self.k - 1] + behind
+        return beyond if m == self.k else min(last, beyond)
+
+    def _filter(self, R: Any, theta: np.ndarray | None) -> Any:
+        """T_d(X) v - T_d(x) v from the residuals of Ritz pairs; T_d(X) R without Ritz values."""
+        edge = self._edge()
+        center, half = (self.upper + edge) / 2, (self.upper - edge) / 2
+        if half <= 1e-12 * self.scale:
+            return R  # nothing lies beyond the edge
+        lowest = max((center - self.theta[0]) / half, 1.0 + 1e-12)
+        most = _DEGREE if theta is not None else 10 * _DEGREE  # random vectors have a longer way
+        degree = int(np.clip(np.arccosh(_LARGEST) / np.arccosh(lowest), 1, most))
+        xp = self.xp
+        R = rough(R / xp.clip(column_norms(R), TINY, None), 1e-6)
+        x = np.zeros(R.shape[1]) if theta is None else (theta - center) / half
+        t_before, t = np.ones_like(x), x
+        before, E = xp.zeros_like(R), R
+        if theta is None:  # T_0 and T_1 of the block itself
+            before, E = R, self._shifted(R, center, half)
+        for _ in range(degree - 1):
+            after = 2 * self._shifted(E, center, half) - before
+            if theta is not None:
+                after += like(2 * t, R) * R
+            before, E = E, after
+            t_before, t = t, 2 * x * t - t_before
+        return precise(E)
+
+    def _shifted(self, V: Any, center: float, half: float) -> Any:
+        """X V with the spectrum beyond the edge moved to [-1, 1]."""
+        self.multiply.count += V.shape[1]
+        image = self.multiply.project(self._rough(V))
+        image -= float(center) * V
+        image /= float(half)
+        return image
+
+
+def _orthonormal(W: Any) -> Any:
+    """An orthonormal basis of the span, without directions that only round-off gives it."""
+    # From the eigenvectors of WᵀW: a Householder QR of so few columns takes five times as long.
+    W = W / namespace(W).clip(column_norms(W), TINY, None)
+    squared, S = np.linalg.eigh(to_numpy(W.T @ W))
+    fine = squared > 1e-12 * np.max(squared, initial=0.0)
+    return W @ like(S[:, fine] / np.sqrt(squared[fine]), W)
+
+
+def column_norms(V: Any) -> Any:
+    """Lengths of the columns."""
+    if isinstance(V, np.ndarray):
+        return np.sqrt(np.einsum("ij,ij->j", V, V))  # without an array of squares
+    xp = namespace(V)
+    return xp.sqrt(xp.sum(V * V, axis=0))
+
 
 _DENSE = 1000  # rows up to which LAPACK takes less than a second
 _ROUNDS = 4  # blocks added to the basis before it is cut back

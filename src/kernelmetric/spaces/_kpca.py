@@ -24,11 +24,7 @@ from kernelmetric.compute import (
 from kernelmetric.compute.reductions import out_of_range
 from kernelmetric.inputs import Weights, labels_and_weights
 from kernelmetric.inputs._parameters import require_word
-from kernelmetric.solvers import (
-    OnSubspace,
-    column_signs,
-    krylov_eigenpairs,
-)
+from kernelmetric.solvers import OnSubspace, column_signs, krylov_eigenpairs
 from kernelmetric.spaces._base import (
     CUT_OFF,
     Space,

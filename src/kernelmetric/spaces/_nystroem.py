@@ -26,13 +26,7 @@ from kernelmetric.compute.reductions import centres_on_device
 from kernelmetric.inputs import is_objects
 from kernelmetric.inputs._parameters import COUNT
 from kernelmetric.kernels import FunctionKernel, Kernel
-from kernelmetric.spaces._base import (
-    CUT_OFF,
-    own,
-    refuse_indefinite,
-    refuse_rank_zero,
-    round_off,
-)
+from kernelmetric.spaces._base import CUT_OFF, own, refuse_indefinite, refuse_rank_zero, round_off
 from kernelmetric.spaces._features import FeatureMapSpace
 
 _RELATIVE_CUT, _TIMES_ROUNDING = 1e-10, 8.0  # below the larger, features are round-off

@@ -7,10 +7,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 
 from kernelmetric.compute import like, small_steps, to_numpy
 from kernelmetric.compute.lapack import eigh
+from kernelmetric.compute.reductions import laplacian_product
 from kernelmetric.graphs import Pairs
 from kernelmetric.inputs._parameters import COUNT
 from kernelmetric.solvers import column_signs
@@ -145,9 +146,5 @@ def _directions(Z: np.ndarray, pairs: Pairs, most: int) -> np.ndarray:
 
 def _scatter(Z: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """``Σ δδᵀ`` over pairs: Zᵀ times the Laplacian of their graph times Z."""
-    n = len(Z)
-    i, j = np.asarray(rows).reshape(-1, 2).T
-    W = sparse.csr_array((np.ones(len(i)), (i, j)), shape=(n, n))
-    degrees = np.bincount(i, minlength=n) + np.bincount(j, minlength=n)
-    S = Z.T @ (degrees[:, None] * Z - W @ Z - W.T @ Z)
+    S = Z.T @ laplacian_product(rows[:, 0], rows[:, 1], np.ones(len(rows)), Z)
     return 0.5 * (S + S.T)

@@ -9,11 +9,9 @@ Cells of a file are text, so a plan says what its columns are; a data frame says
     _files.py     CSV (_text.py), Parquet and npz to a Table, and back; _pieces.py by pieces
     _cells.py     what a single cell is: missing, a number, or a name
     _plan.py      what the columns of a file are good for; _targets.py labels, weights
-    _frames.py    data frames: what a column holds
+    _frames.py    data frames: what a column holds, its middle and spread, columns of objects
     _encoder.py   TableEncoder: cells to features, by a plan
     _schema.py    TableSchema: typed columns to features
-    _quantities.py middle and spread of a column of numbers
-    _mixed.py     columns of objects beside those features
     _columns.py   what both need: their public methods, columns by name or place
 """
 

@@ -18,8 +18,7 @@ from kernelmetric.inputs import FarCellWarning
 from kernelmetric.tables._cells import Writing, lost_digits, numbers_of, strange_texts, texts_of
 from kernelmetric.tables._columns import TableTransformer, few, require_columns
 from kernelmetric.tables._files import Table
-from kernelmetric.tables._frames import DATES, NAMES, NUMBERS, TEXT, Column, of_kind
-from kernelmetric.tables._mixed import with_objects
+from kernelmetric.tables._frames import DATES, NAMES, NUMBERS, TEXT, Column, of_kind, with_objects
 from kernelmetric.tables._moments import dates_of
 from kernelmetric.tables._schema import TableSchema
 from kernelmetric.tables._text import TableError

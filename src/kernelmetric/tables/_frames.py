@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute._objects import listed_objects
+from kernelmetric.compute._objects import MixedRows, Objects, listed_objects
 from kernelmetric.inputs._points import refuse_twins
 from kernelmetric.inputs._refusals import rounded_column
 from kernelmetric.tables._cells import is_gap
+from kernelmetric.tables._columns import places_of, spread_of
 
 # Kinds of columns. Those of QUANTITIES are numbers, NaN where nothing is known; NAMES are text.
 NUMBERS, DATES, DURATIONS, ORDERED, NAMES, TEXT, NOTHING = (
@@ -286,3 +287,43 @@ _MOMENTS: tuple[tuple[str, Any, Any], ...] = (
     (DURATIONS, dt.timedelta, lambda span: span / dt.timedelta(microseconds=1)),
     (DURATIONS, dt.time, lambda time: _microseconds(dt.datetime.combine(_EPOCH, time, None))),
 )
+
+
+def quantities(column: Column, levels: list[str]) -> np.ndarray:
+    """The values of a column of quantities; of ordered names their places."""
+    if column.values.dtype.kind == "f":
+        return column.values
+    place = {name: float(i) for i, name in enumerate(levels)}
+    return np.array([place.get(value, np.nan) for value in column.values])
+
+
+def apart(column: Column, numbers: np.ndarray, centre: float, rest: float = 0.0) -> np.ndarray:
+    """Differences of numbers and a centre; what floats have lost of both is in them."""
+    return numbers - centre + ((0.0 if column.lost is None else column.lost) - rest)
+
+
+def median_and_spread(column: Column, numbers: np.ndarray) -> tuple[float, float, float]:
+    """Median, what a float has lost of it, and a spread: the standard deviation."""
+    centre = float(np.nanmedian(numbers))
+    rest = 0.0 if column.lost is None else float(np.nanmedian(apart(column, numbers, centre)))
+    return centre, rest, spread_of(apart(column, numbers, centre, rest), column.name)
+
+
+def object_places(schema: Any, names: list[str], columns: Any = None) -> list[int]:
+    """Places of columns of objects among all names; None means all of those of a schema."""
+    if columns is None:
+        columns = vars(schema).get("objects") or ()  # older files have none
+    return places_of(columns, len(names), names) if len(columns) else []
+
+
+def width_of(schema: Any) -> int:
+    """Number of features, and of columns of objects beside them."""
+    return len(schema.groups_) + len(vars(schema).get("objects") or ())
+
+
+def with_objects(schema: Any, X: Any, features: np.ndarray) -> Any:
+    """The features of a table, and beside them its columns of objects, where there are any."""
+    names = schema.feature_names_in_.tolist()
+    places = object_places(schema, names)
+    columns = {j: Objects(raw_column(X, names[j])) for j in places}
+    return MixedRows(features, columns) if places else features

@@ -32,14 +32,17 @@ from kernelmetric.tables._frames import (
     QUANTITIES,
     TEXT,
     Column,
+    apart,
     column_names,
     is_frame,
+    median_and_spread,
+    object_places,
+    quantities,
     read_columns,
+    with_objects,
 )
-from kernelmetric.tables._mixed import object_places, with_objects
 from kernelmetric.tables._moments import cycles_of, on_cycle
 from kernelmetric.tables._ngrams import group_features, learn_groups
-from kernelmetric.tables._quantities import apart, median_and_spread, quantities
 
 _MANY = 0.5  # share of rows: where more than these have a name that is not told apart, it is said
 _OTHER = "(other)"

@@ -7,6 +7,7 @@ class like :class:`ArrayAPI`, and one line here::
     _torch.py       torch, on the CPU or on a device (cuda/)
     _numpy.py       NumPy, whose tiles our own threads share
     _native.py      passes over pairs, compiled from _native.c or in NumPy
+    _grams.py       n-grams of texts and products of their vectors, where that is compiled
     dask/           arrays and data frames of Dask: fits on a cluster
 """
 
@@ -16,6 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from kernelmetric.compute.backends._array_api import ArrayAPI
+from kernelmetric.compute.backends._grams import compiled_grams
 from kernelmetric.compute.backends._numpy import NumPy
 
 _NUMPY, _ANY = NumPy(), ArrayAPI()
@@ -41,4 +43,4 @@ def _backend_of(kind: Any) -> ArrayAPI:
     return _ANY
 
 
-__all__ = ["ArrayAPI", "NumPy", "backend_of"]
+__all__ = ["ArrayAPI", "NumPy", "backend_of", "compiled_grams"]

@@ -2,6 +2,7 @@
    compiler turns into vector code; of the flags that let it take sums in another order none is
    needed, the lanes are written out. */
 
+#include <math.h>
 #include <stdint.h>
 
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
@@ -13,7 +14,7 @@
 #define LANES 16
 
 /* Changes whenever a function below changes its arguments or its meaning. */
-int kernelmetric_version(void) { return 4; }
+int kernelmetric_version(void) { return 5; }
 
 #define AHEAD 8 /* pairs whose points are on their way to the cache */
 
@@ -154,3 +155,151 @@ int kernelmetric_version(void) { return 4; }
 
 OF_PAIRS(float, float)
 OF_PAIRS(double, double)
+
+/* Texts as n-grams: letters are code points, a line feed ends a text and a space a word, which has
+   a space on both sides. A word shorter than the shortest n-gram is one piece. */
+
+/* Writes the hashes of the n-grams of least to most letters of every text, and where each ends. */
+void kernelmetric_pieces(const uint32_t *letters, int64_t n_letters, int64_t least, int64_t most,
+                         uint64_t base, uint64_t *codes, int64_t *ends)
+{
+    int64_t n = 0, n_texts = 0;
+    for (int64_t begin = 0, end = 0; end < n_letters; begin = ++end) {
+        while (letters[end] != ' ' && letters[end] != '\n')
+            end++;
+        int64_t padded = end - begin + 2;
+        int64_t shortest = padded < least ? padded : least;
+        for (int64_t i = 0; end > begin && i + shortest <= padded; i++) {
+            uint64_t code = 0;
+            for (int64_t size = 1; size <= most && i + size <= padded; size++) {
+                int64_t at = i + size - 1; /* in the padded word */
+                code = code * base + (at == 0 || at == padded - 1 ? ' ' : letters[begin + at - 1]);
+                if (size >= shortest)
+                    codes[n++] = code;
+            }
+        }
+        if (letters[end] == '\n')
+            ends[n_texts++] = n;
+    }
+}
+
+/* An n-gram in a table of 2^bits places: in how many texts it is, 0 for an empty place, its column,
+   the text that had it last, and its weight. */
+struct gram {
+    uint64_t code;
+    double weight;
+    int32_t texts, column, last, unused;
+};
+
+static inline struct gram *place_of(struct gram *table, int64_t bits, uint64_t code)
+{
+    uint64_t mask = ((uint64_t)1 << bits) - 1, at = (code * 0x9E3779B97F4A7C15u) >> (64 - bits);
+    while (table[at].texts && table[at].code != code)
+        at = (at + 1) & mask;
+    return table + at;
+}
+
+/* Counts in how many texts n-grams are; texts are numbered from first + 1. How many are new. */
+int64_t kernelmetric_count(struct gram *table, int64_t bits, const uint64_t *codes,
+                           const int64_t *ends, int64_t n_texts, int32_t first)
+{
+    int64_t n_new = 0;
+    for (int64_t text = 0, k = 0; text < n_texts; text++)
+        for (; k < ends[text]; k++) {
+            struct gram *gram = place_of(table, bits, codes[k]);
+            n_new += gram->texts == 0;
+            gram->code = codes[k];
+            gram->texts += gram->last != first + text + 1;
+            gram->last = (int32_t)(first + text + 1);
+        }
+    return n_new;
+}
+
+/* Moves n-grams to a larger table. */
+void kernelmetric_regrow(const struct gram *old, int64_t n_old, struct gram *table, int64_t bits)
+{
+    for (int64_t k = 0; k < n_old; k++)
+        if (old[k].texts)
+            *place_of(table, bits, old[k].code) = old[k];
+}
+
+/* The unit vectors of texts: columns and values, and where the row of each text ends; n-grams of
+   weight 0 do not count, those of column -1 count in the length alone. No n-gram was last anywhere,
+   and slots has room for those of one text. */
+void kernelmetric_weigh(struct gram *table, int64_t bits, const uint64_t *codes,
+                        const int64_t *ends, int64_t n_texts, int64_t *slots, int32_t *columns,
+                        float *values, int32_t *row_ends)
+{
+    int64_t n = 0;
+    for (int64_t text = 0, k = 0; text < n_texts; text++) {
+        int64_t n_slots = 0;
+        double square = 0.0;
+        for (; k < ends[text]; k++) {
+            struct gram *gram = place_of(table, bits, codes[k]);
+            if (gram->weight == 0.0)
+                continue;
+            if (gram->last == 0)
+                slots[n_slots++] = gram - table;
+            gram->last++; /* how often the text has it */
+        }
+        for (int64_t s = 0; s < n_slots; s++) {
+            double value = table[slots[s]].last * table[slots[s]].weight;
+            square += value * value;
+        }
+        for (int64_t s = 0; s < n_slots; s++) {
+            struct gram *gram = table + slots[s];
+            if (gram->column >= 0) {
+                columns[n] = gram->column;
+                values[n++] = (float)(gram->last * gram->weight / sqrt(square));
+            }
+            gram->last = 0;
+        }
+        row_ends[text] = (int32_t)n;
+    }
+}
+
+/* For rows of Q the rows of X with the largest positive products, the first of equal ones: best has
+   n_best numbers of rows and products for each, -1 where there are no more. X comes transposed, as
+   X_starts, X_rows and X_values of each column. sums, of zeros, has room for every row of X, and
+   seen for one more. Where own is not negative, row own + i of X is row i itself, which is left out. */
+void kernelmetric_most_alike(const int64_t *Q_starts, const int32_t *Q_columns, const float *Q_values,
+                             int64_t n_rows, const int64_t *X_starts, const int32_t *X_rows,
+                             const float *X_values, int64_t own, int64_t n_best, float *sums,
+                             int32_t *seen, int32_t *best, float *products)
+{
+    for (int64_t i = 0; i < n_rows; i++) {
+        int64_t n_seen = 0;
+        for (int64_t q = Q_starts[i]; q < Q_starts[i + 1]; q++)
+            for (int64_t x = X_starts[Q_columns[q]]; x < X_starts[Q_columns[q] + 1]; x++) {
+                float *sum = sums + X_rows[x], product = Q_values[q] * X_values[x];
+                seen[n_seen] = X_rows[x];
+                n_seen += *sum == 0.0f && product > 0.0f;
+                *sum += product;
+            }
+        int32_t *near = best + i * n_best;
+        float *value = products + i * n_best;
+        for (int64_t k = 0; k < n_best; k++) {
+            near[k] = -1;
+            value[k] = 0.0f;
+        }
+        for (int64_t s = 0; s < n_seen; s++) {
+            int32_t j = seen[s];
+            float sum = sums[j];
+            sums[j] = 0.0f;
+            int64_t k = n_best;
+            if (own >= 0 && j == own + i)
+                continue;
+            while (k > 0 && (sum > value[k - 1] || (sum == value[k - 1] && j < near[k - 1]))) {
+                if (k < n_best) {
+                    near[k] = near[k - 1];
+                    value[k] = value[k - 1];
+                }
+                k--;
+            }
+            if (k < n_best) {
+                near[k] = j;
+                value[k] = sum;
+            }
+        }
+    }
+}

@@ -6,12 +6,13 @@ tile function takes all that it looks at as arguments and writes into nothing th
 
     _distances.py   squared distances, each right by itself, and the median distance
     _neighbors.py   exact k nearest neighbours; the search is in _table.py
-    _selection.py   the k smallest entries of rows
+    _smallest.py   the k smallest entries of rows
     _softmax.py     softmax over other points
-    _impostors.py   the LMNN hinge: _triplets.py its blocks, _listed.py and _mining.py by lists
+    _impostors.py   the LMNN hinge: _triplets.py its blocks, _listed.py by lists
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
     _products.py    points times a map, a sparse matrix times a block of vectors
     _subspaces.py   distances between points that may move along directions of their own
+    _sparse.py      the largest products of sparse rows
     _bits.py        bits that are packed: products, and the most similar rows
     _centres.py     centres of clusters, on a device
 """
@@ -31,9 +32,8 @@ from kernelmetric.compute.reductions._distances import (
     weighted_quantiles,
 )
 from kernelmetric.compute.reductions._gram_products import GramProducts, gram_products, row_products
-from kernelmetric.compute.reductions._impostors import lmnn_hinge
-from kernelmetric.compute.reductions._listed import lmnn_step_on
-from kernelmetric.compute.reductions._mining import lmnn_at_lengths, mine_impostors
+from kernelmetric.compute.reductions._impostors import laplacian_product, lmnn_hinge
+from kernelmetric.compute.reductions._listed import lmnn_at_lengths, lmnn_step_on, mine_impostors
 from kernelmetric.compute.reductions._neighbors import class_neighbors, nearest_neighbors
 from kernelmetric.compute.reductions._products import (
     BlockProduct,
@@ -41,8 +41,9 @@ from kernelmetric.compute.reductions._products import (
     out_of_range,
     product,
 )
-from kernelmetric.compute.reductions._selection import k_smallest
+from kernelmetric.compute.reductions._smallest import k_smallest
 from kernelmetric.compute.reductions._softmax import nca_loss, softmax_reduction
+from kernelmetric.compute.reductions._sparse import most_alike
 from kernelmetric.compute.reductions._subspaces import subspace_distances
 from kernelmetric.compute.reductions._triplets import Triplets
 
@@ -56,12 +57,14 @@ __all__ = [
     "gram_products",
     "k_smallest",
     "l1_distances",
+    "laplacian_product",
     "lmnn_at_lengths",
     "lmnn_hinge",
     "lmnn_step_on",
     "map_points",
     "median_squared_distance",
     "mine_impostors",
+    "most_alike",
     "most_similar_bits",
     "nca_loss",
     "nearest_neighbors",

@@ -9,7 +9,7 @@ import numpy as np
 from kernelmetric.compute._arrays import like, namespace, rough, to_numpy
 from kernelmetric.compute._device import to_device
 from kernelmetric.compute._execute import over_rows
-from kernelmetric.compute.reductions._selection import k_smallest
+from kernelmetric.compute.reductions._smallest import k_smallest
 from kernelmetric.compute.watch import watched
 
 _POINTS, _QUERIES = 8192, 1024  # rows of a block: unpacked, they take a quarter of their products

@@ -19,7 +19,7 @@ from kernelmetric.compute._arrays import in_memory, is_sparse, namespace, take_r
 from kernelmetric.compute._budget import itemsize_of
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._products import out_of_range, product
-from kernelmetric.compute.reductions._selection import true_entries
+from kernelmetric.compute.reductions._smallest import true_entries
 
 # Where |a-b|² is a smaller share of |a|² + |b|², the product is not exact enough: the relative
 # error of the others is rounding(X) over this share.

@@ -19,7 +19,7 @@ from kernelmetric.compute._threads import small_steps
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._distances import robust_center, squared_lengths
 from kernelmetric.compute.reductions._products import BlockProduct
-from kernelmetric.compute.reductions._selection import true_entries
+from kernelmetric.compute.reductions._smallest import true_entries
 from kernelmetric.compute.reductions._softmax import class_slices
 from kernelmetric.compute.reductions._triplets import (
     Block,

@@ -29,7 +29,7 @@ from kernelmetric.compute.reductions._distances import (
     rounding,
     squared_lengths,
 )
-from kernelmetric.compute.reductions._selection import k_smallest, true_entries
+from kernelmetric.compute.reductions._smallest import k_smallest, true_entries
 
 _SPARE = 2  # further candidates, one of which is nearly always beyond doubt
 # Relative errors of a squared distance beyond which it is computed from the difference.
