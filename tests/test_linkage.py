@@ -565,13 +565,17 @@ def test_tables_without_a_common_record_are_said_to_have_none(fuzzy):
         RecordLinker().fit(left.head(20)[["first", "born"]], right[["first", "born"]])
 
 
-def test_labels_may_come_as_pairs_and_contradictions_are_refused(fuzzy, register):
+def test_labels_may_come_as_pairs_and_contradictions_count_by_their_share(fuzzy, register):
     table, truth, _ = register
     others = truth[:20] + np.array([0, 1])
     known = Pairs(truth[:20], others[others[:, 1] < len(table)], len(table), faults="raise")
     assert len(RecordLinker().fit(table, pairs=known).labelled_pairs_) == len(known)
-    with pytest.raises(ValueError, match="both to match and not to"):
-        RecordLinker().fit(table, pairs=[[0, 1], [1, 0]], same=[1, 0])
+    twice = np.concatenate([truth[:20], truth[:4, ::-1], truth[:4]])
+    same = [1] * 24 + [0] * 4
+    with pytest.warns(UserWarning, match="4 pairs both to match and not to"):
+        linker = RecordLinker().fit(table, pairs=twice, same=same)
+    assert len(linker.labelled_pairs_) == 20
+    assert linker.labelled_same_.all()  # two of three answers
     with pytest.raises(ValueError, match="Got same="):
         RecordLinker().fit(table, pairs=[[0, 1]])
     with pytest.raises(ValueError, match="not fitted yet"):

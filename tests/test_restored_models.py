@@ -453,7 +453,7 @@ def every_object():
         found += objects_in(KernelizedCV(learner, [RBF()], cv=2).fit(X, target))
     found += objects_in(Adapter(cv=2, softmax=False).fit(X, pairs=np.arange(24).reshape(12, 2)))
     found += objects_in([PLDA(2).fit(X, y), Drift().fit(X, X[:, :2])])
-    found += objects_in(linked())
+    found += objects_in([linked(), linked_titles()])
     return found
 
 
@@ -466,6 +466,16 @@ def linked():
     known = [(i, 40 + j) for i in range(40) for j in (i, i ^ 1)]
     linker = RecordLinker(rules=[NearestText(), EqualKeys("name")])
     return linker.fit(table, pairs=np.array(known), same=[i == j - 40 for i, j in known])
+
+
+def linked_titles():
+    """A linker of texts, with so many labels that its decision has trees and the fields' model."""
+    rng = np.random.RandomState(0)
+    words = ["black", "camera", "digital", "lens", "zoom", "case", "kit", "silver"]
+    title = [f"{' '.join(rng.permutation(words)[:5])} x{k}y" for k in range(50)]
+    known = np.array([(i, i ^ turn) for i in range(50) for turn in (0, 1)])
+    tables = (pd.DataFrame({"title": each}) for each in (title, title))
+    return RecordLinker().fit(*tables, known, known[:, 0] == known[:, 1])
 
 
 def spoilt(array, wanted):

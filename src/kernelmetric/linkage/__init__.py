@@ -7,7 +7,13 @@
     _ngrams.py        texts as vectors of their n-grams
     _duckdb.py        link_files: tables in Parquet files, larger than the memory
     _comparisons.py   RecordComparison: pairs of records as vectors, field by field
+    _compared.py      pairs of two tables as rows of numbers, and what these say in words
+    _words.py         what a text is made of: words, model numbers, numbers with units, names
+    _bags.py          how rare words and three letters are, and texts as bags of them
+    _text.py          TextEvidence: what two records say in common, and what only one says
     _evidence.py      what agreement of a field is worth, without labels and with few
+    _decision.py      a line, trees and the fields' model: what the evidence is worth together
+    _known.py         labelled pairs: read, counted, held out
     _linker.py        RecordLinker: all of it in a row, with probabilities
     _labelling.py     LabellingSession: which pairs to ask somebody about next
     _links.py         links, one-to-one where wanted, clusters and what contradicts them

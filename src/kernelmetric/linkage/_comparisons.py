@@ -10,9 +10,11 @@ import numpy as np
 
 from kernelmetric.compute import map_rows
 from kernelmetric.graphs import check_rows
-from kernelmetric.linkage._fields import as_tables, column_of, is_whole, texts_of
+from kernelmetric.linkage._compared import Compared
+from kernelmetric.linkage._fields import as_tables, column_of, holds_numbers, is_whole, texts_of
+from kernelmetric.linkage._text import Texts, learned_of
 
-KINDS = ("text", "long_text", "code", "date", "number", "category")
+KINDS = ("text", "long_text", "code", "date", "number", "category", "vector")
 _DATE = re.compile(r"(1[6-9]|20)\d\d[-/.]?\d\d[-/.]?\d\d")
 _CODE = re.compile(r"[\d\s.+/()-]*\d[\d\s.+/()-]*[a-z]?")
 _MOSTLY = 0.8  # of the values: the rest are slips of the pen
@@ -37,6 +39,7 @@ class RecordComparison:
     date          as a code, year month day; 0.9 at least where day and month changed places
     number        1 / (1 + \|a - b\| / s), s a tenth of the distance of the quartiles
     category      1 where equal, else 0
+    vector        the cosine, 0 where it is negative: of what an embedding made of the record
     ============  ===========================================================================
 
     Upper and lower case are the same, and blanks at the ends are ignored. Of a text, the first
@@ -104,6 +107,9 @@ class RecordComparison:
             if kind == "number"
         }
         self.kinds_, self.scales_, self.fields_ = kinds, scales, list(kinds)
+        self.text_ = None
+        if "long_text" in kinds.values():
+            self.text_ = learned_of(left, right, kinds, chosen=self.kinds is not None)
         return self
 
     def similarities(self, left: Any, right: Any, pairs: Any) -> np.ndarray:
@@ -155,14 +161,47 @@ class RecordComparison:
         """
         return [part for name in self.fields_ for part in (name, f"{name} missing")]
 
+    def between(self, left: Any, right: Any, candidates: Any = None) -> Compared:
+        """All evidence on pairs of two tables, and with the candidates they are chosen from.
+
+        Parameters
+        ----------
+        left, right : DataFrame or list of dict
+            The tables; ``right`` None for one.
+        candidates : array-like of shape (n_candidates, 2), default=None
+            Row numbers of pairs that each pair is compared with: a record that has a better
+            partner there is hardly a match of this one. None has no such rivals.
+
+        Returns
+        -------
+        Compared
+            Called with row numbers of pairs, it gives an array: columns of :meth:`similarities`,
+            and those of the evidence from text, whose names it has.
+        """
+        one = right is None
+        left, right = _tables(left, right)
+        given = np.empty((0, 2), dtype=np.intp) if candidates is None else candidates
+        rivals = checked_pairs(given, len(left), len(right))
+        if one:
+            rivals = np.concatenate([rivals, rivals[:, ::-1]])
+        texts = None if self.text_ is None else Texts(self.text_, left, right, rivals)
+        return Compared(self, left, right, texts)
+
     def _compared(self, name: str, left: Any, right: Any, pairs: np.ndarray) -> np.ndarray:
         """How alike one field of pairs is."""
         kind = self.kinds_[name]
-        read = _numbers if kind == "number" else _days if kind == "date" else _texts
+        read = {"number": _numbers, "date": _days, "vector": _vectors}.get(kind, _texts)
         a, b = read(left, name), read(right, name)
+        if kind == "vector" and a.shape[1] != b.shape[1]:
+            raise ValueError(
+                f"Got vectors of {a.shape[1]} and {b.shape[1]} numbers in the column {name!r}, but "
+                "expected as many on both sides."
+            )
 
         def compare(rows: slice) -> np.ndarray:
             p, q = a[pairs[rows, 0]], b[pairs[rows, 1]]
+            if kind == "vector":
+                return np.maximum(np.sum(p * q, axis=1), 0.0)
             if kind == "number":
                 return 1 / (1 + np.abs(p - q) / self.scales_[name])
             if kind == "category":
@@ -256,6 +295,23 @@ def _numbers(table: Any, name: str) -> np.ndarray:
     return np.where(np.isinf(numbers), np.nan, numbers)
 
 
+def _vectors(table: Any, name: str) -> np.ndarray:
+    """Vectors of length one; NaN where one is missing, or has no direction."""
+    cells = column_of(table, name)
+    there = np.array([holds_numbers(cell) for cell in cells], dtype=bool)
+    try:
+        known = np.array([np.asarray(cell, dtype=np.float64) for cell in cells[there]])
+        vectors = np.full((len(cells), known.shape[1] if len(known) else 1), np.nan)
+        vectors[there] = known.reshape(len(known), -1) if len(known) else 0.0
+    except (ValueError, IndexError) as error:
+        raise ValueError(
+            f"Got vectors of different lengths, or of something else than numbers, in the column "
+            f"{name!r}, but expected as many numbers in each."
+        ) from error
+    with np.errstate(invalid="ignore"):
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
 def _scale(numbers: np.ndarray) -> float:
     there = numbers[np.isfinite(numbers)]
     if not len(there):
@@ -276,6 +332,8 @@ def _guessed(left: Any, right: Any) -> dict[str, str]:
             kinds[name] = "date"
         elif both.dtype.kind == "f" and not is_whole(both):
             kinds[name] = "number"
+        elif both.dtype == object and any(map(holds_numbers, both)):
+            kinds[name] = "vector"
         elif texts := [text for text in texts_of(both) if text is not None]:
             kinds[name] = _kind_of(texts)
     return kinds

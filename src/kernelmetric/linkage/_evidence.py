@@ -15,6 +15,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from kernelmetric.kernels import RBF
+from kernelmetric.linkage._decision import LinkModel, TextModel, design, learned_decision
 from kernelmetric.spaces import Nystroem
 
 CUTS = np.array([0.7, 0.85, 1 - 1e-6])  # levels: below, between, equal
@@ -23,6 +24,7 @@ LEVELS = ["different", "alike", "nearly equal", "equal"]
 _SMOOTH = 0.5  # pairs that each level is given in advance
 _TOL, _MAX_ITER = 1e-5, 300
 _LEAST = 1e-7  # share of matches
+_MOST_JUDGED = 4_000  # candidates with texts that tell the share of matches
 _MANY = 50  # labelled pairs that a kernel can learn from
 _LANDMARKS, _GAMMA = 200, 1.0  # fields are alike from 0 to 1
 # Precisions of the weights around what evidence alone says: of the constant, of the trust in all
@@ -50,7 +52,7 @@ class Doubt:
 
 
 @dataclass(frozen=True)
-class MatchModel:
+class MatchModel(LinkModel):
     """The log odds of a match: b + Σ w_f evidence_f + Σ v_f (s_f - doubt_f) + g(s)."""
 
     agreement: Agreement
@@ -67,13 +69,36 @@ class MatchModel:
         evidence = evidence_of(self.agreement.weights, levels_of(S))
         odds = self.constant + evidence @ self.weights
         odds += _filled(S, self.doubt.alike) @ self.alike_weights
-        if self.space is not None:
-            odds += self.space.transform(pair_points(S, self.doubt.alike)) @ self.space_weights
-        return odds
+        return odds if self.space is None else odds + self._together(S)
 
     def probability(self, S: np.ndarray) -> np.ndarray:
         """Of a match, for pairs whose fields are so alike."""
         return expit(self.odds(S) + logit(self.match_share))
+
+    def shares(self, S: np.ndarray) -> np.ndarray:
+        """Log odds before any field is compared, and what each field adds: (n, 1 + n_fields).
+
+        Of the kernel expansion, a field adds what is lost where it is missing; what fields say
+        together, and none of them alone, is shared out equally.
+        """
+        evidence = evidence_of(self.agreement.weights, levels_of(S)) * self.weights
+        shares = np.empty((len(S), 1 + S.shape[1]))
+        shares[:, 0] = self.constant + logit(self.match_share)
+        shares[:, 1:] = evidence + _filled(S, self.doubt.alike) * self.alike_weights
+        if self.space is not None:
+            whole, none = self._together(S), self._together(np.full_like(S, np.nan))
+            alone = np.empty(S.shape)
+            for field in range(S.shape[1]):
+                without = S.copy()
+                without[:, field] = np.nan
+                alone[:, field] = whole - self._together(without)
+            rest = whole - none - alone.sum(axis=1)
+            shares[:, 0] += none
+            shares[:, 1:] += alone + rest[:, None] / S.shape[1]
+        return shares
+
+    def _together(self, S: np.ndarray) -> np.ndarray:
+        return self.space.transform(pair_points(S, self.doubt.alike)) @ self.space_weights
 
 
 class Found(NamedTuple):
@@ -86,6 +111,16 @@ class Found(NamedTuple):
     comparison: Any = None
     candidates: Any = None
     step: int = 1  # every so many of them are in S
+    compare: Any = None  # what gives the rows of S for other pairs
+    start: TextModel | None = None  # what the candidates teach, where there are texts
+
+    @property
+    def points(self) -> np.ndarray:
+        """Candidates as points, near where they look alike."""
+        if self.start is None:
+            return pair_points(self.S, 0.5)
+        line = self.start.line
+        return line.points(design(self.S, self.start.n_fields)) * line.coef
 
     def learn(
         self,
@@ -94,8 +129,37 @@ class Found(NamedTuple):
         share: float | None = None,
         *,
         by_kind: bool = True,
+        groups: Any = (),
+    ) -> Any:
+        """What labelled pairs that are so alike teach beside the candidates.
+
+        Labels of one group are held out together, where labels judge what to believe.
+        """
+        if self.start is None:
+            return self._learn_fields(S_known, same, share, by_kind)
+        if not len(same):
+            return self.start if share is None else replace(self.start, match_share=share)
+        n, ratio = self.start.n_fields, float(logit((same.sum() + 0.5) / (len(same) + 1)))
+        own = self._replace(S=self.S[:, :n])
+        model = learned_decision(
+            self.start,
+            lambda rows: own._learn_fields(S_known[rows, :n], same[rows], share, by_kind),
+            S_known, same, groups, ratio, by_kind,
+        )  # fmt: skip
+        odds = model.odds(self.S[:: -(-len(self.S) // _MOST_JUDGED)])
+        if by_kind:
+            matching = self.start.match_share if share is None else share
+            if share is None and min(same.sum(), (1 - same).sum()) >= _MANY:
+                matching = _share_of(odds - ratio, matching)
+            return replace(model, constant=model.constant - ratio, match_share=matching)
+        matching = float(np.clip(np.mean(expit(odds)), _LEAST, 1 - _LEAST))
+        constant = model.constant - float(logit(matching))
+        return replace(model, constant=constant, match_share=matching if share is None else share)
+
+    def _learn_fields(
+        self, S_known: np.ndarray, same: np.ndarray, share: float | None, by_kind: bool
     ) -> MatchModel:
-        """What labelled pairs that are so alike teach beside the candidates."""
+        """What they teach by Fellegi and Sunter's model."""
         found = self._agreement(levels_of(S_known), same, share)
         model = _with_weights(found, _doubt(found, self.S), S_known, same, by_kind)
         if share is not None or not len(same):

@@ -52,6 +52,11 @@ def column_of(table: Any, key: Key) -> Any:
     return column
 
 
+def holds_numbers(value: Any) -> bool:
+    """Whether a value is a vector, which has no text."""
+    return isinstance(value, list | tuple | np.ndarray)
+
+
 def is_whole(column: Any) -> bool:
     """Whether a column of floating-point numbers, missing ones aside, has none with a fraction."""
     with np.errstate(invalid="ignore"):  # infinity has a fraction that is none
@@ -59,7 +64,7 @@ def is_whole(column: Any) -> bool:
 
 
 def texts_of(column: Any) -> np.ndarray:
-    """One text for each value, None where it is missing or blank; of days 20261130, of 2.0 2."""
+    """One text for each value, None where it is missing, blank or a vector; of 2.0 it is 2."""
     import pandas as pd
 
     try:
@@ -76,7 +81,7 @@ def texts_of(column: Any) -> np.ndarray:
     texts = np.empty(len(values), dtype=object)
     try:
         texts[:] = [
-            " ".join(str(value).casefold().split()) or None if known else None
+            (known and not holds_numbers(value) and " ".join(str(value).casefold().split())) or None
             for value, known in zip(values, there, strict=True)
         ]
     except ValueError as error:  # a whole number of more than 4,300 digits

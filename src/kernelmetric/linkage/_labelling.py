@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from kernelmetric.evaluation import pairs_to_label
-from kernelmetric.linkage._evidence import pair_points
 from kernelmetric.linkage._fields import as_tables
+from kernelmetric.linkage._known import groups_of
 from kernelmetric.linkage._linker import RecordLinker, found_candidates
 
 _EVERY = 5  # answers between two fits
@@ -78,7 +78,7 @@ class LabellingSession:
         )
         self._pairs = self._found.candidates[:: self._found.step]
         self._place = {(int(i), int(j)): place for place, (i, j) in enumerate(self._pairs)}
-        self._points = pair_points(self._found.S, 0.5)
+        self._points = self._found.points
         self._queue: list[int] = []
         self._learned_from: list[Any] | None = None
         self.answers: list[tuple[int, int, bool | None]] = []
@@ -209,9 +209,12 @@ class LabellingSession:
         others = [k for k, place in enumerate(places) if place < 0]
         if others:  # answered under other options, for instance
             pairs = [sure[k][:2] for k in others]
-            S[others] = self._found.comparison.similarities(self._left, self._right, pairs)
+            S[others] = self._found.compare(pairs)
         same = np.array([answer[2] for answer in sure], dtype=bool)
-        model = self._found.learn(S, same, self._linker.match_share, by_kind=False)
+        known = np.array([answer[:2] for answer in sure], dtype=np.intp).reshape(-1, 2)
+        groups = groups_of(known, self._right is not None)
+        share = self._linker.match_share
+        model = self._found.learn(S, same, share, by_kind=False, groups=groups)
         self._probability = model.probability(self._found.S)
         self._learned_from = list(self.answers)
         self.curve = [p for p in self.curve if p.n_answers < len(self.answers)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -13,26 +13,24 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import map_rows
 from kernelmetric.compute.rates import most_in_time
-from kernelmetric.compute.watch import time_left, told_once, until_limit, warn_of_limit
-from kernelmetric.graphs import Pairs
+from kernelmetric.compute.watch import time_left, told_once, warn_of_limit
 from kernelmetric.linkage._candidates import candidate_pairs
 from kernelmetric.linkage._comparisons import RecordComparison, checked_pairs
+from kernelmetric.linkage._decision import TextModel, guessed
 from kernelmetric.linkage._evidence import CUTS, LEVELS, Found
 from kernelmetric.linkage._fields import as_tables
-from kernelmetric.linkage._links import Links, connected, link
+from kernelmetric.linkage._known import cross_fitted, groups_of, labelled
+from kernelmetric.linkage._links import Links, link
 
 _MOST_UNLABELLED = 200_000  # candidates that frequencies are learned from, evenly spread
 _MOST_IN_FOLDS = 20_000  # of these, where labels are held out
 _DRAWN = 50_000  # pairs that stand for all
 _AT_ONCE = 200_000  # pairs whose comparisons are in memory
-_FEWEST_OF_A_KIND = 5  # labelled pairs that are worth a cross-validation
-_FOLDS = 5
 _TIMED = 500  # records whose candidates tell how long others take: a little less, all in all
 
 
@@ -49,6 +47,14 @@ class RecordLinker(BaseEstimator):
     are. Without labels w = 1, v = 0 and g = 0. Labelled pairs move w, v and b away from there,
     against a penalty; from 50 of them on, a kernel expansion g learns which fields must agree
     together. Where no candidate reaches a probability of 0.5 a warning says so.
+
+    Where a column has long texts, such as titles of products, pairs are compared by their words,
+    letters, model numbers and numbers as well, and with the other candidates of their records
+    (:meth:`RecordComparison.between`). Without labels, candidates that are each other's best
+    stand for matches, and a logistic regression learns from them. Labels move it; from 40 of each
+    kind on they teach boosted trees too. How much regression, trees and the model above count is
+    what makes the cross-fitted log-loss least, which also calibrates the probabilities. Pairs
+    labelled twice count by the share of their answers.
 
     Parameters
     ----------
@@ -69,14 +75,16 @@ class RecordLinker(BaseEstimator):
         Of each that it is a match.
     match_share_ : float
         The part of the candidates that match.
-    model_ : MatchModel
+    model_ : MatchModel or TextModel
         What was learned: ``agreement`` with log(m / u), ``constant``, ``weights`` and
-        ``alike_weights``: b, w and v. See :meth:`weights`.
+        ``alike_weights``: b, w and v. See :meth:`weights` and :meth:`reasons`. With texts, a
+        ``line``, ``trees``, the model of ``fields``, and the ``counts`` of the three.
     labelled_pairs_, labelled_same_ : ndarray of shape (n_labelled, 2) and (n_labelled,)
         The pairs learned from, each once, and which match.
     labelled_probability_ : ndarray of shape (n_labelled,), or None
-        For each labelled pair the probability from others that share no record with it, for
-        thresholds. None where the labels are too few, or the time limit was over.
+        For each labelled pair the probability from others that share no record with it (no
+        left record, where nearly all pairs are connected), for thresholds. None where the labels
+        are too few, or the time limit was over.
 
     See Also
     --------
@@ -137,21 +145,23 @@ class RecordLinker(BaseEstimator):
                 f"Got match_share={self.match_share!r}, but expected a number between 0 and 1."
             )
         left, right = as_tables(left, right)
-        known, same = _labelled(pairs, same, left, right)
+        known, same = labelled(pairs, same, left, right)
         found = found_candidates(*self._in_time(left, right), self.comparison, self.rules)
         self.comparison_, self.candidates_ = found.comparison, found.candidates
-        S_known = found.comparison.similarities(left, right, known)
-        model = self.model_ = found.learn(S_known, same, self.match_share, by_kind=by_kind)
+        S_known, groups = found.compare(known), groups_of(known, right is not None)
+        model = self.model_ = found.learn(
+            S_known, same, self.match_share, by_kind=by_kind, groups=groups
+        )
         self.match_share_ = model.match_share
-        self.labelled_pairs_, self.labelled_same_ = known, same
+        self.labelled_pairs_, self.labelled_same_ = known, same > 0.5
         self.n_left_, self.n_right_ = len(left), None if right is None else len(right)
         if found.step == 1:
             self.probability_ = model.probability(found.S)
         else:
-            self.probability_ = self._probability(left, right, found.candidates)
+            self.probability_ = self._probability(found.compare, found.candidates)
         fewer = found._replace(S=found.S[:: -(-len(found.S) // _MOST_IN_FOLDS)])
         learned = partial(fewer.learn, share=self.match_share, by_kind=by_kind)
-        self.labelled_probability_ = _cross_fitted(learned, S_known, same, known, right is not None)
+        self.labelled_probability_ = cross_fitted(learned, S_known, same, groups)
         if not np.any(self.probability_ >= 0.5):
             cause = "the tables may have no record in common"
             if len(found.comparison.fields_) == 1:
@@ -182,7 +192,8 @@ class RecordLinker(BaseEstimator):
         """
         check_is_fitted(self)
         left, right = as_tables(left, right)
-        p = self._probability(left, right, checked_pairs(pairs, len(left), _width(left, right)))
+        pairs = checked_pairs(pairs, len(left), _width(left, right))
+        p = self._probability(self._between(left, right), pairs)
         return np.column_stack([1 - p, p])
 
     def links(
@@ -216,7 +227,7 @@ class RecordLinker(BaseEstimator):
         else:
             left, right = as_tables(left, right)
             pairs = candidate_pairs(left, right, self.rules)
-            p = self._probability(left, right, pairs)
+            p = self._probability(self.comparison_.between(left, right, pairs), pairs)
             sizes = (len(left), None if right is None else len(right))
         return link(pairs, p, *sizes, threshold=float(threshold), one_to_one=one_to_one)
 
@@ -227,18 +238,77 @@ class RecordLinker(BaseEstimator):
         -------
         DataFrame
             One row a field, one column a level. What the field adds within a level is not in it.
+            Where there are texts, one row a piece of evidence, and what the line adds where it is
+            one deviation above the mean of the candidates.
         """
         import pandas as pd
 
         check_is_fitted(self)
+        if isinstance(self.model_, TextModel):
+            line = self.model_.counts[0] * self.model_.line.coef
+            return pd.DataFrame(line, index=self.model_.names, columns=["a deviation"])
         added = self.model_.agreement.weights * self.model_.weights[:, None]
         return pd.DataFrame(added, index=self.comparison_.fields_, columns=LEVELS)
 
-    def _probability(self, left: Any, right: Any, pairs: np.ndarray) -> np.ndarray:
-        def of(rows: slice) -> np.ndarray:
-            return self.model_.probability(self.comparison_.similarities(left, right, pairs[rows]))
+    def reasons(self, left: Any, right: Any, pairs: Any) -> Any:
+        """Why pairs are linked or not: what each piece of evidence adds to their log odds.
 
-        return map_rows(of, len(pairs), 60.0 * len(self.comparison_.fields_), most=_AT_ONCE)
+        The log odds of a pair are a sum over the columns that it is compared by. Of trees, a
+        column adds the steps on the way to their leaves that it decides.
+
+        Parameters
+        ----------
+        left, right : DataFrame or list of dict
+            Tables as in :meth:`predict_proba`.
+        pairs : array-like of shape (n_pairs, 2)
+            Row numbers.
+
+        Returns
+        -------
+        DataFrame
+            Of each pair, by its place in ``pairs``: the evidence, what it says in words, and what
+            it adds, the most first; ``adds`` of a pair sum to its log odds. The row 'before
+            comparing' is what any pair has.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        left, right = as_tables(left, right)
+        pairs = checked_pairs(pairs, len(left), _width(left, right))
+        compare = self._between(left, right)
+        S = compare(pairs)
+        names = ["before comparing", *getattr(self.model_, "names", self.comparison_.fields_)]
+        parts = []
+        for place, (row, shares) in enumerate(zip(S, self.model_.shares(S), strict=True)):
+            order = np.argsort(-np.abs(shares), kind="stable")
+            order = order[np.abs(shares[order]) > 0]
+            said = [compare.says(k - 1, row, pairs[place]) if k else "" for k in order]
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "pair": place,
+                        "evidence": [names[k] for k in order],
+                        "says": said,
+                        "adds": shares[order],
+                    }
+                )
+            )
+        columns = ["pair", "evidence", "says", "adds"]
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+    def _between(self, left: Any, right: Any) -> Any:
+        """What compares pairs of tables, each beside the candidates of its records."""
+        rivals = None
+        if self.comparison_.text_ is not None:
+            with suppress(ValueError):  # without candidates there are no rivals
+                rivals = candidate_pairs(left, right, self.rules)
+        return self.comparison_.between(left, right, rivals)
+
+    def _probability(self, compare: Any, pairs: np.ndarray) -> np.ndarray:
+        def of(rows: slice) -> np.ndarray:
+            return self.model_.probability(compare(pairs[rows]))
+
+        return map_rows(of, len(pairs), 60.0 * len(compare.names), most=_AT_ONCE)
 
     def _in_time(self, left: Any, right: Any) -> tuple[Any, Any]:
         """The tables, or so many of their first records as the time limit leaves time for."""
@@ -267,14 +337,21 @@ def found_candidates(left: Any, right: Any, comparison: Any, rules: Any) -> Foun
     if not len(candidates):
         raise ValueError("Got rules that find no candidates: try a wider one.")
     step = -(-len(candidates) // _MOST_UNLABELLED)
-    S = comparison.similarities(left, right, candidates[::step])
+    compare = comparison.between(left, right, candidates)
+    S = compare(candidates[::step])
     begin = min(0.5, min(len(left), _width(left, right)) / len(candidates))
     drawn, n_all = _drawn(left, right)
     if len(comparison.fields_) == 1:
         S_random = _of_others(comparison, left, right)
     else:
         S_random = comparison.similarities(left, right, drawn)
-    return Found(S, begin, S_random, len(candidates) / n_all, comparison, candidates, step)
+    found = Found(
+        S, begin, S_random, len(candidates) / n_all, comparison, candidates, step, compare
+    )
+    if comparison.text_ is None:
+        return found
+    best = compare.texts.each_others_best(candidates[::step])
+    return found._replace(start=guessed(S, compare.names, len(comparison.fields_), best))
 
 
 def _of_others(comparison: RecordComparison, left: Any, right: Any) -> np.ndarray:
@@ -310,54 +387,3 @@ def _drawn(left: Any, right: Any) -> tuple[np.ndarray, int]:
 
 def _width(left: Any, right: Any) -> int:
     return len(left if right is None else right)
-
-
-def _labelled(pairs: Any, same: Any, left: Any, right: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers of labelled pairs, and which are matches."""
-    if isinstance(pairs, Pairs):
-        if right is not None or pairs.n_samples != len(left) or same is not None:
-            raise ValueError(
-                f"Got {pairs!r} for {len(left)} records, but expected Pairs of the rows of one "
-                "table alone; for two tables pass row numbers and same=."
-            )
-        return pairs.rows, pairs.is_similar
-    if pairs is None:
-        return np.empty((0, 2), dtype=np.intp), np.empty(0, dtype=bool)
-    rows = checked_pairs(pairs, len(left), _width(left, right))
-    answers = np.asarray([] if same is None else same)
-    if answers.shape != (len(rows),) or not np.all(np.isin(answers, (-1, 0, 1))):
-        raise ValueError(
-            f"Got same={same!r} for {len(rows)} pairs, but expected 1, 0 or -1 for each of them."
-        )
-    answers = answers > 0
-    ordered = rows if right is not None else np.sort(rows, axis=1)
-    distinct, place = np.unique(ordered, axis=0, return_inverse=True)
-    share = np.bincount(place.ravel(), answers) / np.bincount(place.ravel())
-    doubted = distinct[(share > 0) & (share < 1)]
-    if len(doubted):
-        raise ValueError(
-            f"Got {len(doubted)} pairs both to match and not to, such as {doubted[0].tolist()}."
-        )
-    return distinct, share > 0.5
-
-
-def _cross_fitted(
-    learned: Callable, S: np.ndarray, same: np.ndarray, pairs: np.ndarray, two: bool
-) -> np.ndarray | None:
-    """For each labelled pair a probability that neither it nor its records' pairs have taught."""
-    if min(same.sum(), (~same).sum()) < _FEWEST_OF_A_KIND:
-        return None
-    rows = pairs + np.array([0, pairs[:, 0].max() + 1 if two else 0])
-    groups = connected(int(rows.max()) + 1, rows)[rows[:, 0]]
-    if len(np.unique(groups)) < _FOLDS:
-        return None
-    p = np.empty(len(same))
-    done = 0
-    for train, test in until_limit(GroupKFold(_FOLDS).split(S, groups=groups), None):
-        done += len(test)
-        # All over again: the frequencies and the share of matches have learned from labels too.
-        p[test] = learned(S[train], same[train]).probability(S[test])
-    if done < len(p):
-        warn_of_limit("RecordLinker: it has no probabilities of labelled pairs left out")
-        return None
-    return p

@@ -4,8 +4,6 @@ Compiled code will not look at such indices again. Each function looks at one ob
 parts were looked at before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -15,16 +13,14 @@ from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from kernelmetric import linkage
 from kernelmetric.compute import is_sparse
 from kernelmetric.graphs import IndexTuples, Pairs
 from kernelmetric.inputs import is_objects
 from kernelmetric.kernelized import Kernelized, KernelizedCV
-from kernelmetric.linkage._comparisons import KINDS
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.prediction._features import N_SCORES, FeatureScores
 from kernelmetric.shipping._attributes import Attributes, are_texts, is_count
-from kernelmetric.shipping._fitted import LINKAGE_RULES
+from kernelmetric.shipping._fitted_linkage import LINKAGE_CHECKS
 from kernelmetric.spaces import Space
 from kernelmetric.tables import TableEncoder, TableSchema
 from kernelmetric.tables._frames import NAMES, QUANTITIES, TEXT, width_of
@@ -172,35 +168,6 @@ def _check_tuples(tuples: Attributes) -> None:
     type(tuples.value)(*map(tuples.get, names), tuples.get("n_samples"))
 
 
-def _check_comparison(comparison: Attributes) -> None:
-    for name in ("kinds", "kinds_"):
-        good = set((comparison.get(name) or {}).values()) <= set(KINDS)
-        comparison.require(good, name, f"kinds of columns, of {', '.join(KINDS)}")
-    kinds, scales = comparison.get("kinds_"), comparison.get("scales_", {})
-    if kinds is not None:
-        good = comparison.get("fields_") == list(kinds)
-        comparison.require(good, "fields_", "the columns of kinds_")
-        good = set(scales) == {name for name, kind in kinds.items() if kind == "number"}
-        good = good and all(np.isfinite(scale) and scale > 0 for scale in scales.values())
-        comparison.require(good, "scales_", "positive numbers")
-
-
-def _check_linker(linker: Attributes) -> None:
-    rules = linker.get("rules") or []
-    good = isinstance(rules, list | tuple)
-    good = good and all(isinstance(rule, LINKAGE_RULES) for rule in rules)
-    linker.require(good, "rules", "rules of candidates of this library")
-    if "model_" not in linker.state:
-        return
-    compared, n_fields = linker.get("comparison_"), len(linker.get("model_").weights)
-    good = len(getattr(compared, "fields_", ())) == n_fields
-    linker.require(good, "comparison_", f"{n_fields} fields")
-    left, right = linker.get("n_left_"), linker.get("n_right_")
-    for pairs in ("candidates_", "labelled_pairs_"):
-        beyond = linker.get(pairs) >= (left, left if right is None else right)
-        linker.require(not beyond.any(), pairs, "row numbers of the tables")
-
-
 def _check_trees(forest: Attributes) -> None:
     """Nodes lead forward, so that every row ends in a leaf; and features are there."""
     for name in vars(FeatureScores)["__dataclass_fields__"]:
@@ -253,6 +220,5 @@ CHECKS: tuple[tuple[Any, Callable[[Attributes], None]], ...] = (
     (TableEncoder, _check_missing),
     (TableSchema, _check_schema),
     ((Pairs, IndexTuples), _check_tuples),
-    (linkage.RecordComparison, _check_comparison),
-    (linkage.RecordLinker, _check_linker),
+    *LINKAGE_CHECKS,
 )

@@ -4,8 +4,6 @@ All of them keep their state in plain attributes, which is all that is restored:
 and no other code of theirs runs while a file is read.
 """
 
-from __future__ import annotations
-
 import inspect
 from functools import cache
 
@@ -28,7 +26,6 @@ from kernelmetric import (
     kernelized,
     kernels,
     learners,
-    linkage,
     prediction,
     retrieval,
     selection,
@@ -36,9 +33,8 @@ from kernelmetric import (
     tables,
     transductive,
 )
-from kernelmetric.linkage._evidence import Agreement, Doubt, MatchModel
 from kernelmetric.prediction._features import FeatureScores
-from kernelmetric.shipping._fitted import LINKAGE_RULES
+from kernelmetric.shipping._fitted_linkage import LINKAGE, LINKAGE_RULES
 
 ROOMS = (
     kernels,
@@ -51,7 +47,6 @@ ROOMS = (
     retrieval,
     evaluation,
 )
-LINKAGE = (linkage.RecordComparison, linkage.RecordLinker, Agreement, Doubt, MatchModel)
 # A function is code.
 REFUSED = {kernels.FunctionKernel: "try a kernel of this library, or a name of scikit-learn's"}
 # Restored by a fit to the points they hold.

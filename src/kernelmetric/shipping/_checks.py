@@ -5,8 +5,6 @@ looking. So a file that says otherwise is refused: by the table of
 ``_fitted.py``, the functions of ``_agreement.py``, and by asking the object about a point.
 """
 
-from __future__ import annotations
-
 import copy
 import warnings
 from typing import Any
@@ -20,6 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.inputs import is_objects
+from kernelmetric.linkage._decision import TextModel
 from kernelmetric.linkage._evidence import MatchModel
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.shipping._agreement import CHECKS
@@ -57,6 +56,9 @@ def check_fitted(value: Any) -> None:
 
 def _question(asked: Any) -> tuple[Any, list[str]]:
     """A point, and the methods that can be asked about it; none of what is not known."""
+    if isinstance(asked, TextModel):
+        width = len(asked.names) - asked.n_fields
+        return np.zeros((1, width)), ["probability"]
     if isinstance(asked, MatchModel):
         return np.zeros((1, len(asked.weights))), ["probability"]
     if isinstance(asked, MetricClassifier | MetricRegressor) and hasattr(asked, "metric_"):

@@ -7,8 +7,6 @@ NaN is allowed where a column without values leaves it. What a table cannot say 
 about a point (``_checks.py``).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from sklearn import preprocessing
@@ -20,21 +18,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 from sklearn.pipeline import FeatureUnion
 
-from kernelmetric import linkage
 from kernelmetric.evaluation import PairVerifier
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import Kernel
 from kernelmetric.learners import Learner
-from kernelmetric.linkage._evidence import N_LEVELS, Agreement, Doubt, MatchModel
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.prediction._features import FeatureScores
 from kernelmetric.retrieval import PLDA, Adapter, Drift
 from kernelmetric.selection import AlignedSum
+from kernelmetric.shipping._fitted_linkage import LINKAGE_TABLE
 from kernelmetric.spaces import Gram, RandomFeatures, Space
 from kernelmetric.tables import TableEncoder, TableSchema
 from kernelmetric.transductive import TransductiveDistance, TransductiveRegressor
 
-LINKAGE_RULES = (linkage.EqualKeys, linkage.NearestPoints, linkage.NearestText)
 _DECOMPOSITION = {
     "finite r d": "components_",
     "variance r": "explained_variance_",
@@ -50,7 +46,6 @@ _PREDICTOR: dict[Any, str] = {
     "whole": "n_neighbors_",
     "positive": "temperature_ usual_distance_ floor_",
 }
-_LINKAGE_RULE = {"whole": "n_neighbors ngram most", "texts": "keys columns"}
 # What attributes must be like where an object has them, by its class and those it derives from.
 TABLE: dict[type, dict[Any, str]] = {
     preprocessing.StandardScaler: {"number d": "mean_ var_", "scale d": "scale_"},
@@ -191,28 +186,5 @@ TABLE: dict[type, dict[Any, str]] = {
         "texts": "numbers categories commas texts unused",
         dict: "missing marks units dates spellings",
     },
-    **dict.fromkeys(LINKAGE_RULES, _LINKAGE_RULE),
-    Agreement: {f"finite f {N_LEVELS}": "weights", "real": "constant", "share": "match_share"},
-    Doubt: {"finite f": "evidence alike"},
-    MatchModel: {
-        Agreement: "agreement",
-        Doubt: "doubt",
-        Space: "space",
-        "finite f": "weights alike_weights",
-        "finite g": "space_weights",
-        "real": "constant",
-        "share": "match_share",
-    },
-    linkage.RecordComparison: {dict: "kinds kinds_ scales_"},
-    linkage.RecordLinker: {
-        linkage.RecordComparison: "comparison comparison_",
-        MatchModel: "model_",
-        "share": "match_share_",
-        "count": "n_left_ n_right_",
-        "count c 2": "candidates_",
-        "finite c": "probability_",
-        "count k 2": "labelled_pairs_",
-        "any k": "labelled_same_",
-        "finite k": "labelled_probability_",
-    },
+    **LINKAGE_TABLE,
 }

@@ -121,7 +121,7 @@ class TransductiveDistance(Asking):
         How near hidden labels were to their class, at best 1, by graph and by dimension; by
         diffusion the share found again. Empty where there was no choice, or too few labels.
     nearest_weight_ : float
-        What :math:`-\\log d_c^2` counts beside the scores of a diffusion, with the distance to the
+        What :math:`-\log d_c^2` counts beside the scores of a diffusion, with the distance to the
         nearest label of each class; zero where λ or the graph was given.
     lam_scores_ : dict
         Share of hidden labels found again, by λ, where it was chosen.
