@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 
@@ -443,6 +444,7 @@ def test_what_to_label_next_is_where_there_is_most_doubt():
     model = TransductiveDistance(method="diffusion", lam=10.0, n_neighbors=10).fit(X, y)
     found = model.to_label(2)
     assert set(truth[found]) == {2, 3}  # blobs without a label, one each
+    assert pdist(X[model.to_label(10)]).min() > 1.0  # not next to each other
     assert len(set(model.to_label(30))) == 30
     assert np.all(y[model.to_label(5)] < 0)
     assert len(model.to_label(1000)) == np.sum(y < 0)
