@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
 import dimensions
-from kernelmetric import Adapter, TimeLimitWarning, Triplets, load, save, time_limit
+from kernelmetric import Adapter, TimeLimitWarning, Triplets, load, save, time_limit, use_device
 from kernelmetric.evaluation import retrieval_scores
 from kernelmetric.graphs import Matches
 from kernelmetric.kernelized._places import NotBetterWarning
@@ -582,3 +582,16 @@ def test_ndcg_is_that_of_scikit_learn():
     scores = retrieval_scores(Q, D, np.argwhere(true), similarity="euclidean")
     similar = -((Q[:, None] - D) ** 2).sum(axis=2)
     assert scores.ndcg.value == pytest.approx(ndcg_score(true, similar, k=10))
+
+
+def test_what_went_to_a_device_comes_back(views):
+    pytest.importorskip("torch", reason="torch comes with no extra of ours")
+    Q, D = views
+    with use_device("cpu"):
+        adapter = Adapter("both", softmax=False).fit(Q, documents=D, pairs=same(160))
+        found = [adapter.transform(Q), adapter.transform(Q[:1]), adapter.transform_documents(D)]
+    near = Adapter("both", softmax=False).fit(Q, documents=D, pairs=same(160))
+    expected = [near.transform(Q), near.transform(Q[:1]), near.transform_documents(D)]
+    for Z, W in zip(found, expected, strict=True):
+        assert type(Z) is np.ndarray
+        np.testing.assert_allclose(Z, W, atol=1e-3)

@@ -25,7 +25,7 @@ _ON_CLUSTERS = (
     "pair_distance", "pair_score", "pairwise_distances", "pairwise_kernels", "score",
 )  # fmt: skip
 _ON_DEVICES = (
-    "fit", "partial_fit", "transform", "fit_transform", "predict",
+    "fit", "partial_fit", "transform", "transform_documents", "fit_transform", "predict",
     "fit_predict", "pair_distance", "pair_score", "pairwise_distances", "pairwise_kernels",
     "get_mahalanobis_matrix",
 )  # fmt: skip
