@@ -211,7 +211,8 @@ class _Pairs:
         if _WHOLE not in self.columns:
             self.columns = [*self.columns, _WHOLE]
         place = {str(name): k for k, name in enumerate(self.columns, start=1)}
-        found = self.linker.reasons(*self.given, rows)
+        left, right = self.given
+        found = self.linker.reasons(left, right, rows)
         adds = np.zeros((len(rows), 1 + len(self.columns)))
         for pair, evidence, share in zip(
             found["pair"], found["evidence"], found["adds"], strict=True
