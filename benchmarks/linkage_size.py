@@ -6,6 +6,7 @@ process of its own, with the same blocking rules. ``--memory 4GB`` is our budget
 
 import argparse
 import json
+import logging
 import resource
 import subprocess
 import sys
@@ -66,7 +67,7 @@ def ours(folder, memory):
     work = folder / "ours"
     with kernelmetric.memory_budget(memory), kernelmetric.progress():
         links = link_files(folder / "people.parquet", None, linker, folder=work)
-        print(f"{len(links) + len(links.others)} candidates", file=sys.stderr)
+        print(f"{len(links) + len(links.others)} candidates", flush=True)
         return links.pairs, links.clusters().codes
 
 
@@ -136,6 +137,7 @@ def main():
                 subprocess.run([sys.executable, __file__, *own], check=False)
         return
     warnings.simplefilter("ignore")
+    logging.getLogger("splink").setLevel(logging.ERROR)
     begun = time.monotonic()
     pairs, codes = {"ours": ours, "splink": splink}[given.method](given.folder, given.memory)
     spent = time.monotonic() - begun

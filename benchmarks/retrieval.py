@@ -247,13 +247,26 @@ def large(options: argparse.Namespace) -> None:
 
     from kernelmetric import use_device
 
+    if options.gpu:
+        options.documents, options.known, options.device = 1_000_000, 100_000, "cuda"
     n, d, known = options.documents, options.dimensions, options.known
     rng = np.random.default_rng(0)
     noise = np.where(np.arange(d) < d // 4, 3.0, 0.5).astype(np.float32)
-    D = rng.standard_normal((n, d), dtype=np.float32)
-    Q = D[:known] + noise * rng.standard_normal((known, d), dtype=np.float32)
-    D += noise * rng.standard_normal((n, d), dtype=np.float32)
+    Q = rng.standard_normal((known, d), dtype=np.float32)  # the things themselves, so far
+    D = np.empty((n, d), dtype=np.float32)
+    for start in range(0, n, 50_000):  # a second copy of all documents is never made
+        part = D[start : start + 50_000]
+        rng.standard_normal(out=part, dtype=np.float32)
+        part *= noise
+        things = Q[start : start + len(part)]
+        part[: len(things)] += things
+        part[len(things) :] += rng.standard_normal((len(part) - len(things), d), dtype=np.float32)
+    Q += noise * rng.standard_normal((known, d), dtype=np.float32)
     pairs = np.column_stack([np.arange(known)] * 2)
+    if options.mapped:  # documents stay in a file
+        folder = tempfile.TemporaryDirectory()
+        np.save(Path(folder.name) / "documents.npy", D)
+        D = np.load(Path(folder.name) / "documents.npy", mmap_mode="r")
     with use_device(options.device) if options.device else nullcontext():
         begun = time.perf_counter(), time.process_time()
         fitted = Adapter(options.side).fit(Q, documents=D, pairs=pairs)
@@ -310,6 +323,8 @@ def main() -> None:
     parser.add_argument("--dimensions", type=int, default=768, help="of large")
     parser.add_argument("--known", type=int, default=5_000, help="pairs of large")
     parser.add_argument("--side", default="symmetric", help="of large")
+    parser.add_argument("--gpu", action="store_true", help="large: a million documents, on cuda")
+    parser.add_argument("--mapped", action="store_true", help="large: documents in a memory map")
     parser.add_argument("--device", help="of large, such as cuda")
     options = parser.parse_args()
     if options.quick and options.file == FILE:

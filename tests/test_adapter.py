@@ -13,6 +13,7 @@ import dimensions
 from kernelmetric import Adapter, TimeLimitWarning, Triplets, load, save, time_limit
 from kernelmetric.evaluation import retrieval_scores
 from kernelmetric.graphs import Matches
+from kernelmetric.kernelized._places import NotBetterWarning
 from kernelmetric.retrieval import _search
 from kernelmetric.retrieval._choice import choose
 from kernelmetric.retrieval._forms import Moments, Table, covariance, forms
@@ -194,10 +195,25 @@ def test_fewer_dimensions_without_a_better_map_are_principal_components():
     rng = np.random.RandomState(0)
     things = rng.standard_normal((150, 5)) * [5, 4, 3, 2, 0.1]
     Q, D = (things + rng.standard_normal((150, 5)) for _ in range(2))
-    adapter = Adapter(n_components=3, geometry="euclidean").fit(Q, documents=D, pairs=same(150))
-    if not adapter.adapted_:
-        assert adapter.recipe_["map"] == "principal components"
+    with pytest.warns(NotBetterWarning, match="n_components=3"):
+        adapter = Adapter(n_components=3, geometry="euclidean").fit(Q, documents=D, pairs=same(150))
+    assert not adapter.adapted_
+    assert adapter.recipe_["map"] == "principal components"
     assert adapter.components_.shape == (3, 5)
+
+
+@pytest.mark.parametrize("n_pairs", [9, 40])
+def test_fewer_dimensions_that_lose_are_warned_of(n_pairs):
+    """Of directions that all matter alike, principal components keep some."""
+    rng = np.random.RandomState(0)
+    things = rng.standard_normal((300, 12))
+    Q, D = (things + 0.2 * rng.standard_normal((300, 12)) for _ in range(2))
+    with pytest.warns(NotBetterWarning, match=r"n_components=2, .* principal components"):
+        adapter = Adapter(n_components=2, softmax=False).fit(Q, documents=D, pairs=same(n_pairs))
+    assert not adapter.adapted_
+    assert adapter.recipe_["map"] == "principal components"
+    assert adapter.evaluation_.gain[1].high < 0
+    assert adapter.evaluation_.before.recall[1].value == 1.0
 
 
 def test_large_tables_are_drawn_from(monkeypatch):
@@ -305,6 +321,7 @@ def meet(values):
         return adapter.fit(Q, **given), Q, D
 
 
+@pytest.mark.filterwarnings("ignore::kernelmetric.kernelized._places.NotBetterWarning")
 @pytest.mark.parametrize("case", dimensions.cases(dimensions.ADAPTED), ids=str)
 def test_all_options_meet(case, tmp_path):
     adapter, Q, D = meet(case)
@@ -429,6 +446,19 @@ def test_a_few_rows_are_mapped_as_many(side, geometry, views):
     framed = Adapter(side, geometry, softmax=False).fit(frame, pairs=same(9) + np.array([0, 9]))
     with pytest.warns(UserWarning, match="feature names"):
         framed.transform(Q[:1])
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
+def test_scores_are_of_the_queries_that_are_in_pairs(similarity, views):
+    """Any rows may be asked for, not the first ones alone."""
+    Q, D = views
+    rows = np.array([200, 7, 31])
+    scores = retrieval_scores(Q, D, same(240)[rows], similarity=similarity)
+    q, d = (normalize(Q), normalize(D)) if similarity == "cosine" else (Q, D)
+    far = ((q[rows][:, None] - d) ** 2).sum(axis=2)
+    ranks = 1 + (far < far[np.arange(3), rows][:, None]).sum(axis=1)
+    assert scores.mrr.value == pytest.approx(np.mean(1 / ranks))
+    assert scores.recall[5].value == pytest.approx(np.mean(ranks <= 5))
 
 
 def test_scores_refuse_what_they_cannot_rank(views):

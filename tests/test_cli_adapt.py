@@ -51,6 +51,28 @@ def test_an_adapter_and_a_page_are_written(files):
     assert "http" not in page.replace("http-equiv", "")
 
 
+def test_files_of_numpy_and_pieces_of_parquet_give_the_same(files, monkeypatch):
+    folder, Q, D = files
+    np.save(folder / "d.npy", D)
+    np.save(folder / "q.npy", Q)
+    monkeypatch.setattr("kernelmetric.tables._pieces._PIECE_BYTES", 1_000)
+    answers = [
+        adapt(folder, "--json", *more, **given)
+        for given, more in (
+            ({"docs": "d.npy", "queries": "q.npy"}, ("--report", folder / "n.html")),
+            ({}, ()),
+        )
+    ]
+    assert answers[0].exit_code == 0, answers[0].output
+    numbers = [json.loads(answer.output) for answer in answers]
+    assert numbers[0]["after"] == pytest.approx(numbers[1]["after"])
+    refused = adapt(folder, "--id", "name", docs="d.npy")
+    assert refused.exit_code != 0
+    assert "rows have no names" in " ".join(refused.output.split())
+    pd.DataFrame({"v": [[1.0, 2.0], [3.0]]}).to_parquet(folder / "ragged.parquet")
+    assert "one length" in " ".join(adapt(folder, docs="ragged.parquet").output.split())
+
+
 def test_names_stand_for_rows_and_harm_no_page(files):
     folder, *_ = files
     names = [f"<b>thing {i}" for i in range(60)]

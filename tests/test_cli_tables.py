@@ -18,7 +18,7 @@ from kernelmetric.cli._files import metric_of, unused_columns
 from kernelmetric.cli._neighbors import find_neighbors
 from kernelmetric.cli._options import LEARNERS, Wanted, takes
 from kernelmetric.cli._study import open_study
-from kernelmetric.cli._transform import beside, coordinates
+from kernelmetric.cli._transform import coordinates, joined
 from kernelmetric.inspection import feature_importance
 from kernelmetric.tables import features_of
 
@@ -190,7 +190,7 @@ def test_a_query_that_is_in_the_table_finds_itself_at_no_distance(table, model):
 
 def test_coordinates_carry_the_columns_that_are_not_used(table, model):
     frame = pd.read_csv(table)
-    result = beside(frame[unused_columns(model, frame)], coordinates(model, frame))
+    result = joined(frame[unused_columns(model, frame)], coordinates(model, frame))
     assert list(result.columns) == ["tree", "unit", "kind", "z0", "z1"]
     assert len(result) == 60
 

@@ -65,7 +65,7 @@ def test_a_fold_that_failed_is_told_of(run, folder, monkeypatch):
         found = cross_validate_pairs(metric, *arguments, **options)
         if hasattr(metric, "steps"):
             found["test_score"][0] = np.nan
-            warnings.warn("1 folds failed out of a total of 3.", stacklevel=2)
+            warnings.warn("1 fits failed out of a total of 3.", stacklevel=2)
         return found
 
     monkeypatch.setattr(_study, "cross_validate_pairs", failing)
@@ -80,7 +80,7 @@ def test_a_fold_that_failed_is_told_of(run, folder, monkeypatch):
     )
     result = run(*arguments, "--kernel", "none", "--report", page)
     assert result.exit_code == 0, result.stderr
-    assert "LSML: 1 folds failed out of a total of 3." in result.stdout
+    assert "LSML: 1 fits failed out of a total of 3." in result.stdout
     assert "nan" not in page.read_text(encoding="utf-8").split('id="data"')[0]
 
 

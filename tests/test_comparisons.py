@@ -475,7 +475,7 @@ def test_the_balance_is_a_share_of_what_no_metric_could_bear(told, prior, kinds)
     learner = SDML(balance=0.5, prior=prior)
     learner.pairs_ = pairs = Pairs([[0, 1], [2, 3]], dissimilar, 60)
     root = None if prior is None else linalg.cholesky(prior, lower=True)
-    S = learner._weighed(X, root, PairCounts(None, np.ones(60)))
+    S = learner._weighted_inverse(X, root, PairCounts(None, np.ones(60)))
     K = np.zeros((5, 5))
     for rows, sign in ((pairs.similar, 1.0), (pairs.dissimilar, -1.0)):
         for i, j in rows:

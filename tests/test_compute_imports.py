@@ -21,7 +21,7 @@ DECISIONS = {
     *("ThreadPoolExecutor", "set_num_threads", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
     *("float16", "float32", "bfloat16", ".half", ".single", "f2", "f4", "<f2", "<f4"),
     *("in_float32", "in_float64", "is_single", "wide_is_fast", "itemsize_of"),
-    *("is_streamed", "streamed", "is_collection", "run_elsewhere"),
+    *("is_streamed", "streamed", "is_collection", "run_on_cluster"),
 }
 TAG = "scikit-learn's tag names the dtypes that come out as they went in"
 EXCEPTIONS = {

@@ -18,6 +18,7 @@ from kernelmetric import (
     KernelizedCV,
     Linear,
     TransductiveDistance,
+    TransductiveRegressor,
 )
 from kernelmetric.retrieval import PLDA
 from tested_learners import expected_failures, robust
@@ -53,6 +54,7 @@ def brief(estimator):
         PLDA(),
         TransductiveDistance(cv=2, random_state=0),
         TransductiveDistance(lam=5000.0, penalty="warped", tol=1e-2),
+        TransductiveRegressor(cv=2),
     ],
     expected_failed_checks=expected_failures,
 )

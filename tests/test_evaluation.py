@@ -375,7 +375,7 @@ def test_a_fold_without_dissimilar_pairs_has_no_score(identity):
     assert np.isfinite(scores).tolist() == [True, False]
     with pytest.raises(ValueError, match="0 dissimilar"):
         cross_validate_pairs(identity, X, pairs, cv=folds, error_score="raise")
-    with pytest.raises(ValueError, match="All the 1 folds failed"):
+    with pytest.raises(ValueError, match="All the 1 fits failed"):
         cross_validate_pairs(identity, X, pairs, cv=folds[1:])
 
 
@@ -386,7 +386,7 @@ def test_a_fold_without_dissimilar_pairs_has_no_score(identity):
         ({"scoring": "r2"}, "scoring='r2'"),
         ({"pairs": [[0, 1]]}, "type list"),
         ({"pairs": Pairs([[0, 1]], None, 7)}, "n_samples=7"),
-        ({"estimator": LMNN()}, "All the 5 folds failed"),
+        ({"estimator": LMNN()}, "All the 5 fits failed"),
     ],
 )
 def test_bad_arguments_are_refused(stretched, options, message):

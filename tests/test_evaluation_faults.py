@@ -240,11 +240,13 @@ def test_folds_that_fail_are_counted_and_the_reason_told(pairs_on_a_line):
                 raise RuntimeError("zero is in it")
             return super().fit(X, pairs=pairs)
 
-    with pytest.warns(FitFailedWarning, match=r"2 folds failed out of a total of 3.*-7(.|\n)*zero"):
+    with pytest.warns(
+        FitFailedWarning, match=r"2 fits failed out of a total of 3(.|\n)*-7(.|\n)*zero"
+    ):
         found = cross_validate_pairs(Fussy(), X, pairs, cv=3, random_state=0, error_score=-7)
     assert sorted(found["test_score"] == -7) == [False, True, True]
     assert np.isnan(found["fit_time"]).sum() == 2
-    with pytest.raises(ValueError, match=r"All the 3 folds failed(.|\n)*RuntimeError: zero"):
+    with pytest.raises(ValueError, match=r"All the 3 fits failed(.|\n)*RuntimeError: zero"):
         cross_validate_pairs(Fussy(), X * 0, pairs, cv=3)
     with pytest.raises(RuntimeError, match="zero is in it"):
         cross_validate_pairs(Fussy(), X, pairs, cv=3, error_score="raise")

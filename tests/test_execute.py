@@ -16,7 +16,7 @@ from kernelmetric.compute import (
     within_budget,
 )
 from kernelmetric.compute._budget import current_budget
-from kernelmetric.compute._execute import over_tiles, run_elsewhere, sum_tiles
+from kernelmetric.compute._execute import over_tiles, run_on_cluster, sum_tiles
 from kernelmetric.compute._threads import repeatable
 
 
@@ -65,7 +65,7 @@ def test_what_tiles_get_first_is_made_once_by_every_process(shared):
                 take(rebuild(*how)(item))
             return shared
 
-    with run_elsewhere(Elsewhere()):
+    with run_on_cluster(Elsewhere()):
         (total,) = sum_tiles(
             lambda first, some: (first * sum(some),), [1, 2, 3], flops=1e12, entries=1, once=once
         )

@@ -16,7 +16,7 @@ from kernelmetric.compute.reductions import sampled_squared_distances
 from kernelmetric.graphs import rows_by_place
 from kernelmetric.learners import _idealized_choice as choice
 from kernelmetric.learners import _margin as margin
-from kernelmetric.learners._checks import check_elsewhere
+from kernelmetric.learners._checks import check_neighbors
 from kernelmetric.learners._tuple_learner import SAMPLED_BYTES, PairCounts, all_or_random_pairs
 from kernelmetric.solvers._lbfgs import Minimum
 
@@ -382,23 +382,23 @@ def test_all_pairs_are_taken_while_they_are_few():
 
 def test_other_coordinates_are_counted_against_the_points():
     X = np.zeros((7, 3))
-    assert check_elsewhere(np.zeros((7, 1)), X).shape == (7, 1)
+    assert check_neighbors(np.zeros((7, 1)), X).shape == (7, 1)
     for bad, shape in ((np.zeros((3, 7)), r"\(3, 7\)"), (np.zeros(7), r"\(7,\)")):
         with pytest.raises(
             ValueError, match=rf"^Got neighbors of shape {shape}, .* each of the 7 points\.$"
         ):
-            check_elsewhere(bad, X)
+            check_neighbors(bad, X)
 
 
 def test_row_numbers_are_neighbours_only_where_they_are_welcome():
     X, rows = np.zeros((2, 3)), np.array([[1], [0]])
-    assert check_elsewhere(rows, X, rows=True) is rows
+    assert check_neighbors(rows, X, rows=True) is rows
     with pytest.raises(ValueError, match=r"^Got neighbors of dtype int64, .* of the points\. Int"):
-        check_elsewhere(rows, X)
+        check_neighbors(rows, X)
     with pytest.raises(ValueError, match=r"points, or integers: the row numbers of neighbours\. "):
-        check_elsewhere(rows > 0, X, rows=True)
+        check_neighbors(rows > 0, X, rows=True)
     with pytest.raises(ValueError, match="Got neighbors with NaN or infinity"):
-        check_elsewhere(np.array([[1.0], [np.inf]]), X)
+        check_neighbors(np.array([[1.0], [np.inf]]), X)
 
 
 @pytest.mark.parametrize("tilt", [-1e-9, -1e-7])

@@ -20,6 +20,9 @@ from kernelmetric.transductive._sizes import offsets
 ONE_EACH = pytest.mark.filterwarnings("ignore:Got a single label")
 
 
+APART = pytest.mark.filterwarnings("ignore:Got a graph in which nothing joins")
+
+
 def labelled(truth, count, seed=0):
     """So many labels of each class, -1 elsewhere."""
     rng, y = np.random.RandomState(seed), np.full(len(truth), -1)
@@ -77,13 +80,17 @@ def test_a_ridge_is_the_least_squares_less_its_mean():
     assert_allclose(F, lam * exact, atol=2e-3 * np.abs(exact).max() * lam)
 
 
-def test_smoothing_is_a_weighted_mean_of_its_targets():
-    W, rng = ring(), np.random.RandomState(0)
-    Y, pull, d = np.eye(3)[rng.randint(3, size=40)], rng.uniform(0.1, 1, (40, 1)), ring().sum(1)
-    F = Diffusion(W).smooth(Y, pull)
-    exact = np.linalg.solve(np.diag(d * (1 + pull[:, 0])) - W, d[:, None] * pull * Y)
-    assert_allclose(F, exact, atol=1e-3)
-    assert_allclose(F.sum(axis=1), 1.0, atol=1e-3)
+def test_a_walk_takes_means_and_labels_stay():
+    W, Y = ring(), np.eye(3)[np.random.RandomState(0).randint(3, size=40)]
+    fixed, expected = np.isin(np.arange(40), [4, 9]).astype(float), Y
+    P = W / W.sum(axis=1, keepdims=True)
+    for _ in range(5):
+        expected = np.where(fixed[:, None] > 0, Y, P @ expected)
+    assert_allclose(Diffusion(W).walk(Y, fixed, 5), expected, atol=1e-12)
+    place = np.append(np.arange(40), [4, 7])  # copies, one of a label and one of none
+    rows = np.vstack([Y, [[9.0, 9, 9]], Y[7:8]])
+    found = Diffusion(W, place).walk(rows, np.append(fixed, [0.0, 0.0]), 5)
+    assert_allclose(found, expected[place], atol=1e-12)
 
 
 @pytest.mark.parametrize("lam", [1e-12, 1e-6])
@@ -381,3 +388,76 @@ def test_a_label_does_not_speak_for_itself_where_probabilities_are_judged():
     E[codes == 1] += 20.0  # now they are
     assert shares_by_distance(E, codes, E + 0.01).max(axis=1).min() > 0.98
     assert P.max() < 0.7  # labels by lot are not found by the others
+
+
+# --- labels that come later -------------------------------------------------------------------
+
+
+@ONE_EACH
+@pytest.mark.parametrize("method", ["diffusion", "eigenvectors", "auto"])
+def test_labels_that_come_later_are_as_if_they_had_been_there(method):
+    X, y, truth = moons(120, count=3)
+    later = np.flatnonzero(y < 0)[::17]
+    w = np.where(np.arange(120) % 2, 1.0, 2.0)
+    model = TransductiveDistance(method=method, random_state=0).fit(X, y, sample_weight=w)
+    graphs = model._graphs
+    assert model.add_labels(later, truth[later]) is model
+    assert model._graphs is graphs or method == "eigenvectors"
+    y[later] = truth[later]
+    other = TransductiveDistance(method=method, random_state=0).fit(X, y, sample_weight=w)
+    assert_allclose(model.embedding_, other.embedding_, atol=1e-6)
+    assert_array_equal(model.transduction_, other.transduction_)
+
+
+@ONE_EACH
+def test_labels_are_added_after_loading_of_new_classes_and_taken_back(tmp_path):
+    X, y, _truth = moons(count=2)
+    names = np.array([None, "a", "b"], dtype=object)[y + 1]
+    model = TransductiveDistance(method="diffusion").fit(X, names)
+    save(model, tmp_path / "few.npz")
+    before, row = model.embedding_, int(np.flatnonzero(y < 0)[0])
+    model.add_labels([row], ["c"])
+    assert_array_equal(model.classes_, ["a", "b", "c"])
+    assert model.transduction_[row] == "c"
+    assert_array_equal(
+        load(tmp_path / "few.npz").add_labels([row], ["c"]).embedding_, model.embedding_
+    )
+    assert_allclose(model.add_labels([row], [None]).embedding_, before, atol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [[-1], [200], [0.5], [[1]], [1, 1]])
+def test_rows_that_are_none_get_no_label(rows):
+    X, y, _ = moons(count=2)
+    model = TransductiveDistance(method="diffusion").fit(X, y)
+    before = model.embedding_
+    with pytest.raises(ValueError, match=r"Got rows=|1d array"):
+        model.add_labels(rows, np.zeros(np.shape(rows)))
+    assert model.embedding_ is before
+
+
+@ONE_EACH
+@APART
+def test_what_to_label_next_is_where_there_is_most_doubt():
+    X, truth = make_blobs(200, centers=[[0, 0], [8, 0], [0, 8], [8, 8]], random_state=0)
+    y = np.where(truth < 2, labelled(truth, 2), -1)
+    model = TransductiveDistance(method="diffusion", lam=10.0, n_neighbors=10).fit(X, y)
+    found = model.to_label(2)
+    assert set(truth[found]) == {2, 3}  # blobs without a label, one each
+    assert len(set(model.to_label(30))) == 30
+    assert np.all(y[model.to_label(5)] < 0)
+    assert len(model.to_label(1000)) == np.sum(y < 0)
+
+
+@ONE_EACH
+@APART
+def test_doubt_finds_classes_with_fewer_labels_than_luck():
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((400, 10)) + 4 * np.repeat(rng.standard_normal((8, 10)), 50, axis=0)
+    truth = np.repeat(np.arange(8), 50)
+    model = TransductiveDistance(method="diffusion").fit(
+        X, labelled(np.where(truth < 2, truth, -2), 1).clip(-1)
+    )
+    for _ in range(9):
+        row = model.to_label()
+        model.add_labels(row, truth[row])
+    assert len(model.classes_) >= 7  # of random rows, 6.2 of 8 on average

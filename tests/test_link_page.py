@@ -45,14 +45,14 @@ def text_of(page):
 def test_what_columns_add_sums_to_the_log_odds_of_a_pair(two, which, request):
     linker = request.getfixturevalue(which)
     rows = linker.candidates_[::50]
-    adds = _Pairs(linker, two, (None, None)).shares(rows)
+    adds = _Pairs(linker, two, (None, None), True).shares(rows)
     assert adds.shape == (len(rows), 1 + two[0].shape[1])
     expected = logit(np.clip(linker.probability_[::50], 1e-12, 1 - 1e-12))
     assert np.allclose(adds.sum(axis=1), expected, atol=1e-6)
 
 
 def test_a_column_adds_the_weight_of_its_level_where_weights_are_all_there_is(two, linker):
-    pairs = _Pairs(linker, two, (None, None))
+    pairs = _Pairs(linker, two, (None, None), True)
     rows = np.column_stack([np.arange(80)] * 2)
     equal = np.flatnonzero((two[0]["last"] == two[1]["last"]).to_numpy())
     adds = pairs.shares(rows[equal])[:, 1 + pairs.columns.index("last")]
@@ -63,7 +63,7 @@ def test_a_column_adds_the_weight_of_its_level_where_weights_are_all_there_is(tw
 def test_a_column_of_numbers_that_nothing_is_said_of_adds_nothing(two):
     tables = [table.assign(age=np.arange(len(table)), note=None) for table in two]
     linker = RecordLinker().fit(*tables)
-    pairs = _Pairs(linker, tables, (None, None))
+    pairs = _Pairs(linker, tables, (None, None), True)
     assert np.all(pairs.shares(linker.candidates_[:5])[:, 1 + pairs.columns.index("note")] == 0)
     assert tables[0]["age"].dtype.kind == "i"  # the tables of the user stay as they are
 
@@ -139,6 +139,27 @@ def test_no_link_and_one_table_make_a_page_too(linker, two):
     assert f"{len(own.links())} links" in text_of(link_page(own, own.links(), one))
 
 
+def test_a_linker_that_gives_its_own_reasons_is_quoted(two, linker):
+    class Talker(RecordLinker):
+        def reasons(self, left, right, pairs):
+            assert right.equals(two[1])
+            names = ["rare words", "before comparing", *(f"piece {k}" for k in range(20))]
+            adds = [4.0, -1.0, *np.full(20, 0.1)]
+            told = {"evidence": names, "says": "meier in both", "adds": adds}
+            return pd.concat([pd.DataFrame({"pair": k, **told}) for k in range(len(pairs))])
+
+    talker = Talker()
+    vars(talker).update(vars(linker))
+    links = linker.links()
+    said = text_of(link_page(talker, links, *two))
+    first = said.split(" evidence ", 1)[1]
+    assert first.index("before comparing") < first.index("rare words meier in both +4.0")
+    assert "10 others" in first
+    assert "sum +5.0" in first  # 4 - 1 + 20 times 0.1
+    i = links.pairs[np.argmax(links.probability), 0]
+    assert f"row {i} : " + " · ".join(map(str, two[0].iloc[i])) in said
+
+
 # --- the command ---------------------------------------------------------------------------------
 
 
@@ -147,6 +168,8 @@ def files(two, tmp_path):
     pytest.importorskip("rich", reason="rich comes with the extra `cli`")
     for name, table in zip("ab", two, strict=True):
         numbered = table.assign(id=[f"r{k}" for k in range(80)], visits=np.arange(80) % 7)
+        if name == "b":
+            numbered = numbered.iloc[::-1]
         numbered.to_csv(tmp_path / f"{name}.csv", index=False)
     return tmp_path
 
@@ -164,8 +187,9 @@ def test_identifiers_are_left_out_unless_they_are_asked_for(files, run):
     assert re.search(r"about [\d.]+ % of the candidates match", said.stdout)
     links = pd.read_csv(files / "links.csv")
     assert {"left_last", "right_last", "left_id", "right_id"} <= set(links)
-    rows = pd.read_csv(files / "a.csv")
-    assert links["left_last"].equals(rows["last"][links["left"]].reset_index(drop=True))
+    for side, name in (("left", "a.csv"), ("right", "b.csv")):
+        rows = pd.read_csv(files / name)["last"]
+        assert links[f"{side}_last"].equals(rows[links[side]].reset_index(drop=True))
     assert "id (" in linked("--use", "id").stdout
     assert "visits (" not in linked("--ignore", "visits").stdout
     assert "Got no column 'vistis'" in linked("--ignore", "vistis").stderr
@@ -197,3 +221,24 @@ def test_the_command_writes_the_page_with_records_by_their_ids(files, run):
     said = run("link", files / "a.csv", files / "b.csv", "--out", out, "--report", out)
     assert said.exit_code == 1
     assert "would be lost" in " ".join(said.stderr.split())
+
+
+def test_fields_that_changed_places_are_found_and_others_stay_where_they_are(two, tmp_path, run):
+    pytest.importorskip("rich", reason="rich comes with the extra `cli`")
+    left, right = two[0], two[1].copy()
+    right["partner"] = left["first"].to_numpy()[::-1]  # the same names, in another role
+    left = left.assign(partner=right["partner"])
+    swapped = np.arange(5)
+    right.loc[swapped, ["first", "last"]] = right.loc[swapped, ["last", "first"]].to_numpy()
+    for name, table in (("a", left), ("b", right)):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    out = tmp_path / "links.csv"
+    said = run("link", tmp_path / "a.csv", tmp_path / "b.csv", "--one-to-one", "--out", out)
+    told = re.findall(r"(\w+) and (\w+): exchanged in (\d+)", said.stderr)
+    assert [pair[:2] for pair in told] == [("first", "last")]
+    assert 3 <= int(told[0][2]) <= 5
+    links = pd.read_csv(out)
+    found = links[links["left"] == links["right"]]
+    assert len(set(found["left"]) & {*swapped}) >= 4
+    first = right["first"][found["right"]].reset_index(drop=True)
+    assert found["right_first"].reset_index(drop=True).equals(first)  # rows as they are in the file

@@ -219,6 +219,25 @@ def test_what_cannot_be_linked_is_refused_in_a_sentence(people, tmp_path):
     assert len(candidate_pairs(tmp_path / "x.parquet", None, [EqualKeys("x")])) == 0
 
 
+def test_labelled_rows_that_are_not_there_are_refused(people, tmp_path):
+    (a, b), (left, _) = people
+    linker = RecordLinker(rules=RULES)
+    with pytest.raises(ValueError, match="expected row numbers from 0 to 149"):
+        link_files(a, b, linker, folder=tmp_path / "w", pairs=[[0, 0], [0, len(left)]], same=[1, 0])
+
+
+def test_a_plan_tells_functions_apart_by_what_they_do():
+    told = [
+        _duckdb._told(EqualKeys(key, most=5))
+        for key in (
+            lambda table: table["a"].str.lower(), lambda table: table["a"].str.upper(),
+            lambda table: table["b"].str.lower(), lambda rows: rows["a"].str.lower(), "a",
+        )
+    ]  # fmt: skip
+    assert told[0] == told[3]
+    assert len({str(each) for each in told}) == 4
+
+
 def test_without_duckdb_a_sentence_names_the_extra(people, monkeypatch):
     (a, b), _ = people
     monkeypatch.setitem(sys.modules, "duckdb", None)

@@ -539,5 +539,5 @@ def test_a_gap_where_no_training_row_had_one_is_told_so():
     numbers = np.random.RandomState(0).standard_normal((30, 2))
     X = pd.DataFrame(numbers, columns=["a", "b"])
     model = MetricClassifier(Kernelized(LMNN(), "rbf")).fit(X, (numbers[:, 0] > 0).astype(int))
-    with pytest.raises(ValueError, match="learned from points without gaps.*SimpleImputer"):
+    with pytest.raises(ValueError, match=r"learned from points without gaps.*SimpleImputer"):
         model.predict(X.mask(X > 1.0))

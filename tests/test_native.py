@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelmetric.compute import _threads
-from kernelmetric.compute._execute import run_elsewhere
+from kernelmetric.compute._execute import run_on_cluster
 from kernelmetric.compute.backends import _native
 from kernelmetric.compute.reductions import Triplets, _listed, lmnn_step_on
 from kernelmetric.compute.reductions._listed import lmnn_hinge_on
@@ -158,14 +158,14 @@ def test_a_step_over_a_long_list_has_the_same_bits_on_other_workers(
         def share(self, work, items, flops, take):
             if not hasattr(work, "ready"):
                 return False
-            with run_elsewhere(None):
+            with run_on_cluster(None):
                 for item in items:
                     take(pickle.loads(pickle.dumps(work))(item))
             shared.append(len(pickle.dumps(work)))
             return True
 
     value, gradient = lmnn_step_on(pairs, L, X, targets, 0.7, 0.5)
-    with run_elsewhere(Elsewhere()):
+    with run_on_cluster(Elsewhere()):
         found, slope = lmnn_step_on(pairs, L, X, targets, 0.7, 0.5)
     assert found == value
     np.testing.assert_array_equal(slope, gradient)

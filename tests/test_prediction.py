@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss, pairwise_distances, roc_auc_score
-from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GroupKFold, KFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -47,7 +47,12 @@ from kernelmetric.prediction._cross_fit import (
     settled,
     splits_of,
 )
-from kernelmetric.prediction._features import _located, fit_feature_scores
+from kernelmetric.prediction._features import (
+    Rows,
+    _located,
+    fit_feature_scores,
+    score_features,
+)
 from kernelmetric.prediction._neighbors import (
     TEMPERATURES,
     Neighbors,
@@ -799,7 +804,7 @@ def test_trees_say_of_rows_left_out_what_they_say_of_new_ones():
     X, y = steps(3000)
     Y = np.where(y[:, None] == np.arange(2), 1.0, -1.0)
     rows = np.arange(400)
-    scores, said = fit_feature_scores(X[:400], y[:400], Y[:400], None, 0, classes=True, judged=rows)
+    scores, said = fit_feature_scores(Rows(X[:400], y[:400], Y[:400], None, True, 0), rows)
     new = scores(X[400:])
     for column in (0, 1):  # the line, and the forest
         left_out, of_new, of_own = (
@@ -812,7 +817,7 @@ def test_trees_say_of_rows_left_out_what_they_say_of_new_ones():
 def test_trees_are_those_of_scikit_learn():
     X = steps(300)[0]
     target = X[:, 0] + (X[:, 1] > 0)
-    found, _ = fit_feature_scores(X, target, target[:, None], None, 0, classes=False)
+    found, _ = fit_feature_scores(Rows(X, target, target[:, None], None, False, 0))
     rng, total = np.random.RandomState(0), 0.0
     A = _located(X, found.location)
     np.testing.assert_allclose(A, (X - X.mean(axis=0)) / X.std(axis=0), atol=1e-6)
@@ -824,6 +829,21 @@ def test_trees_are_those_of_scikit_learn():
         )
         total = total + tree.fit(A[rows], target[rows]).predict(A)
     np.testing.assert_allclose(found(X)[:, 0, 1], total / len(found.roots), rtol=1e-4, atol=1e-5)
+
+
+def test_rows_of_a_fold_keep_their_weights():
+    """Rows of no weight lie on another line: taken for others, they would bend it."""
+    X = np.random.RandomState(0).standard_normal((90, 2))
+    mass = np.repeat([1.0, 0.0, 1.0], 30)
+    y = np.where(mass > 0, 1.0, -1.0) * X[:, 0]
+    folds = [
+        Fold(X[train], train, X[test], test)
+        for train, test in KFold(3).split(X)
+        if mass[test].all()
+    ]
+    _, said = score_features(Rows(X, y, y[:, None], mass, False, 0), folds, one_by_one=False)
+    expected = np.concatenate([y[fold.test] for fold in folds])
+    np.testing.assert_allclose(said[:, 0, 0], expected, rtol=0.1, atol=0.1)
 
 
 def test_features_of_given_folds_are_not_seen():
@@ -893,7 +913,7 @@ def test_features_of_any_size_count_alike():
     X, y = steps(200)
     scales = np.array([1e-200, 1e-9, 1.0, 1e5, 1e150, 1.0, 1.0, 1.0])
     Y = np.where(y[:, None] == np.arange(2), 1.0, -1.0)
-    plain, scaled = (fit_feature_scores(A, y, Y, None, 0, classes=True)[0] for A in (X, X * scales))
+    plain, scaled = (fit_feature_scores(Rows(A, y, Y, None, True, 0))[0] for A in (X, X * scales))
     np.testing.assert_allclose(scaled(X * scales), plain(X), atol=0.2)
     assert np.mean(np.abs(scaled(X * scales) - plain(X))) < 0.01
 
@@ -932,7 +952,7 @@ def test_trees_are_the_same_on_any_number_of_threads(monkeypatch):
 
     def fitted():
         judged = np.arange(0, 300, 7)
-        return fit_feature_scores(Z, y, np.eye(3)[y], None, 0, classes=True, judged=judged)
+        return fit_feature_scores(Rows(Z, y, np.eye(3)[y], None, True, 0), judged)
 
     alone, said = fitted()
     monkeypatch.setattr(_threads._BLAS, "take", lambda holder: 3)

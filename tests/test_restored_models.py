@@ -64,6 +64,7 @@ from kernelmetric import (
     Polynomial,
     RandomFeatures,
     TransductiveDistance,
+    TransductiveRegressor,
     load,
     save,
 )
@@ -188,6 +189,7 @@ CASES = {
         TransductiveDistance(2, penalty="kernel", lam=5000.0),
         points()[0],
     ),
+    "few numbers": lambda: (TransductiveRegressor(cv=2), points()[0]),
     "verifier": lambda: (PairVerifier(NCA(2)), points()[0]),
     "classifier": lambda: (MetricClassifier(DNE(2), cv=2), points()[0]),
     "regressor": lambda: (MetricRegressor(Kernelized(PCA(2), "rbf"), cv=2), points()[0]),

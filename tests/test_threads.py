@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 from kernelmetric import LMNN, NCA, IdealizedKernel, Pairs
 from kernelmetric.compute import _threads as room
 from kernelmetric.compute._execute import over_tiles
-from kernelmetric.compute._threads import _calm as calm
+from kernelmetric.compute._threads import _one_blas_thread as calm
 from kernelmetric.compute._threads import repeatable, small_steps, tiles_at_once
 from kernelmetric.compute.reductions import nearest_neighbors, sum_entries
 from kernelmetric.solvers import _lbfgs, minimize_lbfgs

@@ -39,7 +39,7 @@ from kernelmetric.retrieval import Adapter
 from kernelmetric.selection import AlignedScales, KernelAlignment, LeaveOneOutRidge
 from kernelmetric.shipping import compress, load, save, to_faiss, to_onnx
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
-from kernelmetric.transductive import TransductiveDistance
+from kernelmetric.transductive import TransductiveDistance, TransductiveRegressor
 
 __version__ = "0.1.0"
 
@@ -68,6 +68,7 @@ __all__ = [
     "RandomFeatures",
     "TimeLimitWarning",
     "TransductiveDistance",
+    "TransductiveRegressor",
     "Triplets",
     "__version__",
     "check_kernelizable",

@@ -1,7 +1,5 @@
 """Warnings at the line of the user, and the one way in which something public goes away."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 import warnings

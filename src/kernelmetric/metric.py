@@ -5,8 +5,6 @@ Where the matrix of a metric has negative eigenvalues, some coordinates count ag
 inner products are sums with these signs. A metric without ``signature_`` has none that is -1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any

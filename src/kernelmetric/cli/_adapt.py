@@ -16,7 +16,7 @@ from kernelmetric.cli._talk import Talk, count
 from kernelmetric.report import adapter_page, write_atomically
 from kernelmetric.retrieval import Adapter
 from kernelmetric.shipping import save
-from kernelmetric.tables import read_table
+from kernelmetric.tables import read_pieces, read_table
 
 
 @click.command()
@@ -52,8 +52,9 @@ def adapt(
     """Adapt vectors to known matches, or leave them as they are.
 
     DOCUMENTS and --queries are tables of vectors: one column of lists, or a column for each
-    coordinate. The first two columns of --pairs are row numbers, counted from 0, of a query
-    and of its document; with --id they are names. A third column, if any, is a weight.
+    coordinate; or arrays in files .npy, which may be larger than the memory. The first two
+    columns of --pairs are row numbers, counted from 0, of a query and of its document; with
+    --id they are names. A third column, if any, is a weight.
 
     \b
     Example:
@@ -89,8 +90,24 @@ def adapt(
 
 
 def _vectors(path: Path, id_column: str | None, vector: str | None) -> tuple[np.ndarray, Any]:
-    """The vectors of a table, and the names of its rows."""
-    frame = read_table(path)
+    """The vectors of a table, and the names of its rows; a file of NumPy stays where it is."""
+    if path.suffix == ".npy":
+        if id_column is not None or vector is not None:
+            raise ValueError(f"Got {path}, whose rows have no names, with --id or --vector.")
+        return np.load(path, mmap_mode="r"), None
+    if path.suffix != ".parquet":
+        return _of_frame(read_table(path), path, id_column, vector)
+    # Lists of numbers take several times as much memory as a table of them.
+    pieces = [_of_frame(p.frame, path, id_column, vector) for p in read_pieces(path)]
+    if len({part.shape[1] for part, _ in pieces}) > 1:
+        raise ValueError(f"Got lists of several lengths in {path}, but expected vectors of one.")
+    vectors, names = zip(*pieces, strict=True)
+    return np.concatenate(vectors), None if id_column is None else np.concatenate(names)
+
+
+def _of_frame(
+    frame: Any, path: Path, id_column: str | None, vector: str | None
+) -> tuple[np.ndarray, Any]:
     for column in (id_column, vector):
         if column is not None and column not in frame:
             raise ValueError(
@@ -144,10 +161,9 @@ def _pairs(path: Path, names: Any) -> tuple[np.ndarray, np.ndarray | None]:
 
 def _as_json(adapter: Adapter) -> dict[str, Any]:
     found = adapter.evaluation_
-    scores = {
-        name: {f"recall@{k}": e.value for k, e in part.recall.items()}
-        | {"mrr": part.mrr.value, "ndcg": part.ndcg.value}
-        for name, part in (("before", found.before), ("after", found.after))
-    }
+    told: dict[str, Any] = {"adapted": adapter.adapted_, **adapter.recipe_}
+    for name, part in (("before", found.before), ("after", found.after)):
+        told[name] = {f"recall@{k}": e.value for k, e in part.recall.items()}
+        told[name] |= {"mrr": part.mrr.value, "ndcg": part.ndcg.value}
     changed = {"mended": found.mended, "broken": found.broken, "n_queries": found.before.n_queries}
-    return {"adapted": adapter.adapted_, **adapter.recipe_, **scores, **changed}
+    return told | changed

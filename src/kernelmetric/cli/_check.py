@@ -1,7 +1,5 @@
 """``kernelmetric check``: whether an estimator is kernelizable."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """``kernelmetric demo``: linear learners and their kernel versions compete."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

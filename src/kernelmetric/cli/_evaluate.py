@@ -1,7 +1,5 @@
 """``kernelmetric evaluate``: a metric beside what a user would pick instead."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``kernelmetric explain``: which columns shape a metric, and which part two rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

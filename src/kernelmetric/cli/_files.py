@@ -1,7 +1,5 @@
 """Files of commands: models to read, and whether files can be written without loss."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterator, Mapping

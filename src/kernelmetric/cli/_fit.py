@@ -1,7 +1,5 @@
 """``kernelmetric fit``: from a table to a metric, a comparison and a page."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 import time
@@ -183,7 +181,7 @@ def _learn(study: Study, talk: Talk, train: Any, test: Any, others: Any, *, keep
     model = found.pop() if keep else None
     if isinstance(model, Trial):  # it was judged as well
         found.append(model)
-        model = study.kept(model.estimator, others)
+        model = study.with_row_names(model.estimator, others)
     return Found(found, train, test, model, time.perf_counter() - begun, ended)
 
 

@@ -1,7 +1,5 @@
 """``kernelmetric neighbors``: who is nearest under a learned metric."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

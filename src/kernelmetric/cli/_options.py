@@ -1,7 +1,5 @@
 """Options that several commands share, and the metric they describe."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext

@@ -1,7 +1,5 @@
 """``kernelmetric predict``: classes or numbers of new rows, how sure they are, and why."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,8 @@ from kernelmetric.tables._plan import _ID_NAME
 ANSWERS: dict[str, bool | None] = {"yes": True, "no": False, "unsure": None}
 Answer = tuple[int, int, bool | None]
 _NAMES = ["left", "right", "answer"]
+_WORDED = 0.5  # of the values of a column of words have a letter
+_FAR_OFTENER = 25.0  # two values in each other's column, beside in their own
 _PRINTS = ["left_record", "right_record"]  # what the rows hold, where they have no ids
 
 record_options = together(
@@ -112,6 +115,8 @@ def open_records(
         f"mean a match, add --use {name}."
         for name in own
     ]
+    sides, said = _exchanged(sides)
+    notes += said
     linker = RecordLinker(rules=[NearestText(n_neighbors=neighbors)])
     return Records(sides[0], sides[-1], notes, linker, (called[0], called[-1]))
 
@@ -133,6 +138,30 @@ def _identifiers(frames: Sequence[Any]) -> list[str]:
         if all(name in frame and own(frame[name]) for frame in frames)
         and (_ID_NAME.search(str(name)) or all(counts(frame[name]) for frame in frames))
     ]
+
+
+def _exchanged(sides: Sequence[Side]) -> tuple[list[Side], list[str]]:
+    """Put values back that stand in each other's column, where others have them far oftener."""
+    import pandas as pd
+
+    frames = [side.compared.copy() for side in sides]
+    shared = [name for name in frames[0] if all(name in frame for frame in frames)]
+    texts = [frame[shared].astype("string").apply(lambda c: c.str.casefold()) for frame in frames]
+    counts = {name: pd.concat([each[name] for each in texts]).value_counts() for name in shared}
+    worded = [c for c in shared if counts[c].index.str.contains(r"[^\W\d_]").mean() > _WORDED]
+    notes = []
+    for a, b in combinations(worded, 2):
+        n = 0
+        for frame, each in zip(frames, texts, strict=True):
+            own = (each[a].map(counts[a]) - 0.5) * (each[b].map(counts[b]) - 0.5)
+            other = (each[a].map(counts[b]) + 0.5) * (each[b].map(counts[a]) + 0.5)
+            found = (other > _FAR_OFTENER * own).fillna(False).to_numpy(bool)
+            frame.loc[found, [a, b]] = frame.loc[found, [b, a]].to_numpy()
+            n += int(found.sum())
+        if n:
+            records = count(n, "record")
+            notes.append(f"{a} and {b}: exchanged in {records}, compared the right way round.")
+    return [side._replace(compared=f) for side, f in zip(sides, frames, strict=True)], notes
 
 
 def _side(frame: Any, id_column: str | None, columns: Sequence[str]) -> Side:

@@ -1,7 +1,5 @@
 """A table with the decisions about it, and trials of a metric on it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -169,7 +167,7 @@ class Study:
             model = self.model().fit(self.X, self.y, **counts)
         else:  # labels beside pairs are for the eye: nothing may be learned from them
             model = self.model().fit(self.X, **{f"metric__{self.wanted.known}": self.pairs})
-        return self.kept(model, np.arange(len(self.rows)))
+        return self.with_row_names(model, np.arange(len(self.rows)))
 
     @property
     def row_names(self) -> np.ndarray:
@@ -177,7 +175,7 @@ class Study:
         identifier = self.plan.identifier
         return self.rows if identifier is None else self.frame[identifier].map(str).to_numpy(str)
 
-    def kept(self, model: Pipeline, rows: np.ndarray) -> Pipeline:
+    def with_row_names(self, model: Pipeline, rows: np.ndarray) -> Pipeline:
         """A fitted model that knows how its training rows are called; no part of it is frozen."""
         table = model["table"] if self.table is None else self.table
         table.row_names_ = self.row_names[rows]

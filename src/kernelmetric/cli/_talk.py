@@ -1,7 +1,5 @@
 """How commands speak: sentences, a progress bar, JSON; and how they fail."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """``kernelmetric transform``: learned coordinates of the rows of a table."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -88,7 +86,7 @@ def in_one(talk: Talk, model: Any, data: tuple[Path, ...], out: Path | None, mad
             n_rows += len(carried)
             update(f"{count(n_rows, 'row')} done")
     before, after = (pd.concat(some, ignore_index=True) for some in zip(*parts, strict=True))
-    result = beside(typed(before), after)
+    result = joined(typed(before), after)
     if out is not None:
         write_atomically(out, table_bytes(result, out))
         talk.say(f"Saved {out}: {count(len(result), 'row')}, {count(result.shape[1], 'column')}.")
@@ -103,7 +101,7 @@ def write_pieces(talk: Talk, model: Any, data: tuple[Path, ...], folder: Path, m
         for number, table in enumerate(read_pieces(data), start=1):
             path = folder / f"part-{number - 1:05d}.parquet"
             carried = table.frame[unused_columns(model, table.frame)]  # as it is, in every piece
-            write_atomically(path, table_bytes(beside(carried, made(table)), path))
+            write_atomically(path, table_bytes(joined(carried, made(table)), path))
             talk.aside(f"{table.name}: {remark}" for remark in remarks_on(table, model))
             n_rows += len(carried)
     talk.say(f"Saved {folder}: {count(n_rows, 'row')} in {count(number, 'file')}.")
@@ -117,7 +115,7 @@ def coordinates(model: Any, table: Any) -> Any:
     return pd.DataFrame(Z, columns=[f"z{j}" for j in range(Z.shape[1])])
 
 
-def beside(carried: Any, made: Any) -> Any:
+def joined(carried: Any, made: Any) -> Any:
     """Columns of a table, then new ones, which get a line below where a name is taken."""
     import pandas as pd
 

@@ -1,7 +1,5 @@
 """What trials have shown: scores by method, and what to say of them where classes are uneven."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which array library, how many digits, and what works for all of them."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

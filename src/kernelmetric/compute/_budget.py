@@ -6,8 +6,6 @@ large blocks are, and nothing else. What needs an array in full is refused where
 nor the free memory, of a CUDA device too, holds it (:func:`require_memory`).
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -28,7 +26,7 @@ _BLOCKS: ContextVar[int | None] = ContextVar("kernelmetric_block_budget", defaul
 _ROOM: ContextVar[Callable[[], cuda.Room | None]] = ContextVar("kernelmetric_room")
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _FRACTION_OF_TOTAL = 0.25
-_USABLE_THERE = 0.75  # of what is free on a device, whose eigensolvers want larger workspaces
+_USABLE_ON_DEVICE = 0.75  # of what is free on a device, whose eigensolvers want larger workspaces
 _ALWAYS_ALLOWED = 64 * 10**6  # so little is not worth an estimate
 _ALWAYS_IN_BUDGET = 8 * 10**6  # nor this, of arrays in full, however small a block should be
 
@@ -83,7 +81,7 @@ def current_budget() -> int:
     if budget is None:
         budget = int(_FRACTION_OF_TOTAL * (total_memory() if room is None else room.total))
     if room is not None:
-        budget = min(budget, int(_USABLE_THERE * room.free))
+        budget = min(budget, int(_USABLE_ON_DEVICE * room.free))
     blocks = _BLOCKS.get()
     return max(1, budget if blocks is None else min(budget, blocks))
 
@@ -141,8 +139,8 @@ def require_memory(n_bytes: float, who: str, advice: str, *, in_full: float = 0.
     """
     if n_bytes > _ALWAYS_ALLOWED:
         free, where, room = _free_memory(), "", _room()
-        if room is not None and _USABLE_THERE * room.free < free:
-            free, where = int(_USABLE_THERE * room.free), " on the device"
+        if room is not None and _USABLE_ON_DEVICE * room.free < free:
+            free, where = int(_USABLE_ON_DEVICE * room.free), " on the device"
         if n_bytes > free:
             raise MemoryError(
                 f"{who} would take about {n_bytes / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free"

@@ -4,8 +4,6 @@ Inside ``use_device``, points that were checked go to the device (:func:`to_devi
 outermost method returns, or keeps in its estimator, comes back as NumPy (``inputs/_methods.py``).
 """
 
-from __future__ import annotations
-
 import warnings
 from contextlib import AbstractContextManager
 from contextvars import ContextVar

@@ -2,10 +2,8 @@
 
 A caller says what is done with some rows and what a row of it takes in memory. Reductions hand over
 functions of a tile, which threads may share, or workers while a fit runs on a cluster
-(:func:`run_elsewhere`): results are put together in an order fixed by the tiles.
+(:func:`run_on_cluster`): results are put together in an order fixed by the tiles.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -34,13 +32,13 @@ _FLOPS_PER_ENTRY = 1500  # of such a sum, that make it cheap
 _CACHED = 8192  # entries of some twenty vectors that stay in the cache
 _WAKING = 1e4  # operations for which BLAS wakes its threads, which then spin on cores of others
 # Who else runs tiles, while a fit is on a cluster.
-_ELSEWHERE: ContextVar[Any] = ContextVar("kernelmetric_elsewhere", default=None)
+_CLUSTER: ContextVar[Any] = ContextVar("kernelmetric_elsewhere", default=None)
 _FLOPS_OF_ONE = 10.0  # what takes as long as an operation on a number that comes from memory
 
 
-def run_elsewhere(cluster: Any) -> AbstractContextManager[Any]:
+def run_on_cluster(cluster: Any) -> AbstractContextManager[Any]:
     """Let a cluster run the tiles of what is inside; None is this process alone."""
-    return within(_ELSEWHERE, cluster)
+    return within(_CLUSTER, cluster)
 
 
 def over_rows(
@@ -54,7 +52,7 @@ def map_rows(
     work: Callable[[slice], Any], n_rows: int, bytes_per_row: float, *, most: int | None = None
 ) -> Any:
     """One array from a function of a slice of rows that gives an array of as many rows."""
-    cluster = _ELSEWHERE.get()
+    cluster = _CLUSTER.get()
     rows_elsewhere = None if cluster is None else cluster.map_rows(work)
     if rows_elsewhere is not None:
         return rows_elsewhere
@@ -88,7 +86,7 @@ def sum_rows(
 
     Threads share the blocks where ``flops``, of all together, are many; the order is the same.
     """
-    cluster = _ELSEWHERE.get()
+    cluster = _CLUSTER.get()
     sums_elsewhere = None if cluster is None else cluster.sum_rows(work, bytes_per_row, most)
     if sums_elsewhere is not None:
         return sums_elsewhere[0]
@@ -210,7 +208,7 @@ def _shared(
     take: Callable[[Result], Any],
 ) -> None:
     """Run work on every item, on a cluster where that is worth it, else in threads."""
-    cluster = None if alone() else _ELSEWHERE.get()
+    cluster = None if alone() else _CLUSTER.get()
     if cluster is None or not cluster.share(work, items, flops, take):
         if isinstance(work, _Prepared):
             work.ready()  # before threads share the items, for they may share this as well

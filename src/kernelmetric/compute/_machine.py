@@ -1,7 +1,5 @@
 """How much memory there is: of the machine, its container (a control group) or ``ulimit -v``."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

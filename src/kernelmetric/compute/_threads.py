@@ -3,10 +3,8 @@
 A thread per core does the product of a tile and the elementwise work on it. Meanwhile BLAS has one
 thread, as its own keep spinning after every product on the cores that ours need. Ours are as many
 as BLAS would have used. Its setting is one of the whole process: the first block of code that wants
-a calm BLAS limits it, the last one that leaves restores it.
+one limits BLAS to a single thread, the last one that leaves restores it.
 """
-
-from __future__ import annotations
 
 import math
 import os
@@ -42,7 +40,7 @@ def small_steps(operations: float, *, largest: float = math.inf) -> AbstractCont
     """
     if not worth_threads(operations):  # more threads would only wait
         return repeatable()
-    return nullcontext() if largest > _WORTH_BLAS else _calm()
+    return nullcontext() if largest > _WORTH_BLAS else _one_blas_thread()
 
 
 def repeatable() -> AbstractContextManager[Any]:
@@ -77,11 +75,11 @@ def in_threads(
     take: Callable[[Result], Any],
 ) -> None:
     """Work on every item in as many threads as pay; ``take`` gets the results in order."""
-    if _ALONE.get():  # BLAS is calm already
+    if _ALONE.get():  # BLAS has one thread already
         for item in watched(items):
             take(work(item))
         return
-    with _calm() as available:
+    with _one_blas_thread() as available:
         n_threads = min(available, len(items)) if worth_threads(flops) else 1
         if n_threads <= 1:
             for item in watched(items):
@@ -126,7 +124,7 @@ def unlocked(work: Callable[[], Result], operations: float) -> Result:
     """
     if operations < LONG:
         return work()
-    pool = ThreadPoolExecutor(1, "kernelmetric", _calm_thread if _ALONE.get() else None)
+    pool = ThreadPoolExecutor(1, "kernelmetric", _one_openmp_thread if _ALONE.get() else None)
     found = pool.submit(copy_context().run, work)
     pool.shutdown(wait=False)
     while not wait([found], _STEP).done:
@@ -137,7 +135,7 @@ def unlocked(work: Callable[[], Result], operations: float) -> Result:
 @lru_cache(maxsize=1)
 def _pool(process: int, n_threads: int, libraries: tuple[Any, ...]) -> ThreadPoolExecutor:
     """Threads that fits share, new ones after a fork or where another library was loaded."""
-    return ThreadPoolExecutor(n_threads, "kernelmetric", _calm_thread)
+    return ThreadPoolExecutor(n_threads, "kernelmetric", _one_openmp_thread)
 
 
 class _Blas:
@@ -192,7 +190,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def _calm(*, openmp: bool = False) -> Iterator[int]:
+def _one_blas_thread(*, openmp: bool = False) -> Iterator[int]:
     """One thread for BLAS, and for OpenMP if asked; returns how many BLAS would have used."""
     # OpenMP's setting belongs to the calling thread, and an OpenBLAS built with it goes by it.
     holder, before = object(), _counts("openmp") if openmp or _blas_has_openmp() else []
@@ -214,9 +212,9 @@ def _calm(*, openmp: bool = False) -> Iterator[int]:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """A calm BLAS, a calm OpenMP, and no threads of ours."""
+    """One thread of BLAS, one of OpenMP, and none of ours."""
     earlier = _ALONE.get()  # no token: a generator may be closed in another context
-    with _calm(openmp=True):
+    with _one_blas_thread(openmp=True):
         try:
             _ALONE.set(True)
             yield
@@ -224,7 +222,7 @@ def _alone() -> Iterator[None]:
             _ALONE.set(earlier)
 
 
-def _calm_thread() -> None:
+def _one_openmp_thread() -> None:
     """One thread for OpenMP, whose setting belongs to the calling thread."""
     for library, _ in _counts("openmp"):
         library.set_num_threads(1)

@@ -4,8 +4,6 @@ SciPy's functions hold that lock, so Ctrl-C would wait for their end. These call
 by their addresses, in a thread (:func:`unlocked`). Small matrices are left to SciPy.
 """
 
-from __future__ import annotations
-
 import ctypes
 from typing import Any
 

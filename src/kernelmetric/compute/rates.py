@@ -1,7 +1,5 @@
 """How fast this machine is, which a short run measures once a process."""
 
-from __future__ import annotations
-
 import math
 import timeit
 from collections.abc import Callable

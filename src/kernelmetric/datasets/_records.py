@@ -1,7 +1,5 @@
 """A register of people that were written down more than once, with slips of the pen."""
 
-from __future__ import annotations
-
 import string
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Alternatives to a learned metric, and fits of them on the same splits, measured."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping

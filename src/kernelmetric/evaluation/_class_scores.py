@@ -1,7 +1,5 @@
 """Scores of a classifier that uneven classes do not flatter."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The KPCA trick beside the kernel trick: the same optimum, by two ways."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What an estimator says of points, and by how much two answers differ."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -1,19 +1,16 @@
 """Cross-validation of learners that learn from pairs."""
 
-from __future__ import annotations
-
 import inspect
 import time
-import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
@@ -112,7 +109,7 @@ def cross_validate_pairs(
     outcomes = Parallel(n_jobs=n_jobs)(
         delayed(_one_fold)(clone(estimator), X, pairs, train, test, *how) for train, test in folds
     )
-    _report_failures([outcome["error"] for outcome in outcomes], error_score)
+    _warn_or_raise_about_fit_failures(outcomes, error_score)
     results: dict[str, Any] = {
         key: np.array([outcome[key] for outcome in outcomes]) for key in ("fit_time", "score_time")
     }
@@ -193,7 +190,7 @@ def _one_fold(
 ) -> dict[str, Any]:
     missing = dict.fromkeys(scorers, error_score)
     result: dict[str, Any] = {"fit_time": np.nan, "score_time": np.nan, "estimator": None}
-    result |= {"error": None, "test": missing, "train": missing}
+    result |= {"fit_error": None, "test": missing, "train": missing}
     # Cut here: the points travel to another machine once, not once a fold.
     X_test, part = X, pairs.take if by == "pair" else pairs.subset
     if by == "point":  # a Gram matrix has columns to cut too
@@ -217,7 +214,7 @@ def _one_fold(
     except Exception as error:
         if isinstance(error_score, str):
             raise
-        result["error"] = f"{type(error).__name__}: {error}"
+        result["fit_error"] = f"{type(error).__name__}: {error}"
     return result
 
 
@@ -230,18 +227,3 @@ def _pairs_argument(estimator: Any, pairs: Pairs | IndexTuples) -> dict[str, Any
     name = f"{pairs.kind}s" if isinstance(pairs, IndexTuples) else "pairs"
     takes = hasattr(learner, "fit") and name in inspect.signature(learner.fit).parameters
     return {f"{prefix}{name}": pairs} if takes else {}
-
-
-def _report_failures(errors: list[str | None], error_score: Any) -> None:
-    failed = [error for error in errors if error is not None]
-    if not failed:
-        return
-    details = "\n".join(dict.fromkeys(failed))
-    if len(failed) == len(errors):
-        raise ValueError(f"All the {len(errors)} folds failed:\n{details}")
-    warnings.warn(
-        f"{len(failed)} folds failed out of a total of {len(errors)}; their score is set to "
-        f"{error_score}. Set error_score='raise' to stop at the first.\n{details}",
-        FitFailedWarning,
-        stacklevel=3,
-    )

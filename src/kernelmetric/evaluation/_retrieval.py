@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from kernelmetric.compute import map_rows, namespace, to_numpy
+from kernelmetric.compute import map_rows, namespace, take_rows, to_numpy
 from kernelmetric.compute.reductions import k_smallest
 from kernelmetric.evaluation._thresholds import Estimate
 from kernelmetric.graphs import Matches
@@ -116,7 +116,8 @@ def retrieval_scores(
         )
     matches = Matches.of_pairs(pairs, Q.shape[0], D.shape[0])
     Q, D = (directions(X) if similarity == "cosine" else X for X in (Q, D))
-    found = find_matches(Q, D, matches, matches.queries, cosine=similarity == "cosine")
+    asked = take_rows(Q, matches.queries)
+    found = find_matches(asked, D, matches, matches.queries, cosine=similarity == "cosine")
     return scores_of(found, k, confidence)
 
 
@@ -162,7 +163,7 @@ def find_matches(
             S, same = xp.where(own, lowest, S), same & ~own
         best = xp.max(xp.where(same, S, lowest), axis=1, keepdims=True)
         before, ties = (
-            to_numpy(xp.sum(xp.astype(there & ~same, S.dtype), axis=1)).astype(np.float64)
+            to_numpy(xp.sum(there & ~same, axis=1, dtype=xp.int32)).astype(np.float64)
             for there in (S > best, S == best)
         )
         ranks = 1.0 + before + 0.5 * ties
@@ -195,7 +196,7 @@ def scores_of(
     n = 1.0 / np.sum(w**2)  # queries that equal weights would be worth
 
     def share(hits: np.ndarray) -> Estimate:
-        p = float(w @ hits)
+        p = min(float(w @ hits), 1.0)
         middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
         half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
         return Estimate(p, float(max(middle - half, 0.0)), float(min(middle + half, 1.0)))

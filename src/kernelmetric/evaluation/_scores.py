@@ -1,7 +1,5 @@
 """Scores of retrieval and of clustering."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from numbers import Integral

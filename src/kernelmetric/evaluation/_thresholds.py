@@ -1,7 +1,5 @@
 """A threshold for a wanted precision or recall, with intervals for shared records."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What to label next: pairs in doubt, and unlike those that are known."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

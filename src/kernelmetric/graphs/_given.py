@@ -1,7 +1,5 @@
 """What a ``fit`` got: Pairs, lists of row numbers, labels, or tuples as arrays of points."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

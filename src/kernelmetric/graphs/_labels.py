@@ -1,7 +1,5 @@
 """Graphs that come from class labels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Graphs of nearest neighbours, which know nothing of labels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Where pairs come from: classes, chunks, chance, a file. Pure functions."""
 
-from __future__ import annotations
-
 import codecs
 import io
 import re

@@ -1,7 +1,5 @@
 """Row numbers of X in tuples: checked, compared, measured, and kept from changing."""
 
-from __future__ import annotations
-
 import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self

@@ -1,7 +1,5 @@
 """Targets: what labels become where numbers are predicted."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Graphs over all points, labelled or not: what is near, and what labels or pairs say of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

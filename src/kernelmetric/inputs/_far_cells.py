@@ -1,7 +1,5 @@
 """Cells that lie far from all others of their column, as a sentinel such as 9999 does."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any

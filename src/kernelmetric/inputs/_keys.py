@@ -1,7 +1,5 @@
 """Rows and columns told apart by what they hold."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

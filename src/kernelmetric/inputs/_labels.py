@@ -1,7 +1,5 @@
 """Labels as they come in, and the codes 0, 1, ... that stand for them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

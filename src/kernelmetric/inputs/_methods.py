@@ -4,8 +4,6 @@ The outermost method hands Dask collections over to that backend, and brings ten
 the device in use back as NumPy arrays, also those that an estimator keeps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar

@@ -1,7 +1,5 @@
 """Parameters that are numbers within bounds, or words; others are refused in a sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -28,11 +26,11 @@ class Numbers(NamedTuple):
             good = value in self.words
         else:
             good = isinstance(value, self.kind) and not isinstance(value, bool | np.bool_)
-            good = good and self._bounds(_as_float(value))
+            good = good and self._bounds(as_float(value))
         if not good:
             bounds = f" {'>' if self.above else '>='} {self.low:g}" if self.low > -np.inf else ""
             bounds += f" and {'<' if self.below else '<='} {self.high:g}" * (self.high < np.inf)
-            infinite = isinstance(value, Real) and not np.isfinite(_as_float(value))
+            infinite = isinstance(value, Real) and not np.isfinite(as_float(value))
             number = "a finite number" if infinite and self.high == np.inf else "a number"
             kind = "an integer" if self.kind is Integral else number
             names = [repr(word) for word in self.words if word is not None]
@@ -90,7 +88,7 @@ def either(words: list[str]) -> str:
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def _as_float(value: Any) -> float:
+def as_float(value: Any) -> float:
     """A number as a float; infinity for an integer that no float can hold."""
     try:
         return float(value)

@@ -1,7 +1,5 @@
 """Points as they come in: two-dimensional, finite, float32 or float64, of any library."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -191,13 +189,14 @@ def refuse_lost(Z: Any, what: str, centre: str, scale: str, power: int = 1) -> N
     with np.errstate(over="ignore"):
         unit = float(np.median(np.linalg.norm(some - np.median(some, axis=0), axis=1)))
     size, single = float(np.median(np.abs(some).max(axis=1, initial=0.0))), np.finfo(np.float32)
-    if 0 < unit < np.inf and (size / unit) ** power * float(single.eps) > MOST_LOST:
+    eps, tiny, most = float(single.eps), float(single.tiny), float(single.max)
+    if 0 < unit < np.inf and (size / unit) ** power * eps > MOST_LOST:
         raise ValueError(
             f"Got {what} {size / unit:.0e} times as far from zero as they spread, of which float32 "
             f"keeps too few digits. {centre}"
         )
     far = max(float(np.abs(Z).max(initial=0.0)), unit)
-    if far > np.sqrt(single.max) / Z.shape[1] or 0 < unit < np.sqrt(single.tiny) / MOST_LOST:
+    if far > np.sqrt(most) / Z.shape[1] or 0 < unit < np.sqrt(tiny) / MOST_LOST:
         raise ValueError(
             f"Got {what} up to {far:.0e} with a spread of {unit:.0e}, whose squares float32 has no "
             f"numbers for: {scale}"

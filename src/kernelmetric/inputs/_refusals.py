@@ -1,7 +1,5 @@
 """Values that would become numbers only by a guess or a loss: what a mask hides, dates, digits."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from numbers import Rational

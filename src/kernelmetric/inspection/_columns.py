@@ -1,7 +1,5 @@
 """From a user's rows to the features of a metric, and from features back to columns."""
 
-from __future__ import annotations
-
 from copy import copy
 from dataclasses import dataclass
 from typing import Any

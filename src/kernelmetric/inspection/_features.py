@@ -1,7 +1,5 @@
 """How much each feature shapes a metric."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The distance of two rows, split over the features."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from typing import Any

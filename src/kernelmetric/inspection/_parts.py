@@ -1,7 +1,5 @@
 """Which parts of an object keep it apart from another, or make its prediction."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """What the fit of a kernelized learner, and of a search for one, gets besides X and y."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from inspect import signature
@@ -29,7 +27,7 @@ from kernelmetric.inputs import (
 )
 from kernelmetric.inputs._weights import refuse_partial_gram
 from kernelmetric.learners import Learner
-from kernelmetric.learners._checks import kept_rows, weights_of_classes
+from kernelmetric.learners._checks import some_rows, weights_of_classes
 from kernelmetric.selection._ridge_solution import LEAST_OF_CLASS
 
 _LISTED = ("similar", "dissimilar")  # row numbers of pairs
@@ -89,7 +87,7 @@ def boundary_part(
     return take_rows(Z, rows), rows_of(y, rows), part
 
 
-def weighed_fit(
+def weighted_rows(
     learner: Any, kernel: Any, X: Any, y: Any, given: dict[str, Any]
 ) -> tuple[Any, Any, Weights | None, dict[str, Any]]:
     """The rows that have weight, their weights, and what else the fit was given of these rows."""
@@ -113,7 +111,7 @@ def weighed_fit(
     if rows is None:
         return X, y, weights, given
     refuse_partial_gram(rows, kernel.pairwise)
-    kept = {**given, **kept_rows({**given, "X": X, "y": y}, X, y, rows)}
+    kept = {**given, **some_rows({**given, "X": X, "y": y}, X, y, rows)}
     if "sample_weight" in kept:
         kept["sample_weight"] = check_weights(sample_weight, _num_samples(X))[rows]
     return kept.pop("X"), kept.pop("y"), weights, kept

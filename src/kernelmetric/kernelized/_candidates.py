@@ -1,7 +1,5 @@
 """What a search tries, and on which folds: lists of them, from what a user writes."""
 
-from __future__ import annotations
-
 from numbers import Integral, Real
 from typing import Any
 

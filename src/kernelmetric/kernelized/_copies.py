@@ -5,8 +5,6 @@ So copies count as one row with their weights. Rows of few categories are equal 
 where chance makes rows equal, it makes at least as many that differ by one step.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """What a whole fit takes, kernel, space and learner together: bytes, and measured seconds."""
 
-from __future__ import annotations
-
 import math
 from contextvars import Context
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """What the estimators inside can do, the outer one can: predictions, and being a metric."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ A = P Lᵀ and b = o Lᵀ are computed once. Rounding changes f(x)ᵀ P Lᵀ by 
 (m + r) eps |f(x)|ᵀ |P| |Lᵀ| either way.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

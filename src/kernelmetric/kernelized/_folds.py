@@ -24,7 +24,7 @@ from sklearn.utils.validation import _num_samples, has_fit_parameter
 from kernelmetric.compute import block_budget, take_rows, to_numpy, within_budget
 from kernelmetric.compute.watch import time_kept, time_left, time_limit, warn_of_limit
 from kernelmetric.inputs import FarCellWarning, WeightedLabels, silent_about_far_cells
-from kernelmetric.kernelized._arguments import weighed_fit
+from kernelmetric.kernelized._arguments import weighted_rows
 from kernelmetric.kernelized._copies import CopiesWarning
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._places import among_candidates
@@ -94,7 +94,7 @@ class Trial:
         """Outcomes of one kernel after the other, one outcome for each rank."""
         ranks = self.ranks
         X, y, X_new, y_new = fold.cut(X, y)
-        weights = weighed_fit(self.learner, None, X, y, fold.fit_params)[2]
+        weights = weighted_rows(self.learner, None, X, y, fold.fit_params)[2]
         target = y if weights is None else WeightedLabels(y, weights)
         path = KernelPath(X, target, X_new, ranks)
         for kernel, space in fold.candidates:

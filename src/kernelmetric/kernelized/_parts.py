@@ -1,7 +1,5 @@
 """What may stand inside Kernelized, which points it is fitted to, and what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any

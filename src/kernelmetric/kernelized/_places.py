@@ -1,7 +1,5 @@
 """Rows of the training table, each placed as if it had been left out, and how many vote there."""
 
-from __future__ import annotations
-
 import hashlib
 from contextlib import AbstractContextManager
 from contextvars import ContextVar

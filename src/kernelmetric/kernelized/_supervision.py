@@ -16,7 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 from kernelmetric.compute import like, take_rows, to_numpy
 from kernelmetric.graphs import Pairs, are_tuples, as_pairs, points_of_tuples
 from kernelmetric.inputs import WeightedLabels, Weights, rows_of
-from kernelmetric.kernelized._arguments import weighed_fit
+from kernelmetric.kernelized._arguments import weighted_rows
 from kernelmetric.kernelized._copies import Copies, copies_among
 from kernelmetric.kernelized._folded import coordinates, fit_coordinates
 from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA
@@ -54,7 +54,7 @@ class Supervision(NamedTuple):
         if are_tuples(X):
             X, tuples = points_of_tuples(X)
         if tuples is None:
-            X, y, weights, given = weighed_fit(learner, kernel, X, y, given)
+            X, y, weights, given = weighted_rows(learner, kernel, X, y, given)
         return X, cls(y, weights, tuples, None, given, compared)
 
     def copies(self, metric: Any, X: Any, kernel: Any) -> Copies | None:

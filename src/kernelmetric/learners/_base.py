@@ -1,7 +1,5 @@
 """What learners share: checks, the linear map, and fits that leave no mixture of two."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -21,7 +19,7 @@ from kernelmetric.inputs import (
     warn_of_far_cells,
 )
 from kernelmetric.inputs._parameters import COUNT_OR_NONE, check_parameters
-from kernelmetric.learners._checks import check_spread, in_time, weighed
+from kernelmetric.learners._checks import check_spread, in_time, with_weights
 from kernelmetric.learners._users import missing, refuse_unknown, score_of
 from kernelmetric.metric import Metric
 from kernelmetric.spaces import Gram
@@ -269,7 +267,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
                 if name.endswith("_") and not name.startswith("_") and not kept:
                     delattr(self, name)
             try:
-                args, options = weighed(self, fit, args, options)
+                args, options = with_weights(self, fit, args, options)
                 args, options = in_time(self, fit, args, options)
                 fit(self, *args, **options)
             except KeyboardInterrupt as stop:  # which leaves a map of this call where there is one

@@ -1,7 +1,5 @@
 """What a fit was given: refused in a sentence, cut to the rows that count, and to those in time."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable
@@ -37,7 +35,7 @@ def arguments_of(
     return given
 
 
-def weighed(
+def with_weights(
     learner: Any, fit: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a fit with :class:`Weights` and without rows of weight zero."""
@@ -55,7 +53,7 @@ def weighed(
     rows, weights = rows_and_weights(sample_weight, X)
     weights = weights_of_classes(learner, X, y, rows, weights)
     if rows is not None:
-        given.update(kept_rows(given, X, y, rows))
+        given.update(some_rows(given, X, y, rows))
     return (), {**given, "sample_weight": weights}
 
 
@@ -77,7 +75,7 @@ def weights_of_classes(
     return with_class_weights(weights, class_weight, y, rows)
 
 
-def kept_rows(given: dict[str, Any], X: Any, y: Any, rows: np.ndarray) -> dict[str, Any]:
+def some_rows(given: dict[str, Any], X: Any, y: Any, rows: np.ndarray) -> dict[str, Any]:
     """The arguments of a fit that speak of rows, of some rows alone."""
     n = _num_samples(X)
     for name in ("y", "chunks", "neighbors"):
@@ -154,7 +152,7 @@ def check_reach(L: np.ndarray, X: Any, name: str) -> None:
         )
 
 
-def check_elsewhere(neighbors: Any, X: Any, *, rows: bool = False) -> Any:
+def check_neighbors(neighbors: Any, X: Any, *, rows: bool = False) -> Any:
     """Where neighbours come from: floats are coordinates of the points, integers row numbers."""
     where = neighbors if hasattr(neighbors, "shape") else np.asarray(neighbors)
     if where.ndim != 2 or where.shape[0] != X.shape[0]:
@@ -200,7 +198,7 @@ def in_time(
     if n <= most:
         return args, options
     rows = coded_targets(y, X).sample_of_all(most, _LEAST_OF_CLASS)
-    given.update(kept_rows(given, X, y, rows))
+    given.update(some_rows(given, X, y, rows))
     if isinstance(given.get("sample_weight"), Weights):
         given["sample_weight"] = given["sample_weight"].take(rows)
     name = type(learner).__name__

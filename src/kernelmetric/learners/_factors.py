@@ -1,7 +1,5 @@
 """Maps from matrices: factors of a metric, of its positive part, and of low rank."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from kernelmetric.solvers import right_singular

@@ -1,7 +1,5 @@
 """Rounds of learning features: ridge regression, and the directions in which it changes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import chain, islice, repeat
 from typing import Any, NamedTuple

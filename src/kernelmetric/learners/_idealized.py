@@ -1,7 +1,5 @@
 """Idealized kernels: a metric from similar and dissimilar pairs by quadratic programming."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Real

@@ -1,7 +1,5 @@
 """How strongly should pairs pull? Cross-validation over the points of the pairs."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from typing import Any

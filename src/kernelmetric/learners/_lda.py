@@ -1,7 +1,5 @@
 """Linear discriminant analysis, as a metric."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 

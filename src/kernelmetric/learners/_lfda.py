@@ -1,7 +1,5 @@
 """Local Fisher discriminant analysis."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 

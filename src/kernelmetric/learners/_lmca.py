@@ -1,7 +1,5 @@
 """Large margin component analysis."""
 
-from __future__ import annotations
-
 from kernelmetric.learners._lmnn import LargeMargin
 
 

@@ -1,7 +1,5 @@
 """Large margin nearest neighbours."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar
@@ -16,7 +14,7 @@ from kernelmetric.compute.reductions import Triplets, read_only
 from kernelmetric.graphs import IndexTuples, neighbor_parts, target_neighbors
 from kernelmetric.inputs._parameters import COUNT, PRICE
 from kernelmetric.learners._base import BLOCK_BYTES
-from kernelmetric.learners._checks import check_elsewhere
+from kernelmetric.learners._checks import check_neighbors
 from kernelmetric.learners._descent import OF_POINTS, Descent, Found, GradientLearner, Training
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._margin import (
@@ -181,7 +179,7 @@ class LargeMargin(TakesTuples, GradientLearner):
         if neighbors is None:
             where = X if gram is None else gram.whiten(to_numpy(X))
         else:
-            where = check_elsewhere(neighbors, X, rows=True)
+            where = check_neighbors(neighbors, X, rows=True)
         if namespace(where).isdtype(where.dtype, "integral"):
             targets = _check_targets(to_numpy(where), codes)
         else:

@@ -1,7 +1,5 @@
 """Metrics near a prior in the log-determinant divergence: objective, certificate, descent."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Locality preserving projections."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 

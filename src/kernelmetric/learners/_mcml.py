@@ -1,7 +1,5 @@
 """Maximally collapsing metric learning."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 

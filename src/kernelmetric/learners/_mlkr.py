@@ -1,7 +1,5 @@
 """Metric learning for kernel regression."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Neighbourhood component analysis."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar

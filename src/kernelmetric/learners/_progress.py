@@ -1,7 +1,5 @@
 """Iterations that can be watched: scikit-learn's callbacks, a progress bar, a time limit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

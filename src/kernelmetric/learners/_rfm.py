@@ -1,7 +1,5 @@
 """Recursive feature machines: the directions in which ridge regression changes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from itertools import chain, islice

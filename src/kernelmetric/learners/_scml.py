@@ -1,7 +1,5 @@
 """Sparse compositional metric learning."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real

@@ -1,7 +1,5 @@
 """Sparse distance metric learning."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
@@ -123,7 +121,7 @@ class SDML(LogDetLearner, PairLearner):
         size = float(np.mean(np.average(squares, axis=0, weights=counts.rows))) or 1.0
         root = self._prior_root(points)
         root = None if root is None else root * np.sqrt(size)
-        S = self._weighed(Z / np.sqrt(size), root, counts)
+        S = self._weighted_inverse(Z / np.sqrt(size), root, counts)
         penalty = float(self.sparsity) * float(np.max(np.abs(S - np.diag(np.diag(S)))))
 
         start, last = np.diag(1.0 / np.diag(S)), self._last_matrix(points)
@@ -145,7 +143,9 @@ class SDML(LogDetLearner, PairLearner):
         self._warn_of_gap()
         self._store(factor(self.sparse_matrix_), points.X)
 
-    def _weighed(self, Z: np.ndarray, root: np.ndarray | None, counts: PairCounts) -> np.ndarray:
+    def _weighted_inverse(
+        self, Z: np.ndarray, root: np.ndarray | None, counts: PairCounts
+    ) -> np.ndarray:
         """The inverse of the prior, and scatters of the pairs with their weights."""
         d, pairs = Z.shape[1], self.pairs_
         split, each = len(pairs.similar), counts.of(pairs)

@@ -13,7 +13,7 @@ from kernelmetric.compute.lapack import eigh
 from kernelmetric.inputs import Weights, check_labels
 from kernelmetric.inputs._parameters import COUNT, Numbers
 from kernelmetric.learners._base import BLOCK_BYTES, Learner, as_gram
-from kernelmetric.learners._checks import check_elsewhere
+from kernelmetric.learners._checks import check_neighbors
 from kernelmetric.solvers import column_signs
 from kernelmetric.spaces import orthonormal
 
@@ -75,7 +75,7 @@ class LocalLearner(SpectralLearner):
         """
         X = self._check_points(X)
         codes = None if y is None and self.learns_from == "points" else check_labels(y, X)
-        where = None if neighbors is None else check_elsewhere(neighbors, X)
+        where = None if neighbors is None else check_neighbors(neighbors, X)
         self._learn(X, codes, as_gram(gram), where, sample_weight)
         return self
 

@@ -3,8 +3,6 @@
 A learner has no ``predict``: scikit-learn calls that with rows, metric-learn with pairs.
 """
 
-from __future__ import annotations
-
 from inspect import signature
 from typing import Any
 
@@ -40,7 +38,7 @@ _OF_PAIRS = (
     "PairVerifier(learner).calibrate(pairs, X) finds a threshold, and its predict_pairs, "
     "decision_pairs and predict_proba_pairs tell of pairs"
 )
-_ELSEWHERE = {
+_ELSE_BY = {
     "predict": f"{_OF_ROWS}; {_OF_PAIRS}",
     "predict_proba": f"{_OF_ROWS}; {_OF_PAIRS}",
     "decision_function": _OF_PAIRS,
@@ -57,7 +55,7 @@ _ELSEWHERE = {
 def missing(learner: Any, name: str) -> AttributeError:
     """What to say of an attribute that a learner lacks, and other libraries' estimators have."""
     said = f"{type(learner).__name__!r} object has no attribute {name!r}"
-    said = f"{said}: {_ELSEWHERE[name]}." if name in _ELSEWHERE else said
+    said = f"{said}: {_ELSE_BY[name]}." if name in _ELSE_BY else said
     return AttributeError(said, name=name, obj=learner)  # Python then names one that is alike
 
 

@@ -5,9 +5,7 @@
     a.parquet ┐  keys, piece by piece   ┌─────────────┐  equal keys    ┌────────────────────┐
     b.parquet ┘ ──────────────────────▶ │ keys.duckdb │ ─────────────▶ │ candidates.parquet │
                                         └─────────────┘                └────────────────────┘
-    RecordLinker learns from some of them ──▶ probability-00000.parquet, ... ──▶ Links
-
-What is done stays in the folder, so that the same call goes on where it was interrupted.
+    RecordLinker learns from some of them ──▶ probability-...-00000.npy, ... ──▶ Links
 """
 
 from __future__ import annotations
@@ -26,6 +24,7 @@ from sklearn.base import clone
 from kernelmetric._warnings import warn
 from kernelmetric.compute import require_memory, within_budget
 from kernelmetric.compute.watch import leave_if_over, stage
+from kernelmetric.linkage._comparisons import checked_pairs
 from kernelmetric.linkage._fields import column_of, is_whole, texts_of
 from kernelmetric.linkage._links import Links, link
 from kernelmetric.linkage._rules import EqualKeys
@@ -35,6 +34,8 @@ _SAMPLE = 50_000  # candidates that a linker learns from
 _AT_ONCE = 200_000  # pairs whose texts are in memory: as many as RecordLinker compares at once
 _GROUP = 1_228_800  # candidates that are looked up together, a multiple of DuckDB's 2,048
 _PAIR_BYTES = 2000.0  # of such a pair: two records, and a part of what DuckDB reads
+_COLUMNS = "rule BIGINT, code UBIGINT, row BIGINT"
+_STRICTER = "take a stricter rule of candidates."
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -64,8 +65,8 @@ def link_files(
     """Links between Parquet files that need not fit into memory.
 
     DuckDB finds records with equal keys, on disk where the memory budget is too small. The linker
-    learns from %d of these candidates and from records drawn from all. Then all candidates are
-    compared, so many at a time. What is done stays in ``folder``, about 20 bytes a candidate and 16
+    learns from 50,000 of these candidates and from records drawn from all. Then all candidates are
+    compared, some at a time. What is done stays in ``folder``, about 20 bytes a candidate and 16
     a key: the same call goes on where it was interrupted. The links alone are in memory in full,
     about 100 bytes a candidate. Needs the extra ``duckdb``.
 
@@ -98,28 +99,26 @@ def link_files(
     >>> linker = RecordLinker(rules=[EqualKeys("last", "born"), EqualKeys("phone")])
     >>> links = link_files("people.parquet", None, linker, folder="work")  # doctest: +SKIP
     """
-    duckdb = _duckdb()
-    linker = _file_linker(linker)
-    files = [_parquet(path) for path in (left, right) if path is not None]
+    _require_keys(None if linker is None else linker.rules)
+    duckdb, files = _duckdb(), [_parquet(path) for path in (left, right) if path is not None]
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    plan = {"files": [_state(path) for path in files], "rules": [_told(r) for r in linker.rules]}
-    _keep_plan(place / "plan.json", plan)
+    states = [[str(f.resolve()), f.stat().st_size, f.stat().st_mtime_ns] for f in files]
+    plan = [states, [_told(rule) for rule in linker.rules]]
+    _keep_plan(place / "plan.json", json.dumps(plan))
     with stage("linking files"):
         sizes = _find_candidates(duckdb, files, linker.rules, place)
         store = _Store(duckdb, files, place, sizes)
         asked = {k: v for k, v in linker.get_params().items() if k != "rules"}
         learned = joblib.hash([plan, asked, np.asarray(pairs), np.asarray(same), by_kind])
-        fitted: list[Any] = []
-        parts = []
+        fitted, parts = None, []
         with stage("comparing", len(store.groups)) as shown:
             for number, group in enumerate(store.groups):
                 leave_if_over()
                 path = place / f"probability-{learned[:12]}-{number:05}.npy"
                 if not path.is_file():
-                    if not fitted:
-                        fitted.append(_learned(linker, store, pairs, same, by_kind))
-                    _save(path, store.probabilities(fitted[0], group))
+                    fitted = fitted or _learned(linker, store, pairs, same, by_kind)
+                    _save(path, store.probabilities(fitted, group))
                 parts.append(np.load(path))
                 shown.step()
     all_pairs = np.concatenate([store.pairs(group) for group in store.groups])
@@ -128,12 +127,7 @@ def link_files(
     )
 
 
-link_files.__doc__ = (link_files.__doc__ or "") % _SAMPLE
-
-
-def file_candidates(
-    left: Any, right: Any, rules: Sequence[Any], folder: str | os.PathLike
-) -> np.ndarray:
+def file_candidates(left: Any, right: Any, rules: Any, folder: str | os.PathLike) -> np.ndarray:
     """Row numbers of records of Parquet files with equal keys, each pair once, ascending."""
     duckdb, files = _duckdb(), [_parquet(path) for path in (left, right) if path is not None]
     _require_keys(rules)
@@ -175,25 +169,28 @@ class _Store:
 
     def tables(self, pairs: np.ndarray, more: Sequence[Any] = ((), ())) -> tuple[Any, Any, Any]:
         """The records of pairs, and more of each table; and where in them the pairs are."""
-        own = [pairs[:, 0], pairs[:, 1]] if len(self._files) > 1 else [pairs.ravel()]
-        rows = [np.union1d(*each).astype(np.intp) for each in zip(own, more, strict=False)]
+        rows, ends = _placed(pairs, len(self._files) > 1, more)
         tables = [self.records(side, each) for side, each in enumerate(rows)]
-        ends = [np.searchsorted(rows[k % len(rows)], pairs[:, k]) for k in range(2)]
-        return tables[0], tables[1] if len(tables) > 1 else None, np.column_stack(ends)
+        return tables[0], tables[1] if len(tables) > 1 else None, ends
 
     def probabilities(self, linker: Any, group: int) -> np.ndarray:
         """Of a match, for the candidates of a group."""
         left, right, pairs = self.tables(self.pairs(group))
         found = [np.empty(0)]
         for first in range(0, len(pairs), _AT_ONCE):
-            some = pairs[first : first + _AT_ONCE]
-            sides = [np.unique(some)] * 2 if right is None else [np.unique(c) for c in some.T]
-            ends = np.column_stack(
-                [np.searchsorted(rows, c) for rows, c in zip(sides, some.T, strict=True)]
-            )
-            other = None if right is None else right.iloc[sides[1]]
-            found.append(linker.predict_proba(left.iloc[sides[0]], other, ends)[:, 1])
+            rows, ends = _placed(pairs[first : first + _AT_ONCE], right is not None)
+            other = None if right is None else right.iloc[rows[1]]
+            found.append(linker.predict_proba(left.iloc[rows[0]], other, ends)[:, 1])
         return np.concatenate(found)
+
+
+def _placed(
+    pairs: np.ndarray, two: bool, more: Sequence[Any] = ((), ())
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Rows of each table that pairs have, with some more; and where among them the pairs are."""
+    own = [pairs[:, 0], pairs[:, 1]] if two else [pairs.ravel()]
+    rows = [np.union1d(*each).astype(np.intp) for each in zip(own, more, strict=False)]
+    return rows, np.column_stack([np.searchsorted(rows[k * two], pairs[:, k]) for k in range(2)])
 
 
 def _learned(linker: Any, store: _Store, pairs: Any, same: Any, by_kind: bool) -> Any:
@@ -207,7 +204,8 @@ def _learned(linker: Any, store: _Store, pairs: Any, same: Any, by_kind: bool) -
         drawn.append(found[-before % step :: step])
         before += len(found)
     chosen = np.concatenate(drawn)
-    known = np.empty((0, 2), np.intp) if pairs is None else np.asarray(pairs, np.intp)
+    n_left, n_right = store.sizes
+    known = checked_pairs([] if pairs is None else pairs, n_left, n_right or n_left)
     share = np.sqrt(len(chosen) / store.n_pairs)
     rng = np.random.RandomState(0)
     more = [rng.permutation(n)[: int(share * n)] for n in store.sizes if n is not None]
@@ -228,23 +226,26 @@ def _find_candidates(
     done = place / "candidates.parquet"
     if done.is_file():
         return sizes
-    database = place / "keys.duckdb"
-    database.unlink(missing_ok=True)
-    connection = _connected(duckdb, place, str(database))
+    _remove_keys(place)
+    connection = _connected(duckdb, place, str(place / "keys.duckdb"))
     try:
         for side, path in enumerate(files):
             with stage(f"keys of {path.name}", sizes[side]) as shown:
+                connection.execute(f"CREATE TABLE side{side} ({_COLUMNS})")
                 for piece, n_rows in _keys(path, rules, sizes[side]):
                     connection.register("piece", piece)
-                    new = "CREATE TABLE IF NOT EXISTS {0} AS FROM piece LIMIT 0"
-                    connection.execute(new.format(f"side{side}"))
                     connection.execute(f"INSERT INTO side{side} FROM piece")
                     shown.step(by=n_rows)
         _join(connection, rules, len(files) > 1, done)
     finally:
         connection.close()
-    database.unlink()
+        _remove_keys(place)
     return sizes
+
+
+def _remove_keys(place: Path) -> None:
+    for path in place.glob("keys.duckdb*"):  # and what DuckDB writes beside it
+        path.unlink()
 
 
 def _join(connection: Any, rules: Sequence[Any], two: bool, done: Path) -> None:
@@ -283,45 +284,41 @@ def _join(connection: Any, rules: Sequence[Any], two: bool, done: Path) -> None:
 
 def _keys(path: Path, rules: Sequence[Any], n_rows: int) -> Iterator[tuple[Any, int]]:
     """For each piece of a table the codes of its keys, rule by rule, without what is missing."""
-    import pandas as pd
     import pyarrow
 
-    if not n_rows:
-        codes = {"rule": pyarrow.int8(), "code": pyarrow.uint64(), "row": pyarrow.int64()}
-        yield pyarrow.schema(list(codes.items())).empty_table(), 0
-        return
     whole: dict[Any, bool] = {}
-    for piece in read_pieces(path):
-        parts: list[list[Any]] = [[], [], []]
-        for number, rule in enumerate(rules):
-            code, there = np.zeros(len(piece.frame), np.uint64), np.ones(len(piece.frame), bool)
-            for key in rule.keys:
-                column = pd.Series(column_of(piece.frame, key))
-                if _has_floats(column) and whole.setdefault(key, is_whole(column)) != is_whole(
-                    column
-                ):
-                    raise ValueError(
-                        f"Got numbers with fractions in {path.name} as the key {key!r}, but "
-                        "expected texts or whole numbers: round them to texts."
-                    )
-                texts = texts_of(column)
-                known = np.array([text is not None for text in texts], dtype=bool)
-                there &= known
-                texts[~known] = ""
-                code = (code * _MIX) ^ pd.util.hash_array(texts, categorize=False)
-            rows = np.flatnonzero(there)
-            parts[0].append(np.full(len(rows), number, np.int8))
-            parts[1].append(code[rows])
-            parts[2].append(piece.rows[rows].astype(np.int64))
-        columns = [np.concatenate(part) for part in parts]
-        yield pyarrow.table(columns, names=["rule", "code", "row"]), len(piece.frame)
+    for piece in read_pieces(path) if n_rows else ():
+        found = [_codes(rule.keys, piece.frame, whole) for rule in rules]
+        rows = np.asarray(piece.rows, np.int64)
+        columns = {
+            "rule": np.repeat(np.arange(len(rules)), [there.sum() for _, there in found]),
+            "code": np.concatenate([code[there] for code, there in found]),
+            "row": np.concatenate([rows[there] for _, there in found]),
+        }
+        yield pyarrow.table(columns), len(rows)
 
 
-def _has_floats(column: Any) -> bool:
-    return column.dtype.kind == "f" and bool(column.notna().any())
+def _codes(
+    keys: Sequence[Any], frame: Any, whole: dict[Any, bool]
+) -> tuple[np.ndarray, np.ndarray]:
+    """A hash of 64 bits for the keys of each record, and which records have all of them."""
+    import pandas as pd
 
-
-_STRICTER = "take a stricter rule of candidates."
+    code, there = np.zeros(len(frame), np.uint64), np.ones(len(frame), bool)
+    for key in keys:
+        column = pd.Series(column_of(frame, key))
+        floats = column.dtype.kind == "f" and bool(column.notna().any())
+        if floats and whole.setdefault(key, is_whole(column)) != is_whole(column):
+            raise ValueError(
+                f"Got numbers, some with fractions, as the key {key!r}, but expected texts or "
+                "whole numbers: round them first, or write them as texts."
+            )
+        texts = texts_of(column)
+        known = np.array([text is not None for text in texts], dtype=bool)
+        texts[~known] = ""
+        there &= known
+        code = (code * _MIX) ^ pd.util.hash_array(texts, categorize=False)
+    return code, there
 
 
 def _duckdb() -> ModuleType:
@@ -337,6 +334,10 @@ def _duckdb() -> ModuleType:
     return duckdb
 
 
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
+
+
 def _connected(duckdb: Any, place: Path, database: str) -> Any:
     """A database that takes the memory budget, and the folder for what is larger."""
     connection = duckdb.connect(database)
@@ -344,10 +345,6 @@ def _connected(duckdb: Any, place: Path, database: str) -> Any:
     connection.execute(f"SET temp_directory = '{_quoted(place / 'duckdb')}'")
     connection.execute("SET enable_progress_bar = false")
     return connection
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("'", "''")
 
 
 def _group_size() -> int:
@@ -364,11 +361,6 @@ def _require_keys(rules: Sequence[Any] | None) -> None:
         )
 
 
-def _file_linker(linker: Any) -> Any:
-    _require_keys(None if linker is None else linker.rules)
-    return linker
-
-
 def _parquet(path: Any) -> Path:
     path = Path(path)
     if path.suffix.lower() != ".parquet" or not path.is_file():
@@ -376,33 +368,33 @@ def _parquet(path: Any) -> Path:
     return path
 
 
-def _state(path: Path) -> list[Any]:
-    return [str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns]
-
-
 def _told(rule: EqualKeys) -> list[Any]:
-    """A rule as it stands in a plan; of a function its code."""
-    keys = [
-        key if isinstance(key, str) else joblib.hash([key.__code__.co_code, key.__code__.co_consts])
-        for key in rule.keys
-    ]
-    return [keys, rule.most]
+    """A rule as it stands in a plan; of a function what its code does, wherever it is written."""
+
+    def told(key: Any) -> str:
+        if isinstance(key, str):
+            return key
+        code = getattr(key, "__code__", None)
+        if code is None:
+            return str(joblib.hash(key))
+        inner = [getattr(value, "co_code", value) for value in code.co_consts]
+        return str(joblib.hash([code.co_code, code.co_names, inner]))
+
+    return [[told(key) for key in rule.keys], rule.most]
 
 
-def _keep_plan(path: Path, plan: dict[str, Any]) -> None:
+def _keep_plan(path: Path, plan: str) -> None:
     """Write the plan of a folder; another one there is refused."""
-    text = json.dumps(plan)
-    if path.is_file() and path.read_text(encoding="utf-8") != text:
+    if path.is_file() and path.read_text(encoding="utf-8") != plan:
         raise ValueError(
             f"Got the folder {path.parent}, which holds candidates of other files or rules: take "
             "an empty one, or remove it."
         )
-    path.write_text(text, encoding="utf-8")
+    path.write_text(plan, encoding="utf-8")
 
 
 def _save(path: Path, values: np.ndarray) -> None:
     """Write an array, all of it or nothing."""
-    part = path.with_suffix(".part")
-    with part.open("wb") as file:
-        np.save(file, values)
+    part = path.with_suffix(".part.npy")
+    np.save(part, values)
     part.replace(path)

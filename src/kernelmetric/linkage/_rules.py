@@ -53,9 +53,13 @@ class NearestRule(Rule):
             pairs = self._nearest(A, A, one=True)
             pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
         else:  # one of the two asks for the other, whichever it is
-            asked = self._nearest(B, A, one=False)[:, ::-1]
-            pairs = np.concatenate([self._nearest(A, B, one=False), asked])
-        return np.unique(pairs, axis=0)
+            pairs = self._nearest_of_both(A, B)
+        width = max(1, len(left) if right is None else len(right))
+        return np.column_stack(np.divmod(np.unique(pairs[:, 0] * width + pairs[:, 1]), width))
+
+    def _nearest_of_both(self, A: Any, B: Any) -> np.ndarray:
+        asked = self._nearest(B, A, one=False)[:, ::-1]
+        return np.concatenate([self._nearest(A, B, one=False), asked])
 
 
 class EqualKeys(Rule):
@@ -191,6 +195,9 @@ class NearestText(NearestRule):
 
     def _nearest(self, A: Any, B: Any, *, one: bool) -> np.ndarray:
         return most_alike(A, B, self.n_neighbors, one=one)
+
+    def _nearest_of_both(self, A: Any, B: Any) -> np.ndarray:
+        return most_alike(A, B, self.n_neighbors, both=True)
 
 
 @dataclass(eq=False, repr=False)

@@ -1,7 +1,5 @@
 """What a classifier and a regressor in a learned metric share."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import KW_ONLY, dataclass
@@ -42,6 +40,7 @@ from kernelmetric.prediction._cross_fit import (
     unsettled,
 )
 from kernelmetric.prediction._features import (
+    Rows,
     asks_features,
     feature_rows,
     feature_seconds,
@@ -293,10 +292,9 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
         Z, mass, features = self.__dict__.pop("_rows"), self._mass, None
         self._features = None
         if Z is not None:
-            given = Z, y, Y, mass, self.random_state
-            self._features, features = score_features(
-                *given, folds, classes=kind.gives_classes, one_by_one=self._draws_folds
-            )
+            given = Rows(Z, y, Y, mass, kind.gives_classes, self.random_state)
+            scored = score_features(given, folds, one_by_one=self._draws_folds)
+            self._features, features = scored
 
         def joined(parts: list[np.ndarray]) -> np.ndarray:
             return np.concatenate(parts) if parts else np.empty((0, Y.shape[1]))

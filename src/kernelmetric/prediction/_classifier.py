@@ -1,7 +1,5 @@
 """Probabilities of classes in a learned metric."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Metrics that have not seen the points they are judged by."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass

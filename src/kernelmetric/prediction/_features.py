@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn import config_context
@@ -40,6 +40,22 @@ _RIDGE = 0.1  # of a feature's variance
 _WIDEST = 1_000  # features: with more, a line takes long, and a kernel says the same
 FARTHEST_FEATURE = 1e6  # of a feature, in its deviations: beyond, all is far
 _TREE_VALUES = 14.0  # kernel values take as long as a row, a level and a feature that is tried
+
+
+class Rows(NamedTuple):
+    """Features of rows, codes of their classes or numbers, targets of a line, and their weights."""
+
+    Z: np.ndarray
+    y: np.ndarray
+    Y: np.ndarray
+    mass: np.ndarray | None
+    classes: bool
+    random_state: Any
+
+    def take(self, rows: np.ndarray) -> Rows:
+        """Some of the rows."""
+        mass = None if self.mass is None else self.mass[rows]
+        return self._replace(Z=self.Z[rows], y=self.y[rows], Y=self.Y[rows], mass=mass)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,60 +136,37 @@ def feature_rows(metric: Any, X: Any) -> np.ndarray:
 
 
 def score_features(
-    Z: np.ndarray,
-    y: np.ndarray,
-    Y: np.ndarray,
-    mass: np.ndarray | None,
-    random_state: Any,
-    folds: list[Fold],
-    *,
-    classes: bool,
-    one_by_one: bool,
+    given: Rows, folds: list[Fold], *, one_by_one: bool
 ) -> tuple[FeatureScores, np.ndarray]:
     """Fit to all rows; and what is said of those held out, with their folds or one by one."""
-
-    def fit(rows: np.ndarray, judged: np.ndarray | None = None) -> Any:
-        own = None if mass is None else mass[rows]
-        given = Z[rows], y[rows], Y[rows], own, random_state
-        return fit_feature_scores(*given, classes=classes, judged=judged)
-
-    everything = np.arange(len(Z))
     if one_by_one:
-        return fit(everything, np.concatenate([everything[:0], *(fold.test for fold in folds)]))
-    said = [np.empty((0, Y.shape[1], N_SCORES))]
-    said += [fit(fold.train)[0](Z[fold.test]) for fold in folds]
-    return fit(everything)[0], np.concatenate(said)
+        tests = (fold.test for fold in folds)
+        return fit_feature_scores(given, np.concatenate([np.arange(0), *tests]))
+    said = [np.empty((0, given.Y.shape[1], N_SCORES))]
+    said += [fit_feature_scores(given.take(f.train))[0](given.Z[f.test]) for f in folds]
+    return fit_feature_scores(given)[0], np.concatenate(said)
 
 
-def fit_feature_scores(
-    Z: np.ndarray,
-    y: np.ndarray,
-    Y: np.ndarray,
-    mass: np.ndarray | None,
-    random_state: Any,
-    *,
-    classes: bool,
-    judged: np.ndarray | None = None,
-) -> tuple[FeatureScores, np.ndarray | None]:
+def fit_feature_scores(given: Rows, judged: Any = ()) -> tuple[FeatureScores, np.ndarray]:
     """Fit to codes of classes, or numbers; and what is said of some of the rows, each left out."""
+    Z, _, Y, mass, *_ = given
     largest = np.maximum(np.max(Z, axis=0), -np.min(Z, axis=0))
     size = np.maximum(largest, np.finfo(float).tiny)  # squares stay in range
     columns = (column / unit for column, unit in zip(Z.T, size, strict=True))
     centre, spread = np.transpose([(np.mean(column), np.std(column)) for column in columns])
     location = np.stack([centre * size, np.where(spread > 0, spread, 1.0) * size])
     A = map_rows(lambda rows: _located(Z[rows], location), len(Z), 32 * Z.shape[1])
-    rows = np.arange(0) if judged is None else judged
-    coef, said = np.zeros((Z.shape[1], Y.shape[1])), np.zeros((len(rows), Y.shape[1]))
+    judged = np.asarray(judged, dtype=np.intp)
+    coef, said = np.zeros((Z.shape[1], Y.shape[1])), np.zeros((len(judged), Y.shape[1]))
     intercept = np.zeros(Y.shape[1])
     if Z.shape[1] <= _WIDEST:
         line = linear_scores(A, Y, _RIDGE, mass)
         coef = line.coef / location[1][:, None]
         intercept = line.intercept - location[0] @ coef
-        if len(rows):
-            said = left_out_scores(A, Y, _RIDGE, mass, rows)
-    trees, voted = _grown(A, y, Y.shape[1], mass, random_state, classes, rows)
-    found = FeatureScores(coef, intercept, location, *trees)
-    return found, None if judged is None else np.stack([said, voted], axis=2)
+        if len(judged):
+            said = left_out_scores(A, Y, _RIDGE, mass, judged)
+    trees, voted = _grown(A, given, judged)
+    return FeatureScores(coef, intercept, location, *trees), np.stack([said, voted], axis=2)
 
 
 def feature_seconds(n: int, d: int) -> float:
@@ -196,15 +189,11 @@ def _located(Z: np.ndarray, location: np.ndarray) -> np.ndarray:
 
 
 def _grown(
-    A: np.ndarray,
-    y: np.ndarray,
-    p: int,
-    mass: np.ndarray | None,
-    random_state: Any,
-    classes: bool,
-    judged: np.ndarray,
+    A: np.ndarray, given: Rows, judged: np.ndarray
 ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     """Trees, each on rows drawn with return; and votes for some rows by trees that drew others."""
+    _, y, Y, mass, classes, random_state = given
+    p = Y.shape[1]
     rng, n = check_random_state(random_state), len(A)
     order = column_order(A)  # trees draw columns
     A = A[:, order]

@@ -1,7 +1,5 @@
 """What every choice of neighbours, width and ridge says of the points held out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple

@@ -4,8 +4,6 @@ Learned coordinates of a kernel cannot say how far a point is from all others: f
 kernel is zero, and all such points lie at one place. The kernel's own distance can.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Numbers, and intervals around them, in a learned metric."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Linear scores of learned coordinates, and how much each score counts beside others."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -18,10 +18,10 @@ from kernelmetric.report._text import html_text, percent, short
 
 _SHOWN = 4  # pairs of each kind
 _MOST_COLUMNS = 12  # with a line each
+_BEFORE = "before comparing"
 _PARTS = 20  # of the probabilities
 _LISTED = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)  # thresholds
 _CUTS = np.linspace(0.01, 0.99, 99)  # thresholds, in the curve
-_WHOLE = "whole record"  # of texts: what no column has alone
 _Z = 1.96  # of intervals that hold the truth 95 times of 100
 _COUNTED = (
     "Counted on {:,} labelled pairs, each judged without its own label, with 95 % intervals. They "
@@ -104,7 +104,10 @@ def link_page(
     under = [(links.others[k], "below the threshold") for k in below]
     refused = [(pair, "other pairs contradict it") for pair in links.pairs[gone][:_SHOWN]]
     refused += [(links.others[k], "a record has a likelier partner") for k in lost]
-    told = _Pairs(linker, tables, (left_names, left_names if right is None else right_names))
+    names = left_names, left_names if right is None else right_names
+    near, far = last + under[:2], refused[:_SHOWN] + under[2:]
+    told = _Pairs(linker, tables, names, right is not None)
+    told.explain([pair for pair, _ in (*linked, *near, *far)])
     judged, thresholds = _thresholds(linker, every, t, right is not None)
     kinds = ", ".join(f"{name} ({kind})" for name, kind in linker.comparison_.kinds_.items())
     values = {
@@ -116,8 +119,8 @@ def link_page(
         "judged": judged,
         "thresholds": thresholds,
         "why": told.side_by_side(linked),
-        "near": told.side_by_side(last + under[:2]),
-        "refused": told.side_by_side(refused[:_SHOWN] + under[2:]),
+        "near": told.side_by_side(near),
+        "refused": told.side_by_side(far),
         "command": html_text(command, most=2_000),
         "kinds": html_text(kinds, most=2_000),
     }
@@ -140,7 +143,7 @@ def _thresholds(linker: RecordLinker, p: np.ndarray, threshold: float, two: bool
     n = np.searchsorted(-order, -cuts, side="right")  # of each cut, so many are accepted
     if known is None:
         note, sums = _EXPECTED, np.cumsum([0.0, *order])
-        values = sums[n] / np.maximum(n, 1), sums[n] / sums[-1]
+        values = np.where(n, sums[n] / np.maximum(n, 1), np.nan), sums[n] / sums[-1]
         curves = [[Estimate(value, np.nan, np.nan) for value in each] for each in values]
     else:
         note, labels = _COUNTED.format(len(known)), (linker.labelled_same_, linker.labelled_pairs_)
@@ -169,25 +172,36 @@ def _said(estimate: Estimate) -> str:
 
 
 class _Pairs:
-    """Pairs of records, side by side, with what their columns count."""
+    """Pairs of records, side by side, with what each piece of evidence counts."""
 
-    def __init__(self, linker: RecordLinker, tables: tuple[Any, Any], names: tuple[Any, Any]):
-        self.linker, self.tables, self.names = linker, tables, names
-        self.given = tables if linker.n_right_ is not None else (tables[0], None)
+    def __init__(
+        self, linker: RecordLinker, tables: tuple[Any, Any], names: tuple[Any, Any], two: bool
+    ):
+        self.linker, self.tables, self.names, self.two = linker, tables, names, two
         self.columns = list(dict.fromkeys(name for each in tables for name in each.columns))
+        self.reasons: dict[tuple[int, int], Any] = {}
+
+    def explain(self, pairs: list[Any]) -> None:
+        """Find what adds to the log odds of pairs: as the linker says, else column by column."""
+        rows = np.reshape(pairs, (-1, 2)).astype(int)
+        own = getattr(self.linker, "reasons", None)
+        if own is None:
+            names, says = [_BEFORE, *self.columns], [""] * (len(self.columns) + 1)
+            parts = [list(zip(names, adds, says, strict=True)) for adds in self.shares(rows)]
+        else:
+            found = own(self.tables[0], self.tables[1] if self.two else None, rows)
+            columns = ["evidence", "adds", "says"]
+            each = [part[columns] for _, part in found.groupby("pair")]
+            parts = [list(part.itertuples(index=False, name=None)) for part in each]
+        self.reasons = dict(zip(map(tuple, rows.tolist()), parts, strict=True))
 
     def side_by_side(self, pairs: list[Any]) -> str:
         """Pairs, and why they are linked or not."""
-        if not pairs:
-            return "<p>There are no such pairs.</p>"
-        rows = np.array([pair for pair, _ in pairs])
-        parts = zip(rows, self.shares(rows), pairs, strict=True)
-        return "".join(self._waterfall(row, shares, why) for row, shares, (_, why) in parts)
+        boxes = [self._waterfall(tuple(pair.tolist()), why) for pair, why in pairs]
+        return "".join(boxes) or "<p>There are no such pairs.</p>"
 
     def shares(self, rows: np.ndarray) -> np.ndarray:
         """Log odds of pairs before any column is compared, and what each column adds."""
-        if self.linker.comparison_.text_ is not None:
-            return self._of_texts(rows)
         steps = len(self.columns) + 1
         step = np.tile(np.arange(steps), len(rows))
         each, parts = np.column_stack([np.arange(len(step))] * 2), []
@@ -206,46 +220,39 @@ class _Pairs:
         there, back = parts
         return np.column_stack([there[:, 0], (there[:, 1:] + back[:, :0:-1]) / 2])
 
-    def _of_texts(self, rows: np.ndarray) -> np.ndarray:
-        """What the evidence of each column adds, and that of the whole record, as in reasons."""
-        if _WHOLE not in self.columns:
-            self.columns = [*self.columns, _WHOLE]
-        place = {str(name): k for k, name in enumerate(self.columns, start=1)}
-        left, right = self.given
-        found = self.linker.reasons(left, right, rows)
-        adds = np.zeros((len(rows), 1 + len(self.columns)))
-        for pair, evidence, share in zip(
-            found["pair"], found["evidence"], found["adds"], strict=True
-        ):
-            scope = evidence.rpartition(": ")[0] or evidence.removesuffix(" missing")
-            adds[pair, place.get(evidence, place.get(scope, 0))] += share
-        return adds
-
-    def _waterfall(self, rows: np.ndarray, adds: np.ndarray, why: str) -> str:
-        """One pair: values of both records, and the log odds as column after column adds to it."""
-        called = [
-            f"row {row}" if given is None else str(given[row])
-            for row, given in zip(rows, self.names, strict=True)
-        ]
-        listed = np.sort(np.argsort(-np.abs(adds[1:]), kind="stable")[:_MOST_COLUMNS])
-        cells = [["before comparing", "", "", adds[0]]]
-        for name, share in ((self.columns[j], adds[j + 1]) for j in listed):
-            both = zip(self.tables, rows, strict=True)
-            values = [short(each[name].iloc[k]) if name in each else "" for each, k in both]
-            cells.append([name, *values, share])
-        if others := len(self.columns) - len(listed):
-            rest = adds[1:].sum() - adds[listed + 1].sum()
-            cells.append([f"{others} other columns", "", "", rest])
-        reached = np.cumsum([0.0, *(cell[3] for cell in cells)])
+    def _waterfall(self, rows: tuple[int, int], why: str) -> str:
+        """One pair: values of both records, and the log odds as evidence after evidence adds."""
+        called, reasons = [], self.reasons[rows]
+        for row, given in zip(rows, self.names, strict=True):
+            called.append(f"row {row}" if given is None else str(given[row]))
+        listed = sorted(reasons, key=lambda reason: -abs(reason[1]))[:_MOST_COLUMNS]
+        cells = [(_BEFORE, adds, [""]) for name, adds, _ in reasons if name == _BEFORE]
+        for name, adds, says in reasons if len(reasons) <= _MOST_COLUMNS else listed:
+            values = self._values(rows, name) if name in self.columns else [says]
+            cells += [(name, adds, values)] * (name != _BEFORE)
+        rest = sum(adds for _, adds, _ in reasons) - sum(adds for _, adds, _ in cells)
+        if others := len(reasons) - len(cells):
+            cells.append((f"{others} others", rest, [""]))
+        reached = np.cumsum([0.0, *(adds for _, adds, _ in cells)])
         low, wide = reached.min(), max(np.ptp(reached), 1e-12)
         lines = ""
-        for (*texts, share), begin, end in zip(cells, reached[:-1], reached[1:], strict=True):
-            kind = "share" if share >= 0 else "share against"
+        for (name, adds, values), begin, end in zip(cells, reached[:-1], reached[1:], strict=True):
+            kind, span = "share" if adds >= 0 else "share against", 3 - len(values)
             at, width = 100 * (min(begin, end) - low) / wide, 100 * abs(end - begin) / wide
-            said = "".join(f"<td>{html_text(text, most=60)}</td>" for text in texts)
+            said = "".join(f'<td colspan="{span}">{html_text(v, most=60)}</td>' for v in values)
             bar = f'<span class="{kind}" style="margin-left:{at:.1f}%;width:{width:.1f}%"></span>'
-            lines += f'<tr>{said}<td class="n">{share:+.1f}</td><td class="fall">{bar}</td></tr>'
+            lines += f'<tr><td>{html_text(name, most=90)}</td>{said}<td class="n">{adds:+.1f}</td>'
+            lines += f'<td class="fall">{bar}</td></tr>'
         lines += line(["sum", "", ""], [f"{reached[-1]:+.1f}", ""])
-        heads = ["column", *(html_text(name, most=60) for name in called)]
+        heads = ["evidence", *(html_text(name, most=60) for name in called)]
         title = f"{' and '.join(called)}: {percent(expit(reached[-1]))}, {why}"
-        return figure(title, table(heads, ["adds", "log odds so far"], lines, "falls"))
+        whole = ""
+        if not {name for name, *_ in reasons} <= {_BEFORE, *self.columns}:
+            for name, each, row in zip(heads[1:], self.tables, rows, strict=True):
+                texts = " · ".join(filter(None, map(short, each.iloc[row])))
+                whole += f'<p class="note"><b>{name}</b>: {html_text(texts, most=300)}</p>'
+        return figure(title, whole + table(heads, ["adds", "log odds so far"], lines, "falls"))
+
+    def _values(self, rows: tuple[int, int], name: Any) -> list[str]:
+        both = zip(self.tables, rows, strict=True)
+        return [short(each[name].iloc[row]) if name in each else "" for each, row in both]

@@ -1,7 +1,5 @@
 """One HTML file that explains a learned metric, and needs nothing beside itself."""
 
-from __future__ import annotations
-
 import html
 import json
 import platform

@@ -1,7 +1,5 @@
 """The report page on probabilities: how they rank rows, whether they come true, what they cost."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the report page shows of a metric, computed: planes, neighbours, Gram matrices, errors."""
 
-from __future__ import annotations
-
 import base64
 import warnings
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Pieces of HTML, and charts in SVG, of the report page; colours come from the page's style."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Why, on the report page: what the columns count, and what parts points from each other."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The sections of the report page on points, pairs and how it was made, as HTML."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

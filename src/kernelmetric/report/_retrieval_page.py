@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from kernelmetric.compute import take_rows, to_numpy
 from kernelmetric.compute.reductions import k_smallest
 from kernelmetric.evaluation import Estimate
 from kernelmetric.evaluation._retrieval import directions, similarities
+from kernelmetric.inputs._points import as_floats
 from kernelmetric.report._page import Page, _read, versions
 from kernelmetric.report._page_html import line, section, table
 from kernelmetric.report._text import html_text
@@ -121,20 +122,15 @@ def _tried(adapter: Adapter, command: str) -> str:
     return said + table(["candidate"], ["mean of 1/√rank"], lines)
 
 
-class _Lists:
+class _Lists(NamedTuple):
     """The nearest documents of some queries, before and after, side by side."""
 
-    def __init__(
-        self,
-        adapter: Adapter,
-        queries: Any,
-        documents: Any,
-        pairs: np.ndarray,
-        names: list[np.ndarray],
-        ranks: tuple[np.ndarray, np.ndarray],
-    ):
-        self.adapter, self.queries, self.documents = adapter, queries, documents
-        self.pairs, self.names, self.ranks = pairs, names, ranks
+    adapter: Adapter
+    queries: Any
+    documents: Any
+    pairs: np.ndarray
+    names: list[np.ndarray]
+    ranks: tuple[np.ndarray, np.ndarray]
 
     def section(self, title: str, places: np.ndarray, what: str) -> str:
         """Some of the queries of a kind, those whose rank changed most first."""
@@ -160,7 +156,7 @@ class _Lists:
 
     def _nearest(self, rows: np.ndarray) -> list[np.ndarray]:
         cosine, found = self.adapter.geometry == "cosine", []
-        Q, D = (np.asarray(X, float) for X in (take_rows(self.queries, rows), self.documents))
+        Q, D = (as_floats(X) for X in (take_rows(self.queries, rows), self.documents))
         plain = (directions(Q), directions(D)) if cosine else (Q, D)
         mapped = self.adapter.transform(Q), self.adapter.transform_documents(D)
         for q, d in (plain, mapped):
@@ -169,9 +165,5 @@ class _Lists:
         return found
 
     def _listed(self, found: np.ndarray, right: np.ndarray) -> str:
-        texts = [html_text(self.names[1][row], most=80) for row in found]
-        marked = [
-            f"<b>{text}</b>" if row in right else text
-            for row, text in zip(found, texts, strict=True)
-        ]
-        return "<br>".join(marked)
+        texts = ((row, html_text(self.names[1][row], most=80)) for row in found)
+        return "<br>".join(f"<b>{text}</b>" if row in right else text for row, text in texts)

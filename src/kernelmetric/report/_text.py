@@ -1,7 +1,5 @@
 """Text of users, made safe to show: on a terminal, on a page."""
 
-from __future__ import annotations
-
 import re
 from html import escape
 from typing import Any

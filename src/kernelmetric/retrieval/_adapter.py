@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -16,6 +17,7 @@ from kernelmetric.evaluation._retrieval import Comparison, Found, compared, dire
 from kernelmetric.graphs import Matches, Triplets, check_length
 from kernelmetric.inputs import check_points, unchanged_on_failure
 from kernelmetric.inputs._parameters import COUNT_OR_NONE, Numbers, check_parameters
+from kernelmetric.kernelized._places import NotBetterWarning
 from kernelmetric.metric import Metric
 from kernelmetric.retrieval._search import Result, Search
 
@@ -207,6 +209,17 @@ class Adapter(Metric, BaseEstimator):
         self._judged = found.queries
         self._before, self._after = (np.stack(part) for part in (found.before, found.after))
         self._plain_queries, self._plain_documents = form.queries is None, form.documents is None
+        seen = self.evaluation_
+        if self.n_components is not None and seen.gain[1].high < 0:
+            old, new = seen.before.recall[1].value, seen.after.recall[1].value
+            why = "" if self.adapted_ else ": no map is surely better than principal components"
+            warnings.warn(
+                f"Got n_components={self.n_components}, with which recall at one is {new:.3f} on "
+                f"queries left out, beside {old:.3f} of all {X.shape[1]} dimensions{why}. Try more "
+                "of them, or more pairs.",
+                NotBetterWarning,
+                stacklevel=3,
+            )
 
     @property
     def evaluation_(self) -> Comparison:

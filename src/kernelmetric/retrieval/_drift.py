@@ -112,7 +112,8 @@ class Drift(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, Base
                     "dimensions is learned from them."
                 )
             if self.geometry != "cosine":
-                require_digits(given, "rows of X"), require_digits(second, "rows of y")
+                for Z, name in ((given, "X"), (second, "y")):
+                    require_digits(Z, f"rows of {name}")
             first, second = (self._placed(to_numpy(precise(Z))) for Z in (given, second))
             if not np.ptp(first, axis=0).any() or not np.ptp(second, axis=0).any():
                 raise ValueError(

@@ -10,15 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import (
-    backend_of,
-    like,
-    map_rows,
-    namespace,
-    precise,
-    rough,
-    to_numpy,
-)
+from kernelmetric.compute import backend_of, like, map_rows, namespace, precise, rough, to_numpy
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.compute.reductions import k_smallest, product
 from kernelmetric.compute.watch import ended_by_limit, stage, until_limit
@@ -105,10 +97,10 @@ class Search:
         parts = [held for held in parts if len(self.matches.without(held).pairs)]
         base = int(self.settings.n_components is not None)  # the column to be better than
         if not parts:
-            found = self._found(IDENTITY, self.judged)
+            plain = next(self._plain(base))
+            found, after = (self._found(form, self.judged) for form in (IDENTITY, plain))
             few = choose(found.ranks[:, None], found.weights, self.settings.confidence, 0)
-            form = self._finished(next(self._plain(base)))
-            return Result(form, few, {}, found, found, self.judged)
+            return Result(self._finished(plain), few, {}, found, after, self.judged)
         with stage("Adapter", shown=self.settings.verbose):
             judged = self._judge(parts, self._closed)
             start, n_closed = self._choice(judged, base).best + base, len(judged.names)

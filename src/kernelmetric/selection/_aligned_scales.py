@@ -1,7 +1,5 @@
 """Scales of features by alignment: noise is turned down before a kernel is chosen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any

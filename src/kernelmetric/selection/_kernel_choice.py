@@ -1,7 +1,5 @@
 """The kernel that is meant: what "auto" is, the best of a list, one after the other in a search."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Kernel and ridge by the leave-one-out error of ridge regression, which has a closed form."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral

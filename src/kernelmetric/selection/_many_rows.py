@@ -1,7 +1,5 @@
 """Narrower kernels and smaller ridges, where there are rows enough to fill them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Few coordinates that hold what the labels say: RidgeKPCA."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real

@@ -9,8 +9,6 @@ no more than their mean, that alone would tell the row's label. With weights w o
 holds for K times the roots of w from both sides, and q is in proportion to these roots.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

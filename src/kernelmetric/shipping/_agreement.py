@@ -4,8 +4,6 @@ Compiled code will not look at such indices again. Each function looks at one ob
 parts were looked at before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ All of them keep their state in plain attributes, which is all that is restored:
 and no other code of theirs runs while a file is read.
 """
 
-from __future__ import annotations
-
 import inspect
 from functools import cache
 

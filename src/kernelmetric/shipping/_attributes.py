@@ -1,7 +1,5 @@
 """The attributes of one object of a file: kinds of values, sides that agree, a sentence if not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

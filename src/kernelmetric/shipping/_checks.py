@@ -5,8 +5,6 @@ looking. So a file that says otherwise is refused: by the table of
 ``_fitted.py``, the functions of ``_agreement.py``, and by asking the object about a point.
 """
 
-from __future__ import annotations
-
 import copy
 import warnings
 from typing import Any

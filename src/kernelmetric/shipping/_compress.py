@@ -1,7 +1,5 @@
 """A metric that needs fewer kernel values for a point."""
 
-from __future__ import annotations
-
 import copy
 from numbers import Integral
 from typing import Any
@@ -122,7 +120,7 @@ def _on_landmarks(teacher: Any, space: Nystroem, X: Any) -> Any:
     if hasattr(teacher, "learner_"):
         small.space = clone(space)  # so that a clone of the metric, fitted again, is as small
         small.embedding_ = small._training_table = None  # where the larger metric had its rows
-    landmarks = take_rows(X, _telling_rows(teacher, X, space.n_landmarks))
+    landmarks = take_rows(X, _landmark_rows(teacher, X, space.n_landmarks))
     small.space_ = clone(space).set_params(kernel=teacher.space_.kernel_, landmarks=landmarks)
     small.space_.fit(X)
     _set_map(small, *_least_squares(teacher, small.space_, X))
@@ -202,7 +200,7 @@ def _embedded(metric: Any, block: Any) -> np.ndarray:
     return _coordinates(metric.space_, block) @ L.T
 
 
-def _telling_rows(teacher: Any, X: Any, m: int) -> np.ndarray:
+def _landmark_rows(teacher: Any, X: Any, m: int) -> np.ndarray:
     """The rows whose kernel values explain most of the map, each beside those before it."""
     n = X.shape[0]
     pool = evenly(n, min(n, max(_POOL, 2 * m)))

@@ -10,8 +10,6 @@ Members are stored, not compressed, so that no small file can fill the memory. N
 and what does not fit to the last byte is refused.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

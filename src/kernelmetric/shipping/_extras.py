@@ -1,7 +1,5 @@
 """Packages that not every user has."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An index of nearest neighbours in the learned metric."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

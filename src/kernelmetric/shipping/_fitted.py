@@ -7,8 +7,6 @@ NaN is allowed where a column without values leaves it. What a table cannot say 
 about a point (``_checks.py``).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from sklearn import preprocessing
@@ -31,7 +29,7 @@ from kernelmetric.selection import AlignedSum
 from kernelmetric.shipping._fitted_linkage import LINKAGE_TABLE
 from kernelmetric.spaces import Gram, RandomFeatures, Space
 from kernelmetric.tables import TableEncoder, TableSchema
-from kernelmetric.transductive import TransductiveDistance
+from kernelmetric.transductive import TransductiveDistance, TransductiveRegressor
 
 _DECOMPOSITION = {
     "finite r d": "components_",
@@ -110,8 +108,20 @@ TABLE: dict[type, dict[Any, str]] = {
         "finite n p": "_points",
         "any c": "classes_",
         "code<c n": "_codes",
+        "finite n": "_mass",
         "any n": "transduction_",
         "whole": "n_neighbors_",
+    },
+    TransductiveRegressor: {
+        "finite n p": "_points",
+        "finite n q": "_along",
+        "finite m p": "_anchors",
+        "finite p": "_middle",
+        "finite q": "_levels",
+        "positive": "_width",
+        bool: "_single",
+        list: "candidates_ residuals_",
+        dict: "_coef",
     },
     MetricClassifier: _PREDICTOR
     | {

@@ -3,8 +3,6 @@
 Read from the attributes of classes that are known, never found by trying.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is fitted as an ONNX model: one formula for each step's class, and none for any other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An ONNX model in the making, and the formulas of kernels in it: one for each class."""
 
-from __future__ import annotations
-
 import hashlib
 import warnings
 from collections.abc import Iterable

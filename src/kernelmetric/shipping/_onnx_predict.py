@@ -1,7 +1,5 @@
 """Votes of neighbours, linear scores and trees as nodes of an ONNX model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fitted metrics to files, and back, without pickle."""
 
-from __future__ import annotations
-
 import os
 import platform
 import warnings

@@ -18,8 +18,6 @@ key, which says what it is::
     {"object": ["kernelmetric.RBF", {"gamma": 0.5}]}     an allowed class, with its attributes
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import math

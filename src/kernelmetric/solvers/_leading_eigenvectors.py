@@ -1,7 +1,5 @@
 """Leading eigenvectors of a symmetric matrix that is known by its products, in any library."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

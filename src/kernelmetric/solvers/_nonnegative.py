@@ -1,7 +1,5 @@
 """Quadratic programs over non-negative vectors."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.optimize import nnls
 

@@ -5,8 +5,6 @@ every two eigenvectors of the scaling. Conjugate gradients do it in few products
 that is formed for the pairs Θ has not decided yet: by its low rank, or for few pairs as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

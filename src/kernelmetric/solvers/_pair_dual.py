@@ -149,9 +149,9 @@ class PairDual:
 
     def matrix(self, alpha: np.ndarray) -> np.ndarray:
         """The matrix ``M(α) = Σ s α δδᵀ``, eq. (11)."""
-        return self._weighed(self.signs * alpha)
+        return self._weighted_sum(self.signs * alpha)
 
-    def _weighed(self, weights: np.ndarray) -> np.ndarray:
+    def _weighted_sum(self, weights: np.ndarray) -> np.ndarray:
         """The sum of ``δδᵀ`` with weights."""
         if self._products is not None:
             halves = weights.astype(self.Z.dtype) @ self._products
@@ -280,7 +280,7 @@ class ComparisonDual(PairDual):
 
     def matrix(self, alpha: np.ndarray) -> np.ndarray:
         """The matrix ``M(α) = Σ α (εεᵀ - δδᵀ)``."""
-        return self._weighed(np.concatenate([alpha, -alpha]))
+        return self._weighted_sum(np.concatenate([alpha, -alpha]))
 
     def forms(self, M: np.ndarray) -> np.ndarray:
         """Differences of squared distances, ``εᵀ M ε - δᵀ M δ``, of all comparisons."""

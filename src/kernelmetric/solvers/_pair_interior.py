@@ -5,8 +5,6 @@ variable of its own, since the sum over α cancels with a large C. The positive 
 constraint has a multiplier S with ``M = Σ s α δδᵀ + S`` and ``M S = μ I``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

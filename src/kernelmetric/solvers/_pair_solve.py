@@ -1,7 +1,5 @@
 """Which method solves a problem of pairs, and the one for many of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

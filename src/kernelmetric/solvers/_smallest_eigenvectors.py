@@ -6,8 +6,6 @@ Davidson's method with a Chebyshev filter: what is added to the basis for a Ritz
 has all its digits: the filter may be rough.
 """
 
-from __future__ import annotations
-
 import warnings
 from numbers import Integral
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The graphical lasso by proximal gradients, with a certificate."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

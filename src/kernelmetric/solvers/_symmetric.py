@@ -1,7 +1,5 @@
 """Symmetric matrices: their positive part, signs of eigenvectors that repeat; singular vectors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

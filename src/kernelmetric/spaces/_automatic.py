@@ -1,7 +1,5 @@
 """The space for a training set of a given size."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernelmetric.spaces._base import Space

@@ -83,7 +83,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
             The fitted space.
         """
         with unchanged_on_failure(self):
-            X, y = self._weighed(self._checked(X), y, sample_weight)
+            X, y = self._with_weights(self._checked(X), y, sample_weight)
             self._learn(self._begin(X, y), y)
         return self
 
@@ -106,7 +106,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
         """
         with unchanged_on_failure(self):
             X = self._checked(X)
-            kept, y = self._weighed(X, y, sample_weight)
+            kept, y = self._with_weights(X, y, sample_weight)
             Z = self._fit_checked(kept, y)
             if kept is X:
                 return Z
@@ -183,7 +183,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
             ensure_min_samples=2,
         )
 
-    def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+    def _with_weights(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
         """The rows that have weight, and their labels with the weights."""
         rows, weights = rows_and_weights(sample_weight, X)
         refuse_partial_gram(rows, as_kernel(self.kernel).pairwise)

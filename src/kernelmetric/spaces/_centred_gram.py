@@ -1,7 +1,5 @@
 """The centred Gram matrix, in memory or recomputed block by block."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any

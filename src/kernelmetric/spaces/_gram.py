@@ -1,7 +1,5 @@
 """A basis that need not be orthonormal: its Gram matrix, and the way to one that is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Kernel principal components: all of them, or the leading ones, of the centred Gram matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral

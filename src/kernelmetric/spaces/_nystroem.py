@@ -1,7 +1,5 @@
 """The span of a few landmarks."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any

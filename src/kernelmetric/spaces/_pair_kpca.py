@@ -1,7 +1,5 @@
 """Few coordinates that tell similar from dissimilar pairs: PairKPCA."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -86,7 +84,7 @@ class PairKPCA(Space):
     learns_from = "pairs"
     takes_weights = False
 
-    def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+    def _with_weights(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
         if sample_weight is not None:
             raise ValueError(
                 "Got sample_weight, but PairKPCA expected pairs that count alike: try KPCA."

@@ -1,7 +1,5 @@
 """Random cosines whose inner products estimate the kernel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any

@@ -1,7 +1,5 @@
 """What a single cell is: missing, a number, or a name; and how a column writes its numbers."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection

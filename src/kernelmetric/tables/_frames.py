@@ -3,8 +3,6 @@
 Frames of pandas, polars and pyarrow come through narwhals, which is imported where one is read.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from decimal import Decimal
 from fractions import Fraction
@@ -14,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelmetric.compute._objects import MixedRows, Objects, listed_objects
+from kernelmetric.inputs._parameters import as_float
 from kernelmetric.inputs._points import refuse_twins
 from kernelmetric.inputs._refusals import rounded_column
 from kernelmetric.tables._cells import is_gap
@@ -208,7 +207,7 @@ def _of_objects(name: str, values: list[Any]) -> Column:
 
 def _of_numbers(name: str, values: list[Any]) -> Column:
     """A column of numbers of any kind, with what floats lose of them."""
-    numbers = np.array([np.nan if is_gap(value) else _float(value) for value in values])
+    numbers = np.array([np.nan if is_gap(value) else as_float(value) for value in values])
     column = _checked(Column(name, NUMBERS, numbers))
     lost = np.zeros(len(values))
     for i in np.flatnonzero(np.abs(numbers) >= _EXACT):
@@ -236,13 +235,6 @@ def _of_times(name: str, kind: str, series: Any) -> Column:
         counts, lost[there] = counts // 1000, counts % 1000 / 1000
     values[there] = counts * {"s": 1e6, "ms": 1e3}.get(unit, 1.0)
     return _checked(Column(name, kind, values, lost=lost if lost.any() else None))
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return np.inf
 
 
 def _checked(column: Column) -> Column:

@@ -1,7 +1,5 @@
 """Dates and times of day in text: how a column writes them, and the cycles they run through."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Free text as numbers: groups of three and four letters, and the directions in which they vary."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

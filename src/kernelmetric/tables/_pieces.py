@@ -1,7 +1,5 @@
 """A table in one file or several, read piece by piece: all of it is never held."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +23,7 @@ from kernelmetric.tables._targets import class_name, too_many_classes
 from kernelmetric.tables._text import TableError
 
 _PIECE_BYTES = 32_000_000  # of a piece of a Parquet file with all its columns as float64
+_LISTS = 4  # times the bytes of numbers: a row with lists
 _MANY = 1.6  # times the rows of a sample are held before it is cut
 _FEWEST = 20  # rows of a class that a sample holds, where half of it suffices for all classes
 _MOST_WORDS = 100  # of a column: those of more words are names of rows
@@ -272,7 +271,10 @@ def _parquet_pieces(path: Path) -> Iterator[Table]:
         # A buffer: without it, all of a column that is one group of rows is read at once.
         with pq.ParquetFile(path, buffer_size=1 << 20) as file:
             n_rows, n_columns = file.metadata.num_rows, file.metadata.num_columns
-            most = max(1, _PIECE_BYTES // (8 * max(n_columns, 1)))
+            all_groups = map(file.metadata.row_group, range(file.num_row_groups))
+            held = sum(group.total_byte_size for group in all_groups) // max(n_rows, 1)
+            plain = 8 * max(n_columns, 1)
+            most = max(1, _PIECE_BYTES // (held if held > _LISTS * plain else plain))
             with stage(f"reading {path.name}", n_rows) as shown:
                 for groups in _bundles(file.metadata, most):
                     for batch in file.iter_batches(most, row_groups=groups):

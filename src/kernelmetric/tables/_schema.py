@@ -131,17 +131,17 @@ class TableSchema(TableTransformer):
     def _fit(self, X: Any) -> None:
         names = column_names(X)
         objects = {names[j] for j in object_places(self, names)}
-        there = {c.name: c for c in read_columns(X, [n for n in names if n not in objects])}
+        columns = {c.name: c for c in read_columns(X, [n for n in names if n not in objects])}
         self.kinds_, self.names_, self.rare_, self.gaps_, self.notes_ = [], [], [], [], []
         self.centres_, self.rests_, self.scales_ = np.repeat([[0], [0], [1.0]], len(names), axis=1)
         self.limits_ = np.zeros((len(names), 2))
         self.cycles_: list[list[str]] = []
         self.letters_: dict[str, np.ndarray] = {}
         for j, name in enumerate(names):
-            column = there.get(name, Column(name, NOTHING, np.empty(0)))
+            column = columns.get(name, Column(name, NOTHING, np.empty(0)))
             kind, kept, rare, why = column.kind, list(column.levels), list[str](), ""
             if kind == NOTHING:
-                why = "every value of it is missing" if name in there else ""
+                why = "every value of it is missing" if name in columns else ""
             elif kind == TEXT:
                 self.letters_[column.name] = learn_groups(column.values)
             elif kind == NAMES:
@@ -159,9 +159,8 @@ class TableSchema(TableTransformer):
             else:
                 column = self._read_limits(j, column)
                 numbers = quantities(column, kept)
-                self.centres_[j], self.rests_[j], self.scales_[j] = median_and_spread(
-                    column, numbers
-                )
+                spread = median_and_spread(column, numbers)
+                self.centres_[j], self.rests_[j], self.scales_[j] = spread
                 if len(np.unique(self._scaled(j, column, numbers))) < 2:  # NaN count as one
                     why = "it is the same in every row"
             if why:

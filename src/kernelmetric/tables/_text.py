@@ -4,8 +4,6 @@ Nothing is guessed in silence. What can be read in one way only is read, what is
 in a note, and what could be meant in two ways is refused with the number of the line.
 """
 
-from __future__ import annotations
-
 import codecs
 import csv
 import io

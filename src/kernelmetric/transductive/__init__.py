@@ -15,11 +15,14 @@ made from labels or pairs, literally as in the paper (:class:`PaperCost`) or bou
     _spread.py        by diffusion instead: the graph, λ and probabilities by hidden labels
     _diffusion.py     the equations of a graph that labels pull at, and how its parts are joined
     _sizes.py         classes of known sizes
+    _numbers.py       numbers instead of classes, with intervals
+    _asking.py        labels that come later, and which to ask for
     _classifying.py   classes of new points; _shares.py, their probabilities by distance
     _tangent.py       tangent distance, a prior geometry for images
 """
 
 from kernelmetric.transductive._costs import PaperCost, RobustCost, bounded, gram_form
+from kernelmetric.transductive._numbers import TransductiveRegressor
 from kernelmetric.transductive._penalties import (
     Geometry,
     GraphLaplacian,
@@ -44,6 +47,7 @@ __all__ = [
     "PaperCost",
     "RobustCost",
     "TransductiveDistance",
+    "TransductiveRegressor",
     "WarpedPenalty",
     "bounded",
     "gram_form",

@@ -53,18 +53,29 @@ class Diffusion:
         F = self._solve(mean * (self._sums @ (mass * targets)), pull, centred=endless)
         return (F - self.degrees @ F / self.degrees.sum())[self._place]
 
-    def smooth(self, targets: np.ndarray, mass: np.ndarray, start: Any = None) -> np.ndarray:
-        """The f that minimises ``Σ d_i m_i (f_i - y_i)² + fᵀLf``; start is another one."""
-        if start is not None:
-            start = start[np.unique(self._place, return_index=True)[1]]
-        b = self.degrees[:, None] * (self._sums @ (mass * targets))
-        return self._solve(b, self._sums @ mass, start=start)[self._place]
+    def walk(self, values: np.ndarray, fixed: np.ndarray, n_steps: int) -> np.ndarray:
+        """Means of values after steps of a random walk, ``D^-1 W``; some rows keep theirs."""
+        counts = np.asarray(self._sums.sum(axis=1)).ravel()[:, None]
+        held = (self._sums @ fixed)[:, None]
+        own = np.where(held > 0, self._sums @ (fixed[:, None] * values), self._sums @ values)
+        begin = self._here(own / np.where(held > 0, held, counts)) * self._root
+        keep, V = self._here(held > 0), begin
+        for _ in range(n_steps):
+            V = keep * begin + (1.0 - keep) * self._product(V)
+        self.n_products += n_steps * values.shape[1]
+        return to_numpy(V / self._root)[self._place]
+
+    def covariance(self, rows: np.ndarray, values: np.ndarray, leak: float) -> np.ndarray:
+        """``(L + leak D)⁻¹`` from some rows to all points, times values of shape (m, p)."""
+        b = np.zeros((len(self.degrees), values.shape[1]))
+        np.add.at(b, self._place[rows], values)
+        return self._solve(b, np.full((len(b), 1), leak))[self._place]
 
     def _here(self, values: np.ndarray) -> Any:
         return to_device(np.asarray(values, dtype=np.float64))
 
     def _solve(
-        self, b: np.ndarray, pull: np.ndarray | None, *, centred: bool = False, start: Any = None
+        self, b: np.ndarray, pull: np.ndarray | None, *, centred: bool = False
     ) -> np.ndarray:
         # A strong pull at few points would rule every residual. So the unknowns are what it leaves.
         r = 1.0 if pull is None else self._here(1.0 + pull) ** -0.5
@@ -76,8 +87,7 @@ class Diffusion:
 
         b = b - flat @ (flat.T @ b) if centred else b
         first = 0.0 * b if pull is None else b
-        start = None if start is None else self._here(start) * self._root / r - first
-        found = conjugate_gradients(multiply, b - multiply(first), start=start, tol=_TOL)
+        found = conjugate_gradients(multiply, b - multiply(first), tol=_TOL)
         if found.residual > 1e3 * _TOL:
             warn(
                 f"The spread of labels has residuals up to {found.residual:.1e} after "

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from kernelmetric._warnings import warn
@@ -67,7 +67,7 @@ def read_source(
     if paired:
         given = as_pairs(pairs, similar, dissimilar, None, n_samples)
         return Source(None, None, pair_graphs(given))
-    return Source(*_partial_labels(y, n_samples))
+    return Source(*partial_labels(y, n_samples))
 
 
 def counted_rows(
@@ -89,7 +89,7 @@ def counted_rows(
     return take_rows(X, rows), rows_of(y, rows), given, masses
 
 
-def _partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+def partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
     """Classes, and codes with -1 where a label is unknown."""
     expected = "class labels with -1 where unknown, or similar and dissimilar pairs"
     require_target(y, "TransductiveDistance", expected)
@@ -100,6 +100,11 @@ def _partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(
             "Got no label at all (y is -1 everywhere), but expected some points of two classes. "
             "For the embedding of the geometry alone, pass a cost_graph of zeros."
+        )
+    if type_of_target(labels) == "continuous":
+        raise ValueError(
+            "Unknown label type: got numbers in y, but expected class labels. Try "
+            "TransductiveRegressor, for which NaN means unknown."
         )
     check_classification_targets(labels)
     classes, found = np.unique(labels, return_inverse=True)

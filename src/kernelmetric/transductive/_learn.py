@@ -37,7 +37,7 @@ from kernelmetric.transductive._penalties import (
     coordinates_of,
     warn_of_gaps,
 )
-from kernelmetric.transductive._spread import Few, read_sizes, spread_labels, warn_of_lost
+from kernelmetric.transductive._spread import Few, Graphs, read_sizes, spread_labels, warn_of_lost
 
 #: The embedding, its penalty, which points have a label or pair, and what was chosen.
 Learned = tuple[Eigenpairs, Geometry, np.ndarray, dict[str, Any]]
@@ -83,7 +83,13 @@ def rows_in_time(metric: Any, points: np.ndarray, source: Source) -> Any:
 
 
 def learn(
-    metric: Any, points: Any, source: Source, start: Any, weights: np.ndarray | None
+    metric: Any,
+    points: Any,
+    source: Source,
+    start: Any,
+    weights: np.ndarray | None,
+    *,
+    graphs: Graphs | None = None,
 ) -> Learned:
     """The embedding by the method that is asked for, or under which hidden labels are found."""
     if not spreads(metric, source):
@@ -100,10 +106,10 @@ def learn(
     auto = metric.method == "auto"
     sizes = read_sizes(metric.class_sizes, source.classes, source.codes)
     few = Few(source.codes, weights, sizes)
+    graphs = graphs or Graphs(metric.graph, metric.n_neighbors, points)
     spread = spread_labels(
-        points, few, metric.graph, metric.n_neighbors, metric.lam,
-        n_folds=metric.cv, may_stay=auto and sizes is None,
-    )  # fmt: skip
+        points, few, graphs, metric.lam, n_folds=metric.cv, may_stay=auto and sizes is None
+    )
     told: dict[str, Any] = {
         "method_": "diffusion",
         "graph_": spread.graph,
@@ -114,6 +120,7 @@ def learn(
         "lam_": spread.lam,
         "lam_scores_": spread.chosen_scores,
         "nearest_weight_": spread.nearest,
+        "_graphs": graphs,
     }
     labelled = source.codes >= 0
     enough = len(spread.hits) and labelled.sum() >= FEWEST
@@ -122,6 +129,7 @@ def learn(
         least = float(spread.hits.mean())
         found = _learn_eigenvectors(metric, points, source, start, weights, above=least)
         if found is not None:
+            found[3]["_graphs"] = graphs
             return found
     if spread.lam is None:
         told |= {"method_": "points", "graph_": POINTS.kind, "lam_": np.inf}

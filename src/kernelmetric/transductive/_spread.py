@@ -26,7 +26,7 @@ NEIGHBORS, MUTUAL = 10, 20  # of a point in the graph, and in that of mutual one
 LAMS: tuple[float, ...] = (10.0, 1.0)  # the first unless the other finds more hidden labels
 _SHARPNESS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of scores, in one over the usual margin
 _NEAREST = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # what distances to labels count beside them
-_USUAL = (2.0, 1.0)  # of either, where no label can be hidden
+_USUAL = (2.0, 0.25)  # of either, where no label can be hidden
 _LOST = 0.05  # share of points in parts without a label that is worth a warning
 _ROUNDED = 0.02  # that stated shares may miss one by
 _UNEVEN = 3  # times as many labels as another class has, up to which distances are compared
@@ -82,28 +82,44 @@ def corners(codes: np.ndarray, n_classes: int) -> np.ndarray:
     return Y
 
 
+class Graphs:
+    """The graphs over points, each made when it is first asked for; copies are one point."""
+
+    def __init__(self, graph: Any, n_neighbors: Any, points: Any):
+        ours = isinstance(graph, str) and graph in ("auto", "neighbors")
+        distinct, self.place = places_of(points) if ours else (points, None)
+        self.named, self._distinct = isinstance(graph, str), distinct
+        self._left = _graphs_of(graph, n_neighbors, distinct)
+        self._made: list[tuple[str, Any, Any, np.ndarray]] = []
+
+    def __iter__(self) -> Iterator[tuple[str, Any, Any, np.ndarray]]:
+        """Kind, number of neighbours, weights with all parts joined, and the part of each row."""
+        yield from self._made
+        for name, size, W in self._left:
+            whole, part = joined(W, self._distinct)
+            part = part if self.place is None else part[self.place]
+            self._made.append((name, size, whole, part))
+            yield self._made[-1]
+
+
 def spread_labels(
-    points: Any, few: Few, graph: Any, n_neighbors: Any, lam: Any, *, n_folds: int, may_stay: bool
+    points: Any, few: Few, graphs: Graphs, lam: Any, *, n_folds: int, may_stay: bool
 ) -> Spread:
     """Spread labels as it finds those that are hidden; ``may_stay`` lets the points win."""
-    ours = isinstance(graph, str) and graph in ("auto", "neighbors")
-    distinct, place = places_of(points) if ours else (points, None)
-    graphs = _graphs_of(graph, n_neighbors, distinct)
     tried = LAMS if isinstance(lam, str) else (float(lam),)
     folds = _folds(few.codes, n_folds)
     if isinstance(lam, str) and not folds and np.sum(few.codes >= 0) < 2 * few.n_classes:
         tried = (np.inf,)  # so few are sources: Poisson learning
     asked = [hidden_rows(kept, few.codes) for kept in folds]
-    heard = isinstance(graph, str) and isinstance(lam, str)  # what a user sets is used alone
+    heard = graphs.named and isinstance(lam, str)  # what a user sets is used alone
     near = [
         nearest_evidence(points, kept, rows) if heard else np.zeros((len(rows), few.n_classes))
         for kept, rows in zip(folds, asked, strict=True)
     ]
     best, highest, usual = None, -np.inf, np.empty(0)
     scores: dict[str, dict[float, float]] = {}
-    for name, size, W in until_limit(graphs, "the graph"):
-        whole, part = joined(W, distinct)
-        diffusion, part = Diffusion(whole, place), part if place is None else part[place]
+    for name, size, W, part in until_limit(graphs, "the graph"):
+        diffusion = Diffusion(W, graphs.place)
         for value, hidden in _hidden(diffusion, few, tried, folds, asked, near, heard):
             hits = hidden.hits
             share = float(hits.mean()) if len(hits) else 0.0

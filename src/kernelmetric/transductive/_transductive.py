@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn import config_context
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -21,9 +20,15 @@ from kernelmetric.inputs import check_points, device_like, unchanged_on_failure,
 from kernelmetric.inputs._parameters import COUNT, COUNT_OR_NONE, LARGEST, Numbers, check_parameters
 from kernelmetric.learners._checks import check_spread
 from kernelmetric.solvers import column_signs
+from kernelmetric.transductive._asking import Asking
 from kernelmetric.transductive._choice import POINTS, label_mass
-from kernelmetric.transductive._classifying import Classifying
-from kernelmetric.transductive._given import counted_rows, interpolate, prior_points, read_source
+from kernelmetric.transductive._given import (
+    Source,
+    counted_rows,
+    interpolate,
+    prior_points,
+    read_source,
+)
 from kernelmetric.transductive._learn import learn, peak_bytes, placing_seconds, rows_in_time
 from kernelmetric.transductive._penalties import Geometry, coordinates_of
 
@@ -32,7 +37,7 @@ _LAM = Numbers(Real, 0, LARGEST, above=True, words=("auto",))  # or infinity
 
 
 @dataclass(eq=False, repr=False)
-class TransductiveDistance(Classifying, BaseEstimator):
+class TransductiveDistance(Asking):
     r"""A metric on labelled and unlabelled points together, from few labels and much geometry.
 
     One of two methods. By diffusion, scores F of classes minimise the squared error at labels plus
@@ -116,7 +121,7 @@ class TransductiveDistance(Classifying, BaseEstimator):
         How near hidden labels were to their class, at best 1, by graph and by dimension; by
         diffusion the share found again. Empty where there was no choice, or too few labels.
     nearest_weight_ : float
-        What :math:`-\\log d_c^2` counts beside the scores of a diffusion, with the distance to the
+        What :math:`-\log d_c^2` counts beside the scores of a diffusion, with the distance to the
         nearest label of each class; zero where λ or the graph was given.
     lam_scores_ : dict
         Share of hidden labels found again, by λ, where it was chosen.
@@ -240,20 +245,9 @@ class TransductiveDistance(Classifying, BaseEstimator):
             shape = points.shape[0], taught[0].shape[0], points.shape[1]
             fewer = shape[1] < shape[0]
             with time_kept(placing_seconds(*shape) if fewer else 0.0):
-                found, geometry, spoken_of, chosen = learn(self, *taught)
-            self.__dict__.update(chosen)
-            self._store(found, geometry, X)
-            if fewer:  # the others are placed as new points are
-                self.embedding_ = self._placed(points, taught[0])
-                spoken_of = np.asarray(source.codes) >= 0
-            self._points, self._codes = points, source.codes
-            drawn = self.method_ != "diffusion"  # whose corners are meant to be far out
-            self.label_mass_ = label_mass(self.embedding_, spoken_of, warned=drawn)
-            if source.codes is not None:
-                self.classes_, E = source.classes, self.embedding_
-                voted = self._vote(E, some)
-                labels = np.where(spoken_of, source.codes, voted)
-                self.transduction_ = self.classes_[labels]
+                learned = learn(self, *taught)
+            self._mass = None if fewer else weights
+            self._keep(*learned, source, some, points, X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params) -> np.ndarray:
@@ -335,6 +329,26 @@ class TransductiveDistance(Classifying, BaseEstimator):
         k = min(self.n_neighbors_, _PLACED) if self._kind == "diffusion" else self.n_neighbors_
         E = interpolate(known, self.embedding_, points, k)
         return E.astype(self.embedding_.dtype, copy=False)
+
+    def _keep(
+        self, found: Any, geometry: Geometry, spoken_of: Any, chosen: dict[str, Any],
+        source: Source, some: Any, points: Any, X: Any,
+    ) -> None:  # fmt: skip
+        """What was learned of some points, and where the others are."""
+        self.__dict__.pop("_graphs", None)
+        self.__dict__.update(chosen)
+        self._store(found, geometry, X)
+        if len(self.embedding_) < points.shape[0]:  # the others are placed as new points are
+            self.embedding_ = self._placed(points, points[some])
+            spoken_of = np.asarray(source.codes) >= 0
+            self.__dict__.pop("_graphs", None)
+        self._points, self._codes = points, source.codes
+        drawn = self.method_ != "diffusion"  # whose corners are meant to be far out
+        self.label_mass_ = label_mass(self.embedding_, spoken_of, warned=drawn)
+        if source.codes is not None:
+            self.classes_ = source.classes
+            labels = np.where(spoken_of, source.codes, self._vote(self.embedding_, some))
+            self.transduction_ = self.classes_[labels]
 
     def _store(self, found: Any, geometry: Geometry, X: Any) -> None:
         if not found.converged:

@@ -11,8 +11,6 @@ class like :class:`ArrayAPI`, and one line here::
     dask/           arrays and data frames of Dask: fits on a cluster
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Any library that follows the array API standard."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -80,34 +80,28 @@ def compiled_grams(sizes: range) -> Grams | None:
     return None if native() is None else Grams(sizes)
 
 
-def most_alike_compiled(Q: Any, XT: Any, n_best: int, own: int | None) -> np.ndarray | None:
-    """Columns of the largest positive products Q @ XT in each row, -1 where there are no more.
+def most_alike_compiled(
+    Q: Any, XT: Any, n_best: int, own: int | None = None, *, both: bool = False
+) -> list[tuple[np.ndarray, np.ndarray]] | None:
+    """Columns of the largest positive products Q @ XT in each row, and the products.
 
-    Row ``own`` + i of X is row i of Q, and left out. None where nothing is compiled.
+    They are -1 and 0 where there are no more. Row ``own`` + i of X is row i of Q, and left out.
+    With ``both``, the same of the columns follows. None where nothing is compiled.
     """
     if native() is None or Q.dtype != np.float32 or XT.dtype != np.float32:
         return None
-    best = np.empty((Q.shape[0], n_best), np.int32)
-    products = np.empty(best.shape, np.float32)
+    found = []
+    for n in [Q.shape[0], XT.shape[1]][: 1 + both]:
+        found.append((np.full((n, n_best), -1, np.int32), np.zeros((n, n_best), np.float32)))
     sums, seen = np.zeros(XT.shape[1], np.float32), np.empty(XT.shape[1] + 1, np.int32)
     sides = [
         part for A in (Q, XT)
         for part in (A.indptr.astype(np.int64), A.indices.astype(np.int32, copy=False), A.data)
     ]  # fmt: skip
-    left_out = -1 if own is None else own
-    _call(
-        "most_alike",
-        *sides[:3],
-        len(best),
-        *sides[3:],
-        left_out,
-        n_best,
-        sums,
-        seen,
-        best,
-        products,
-    )
-    return best
+    looked_for = -1 if own is None else own, n_best, sums, seen
+    asked = found[1] if both else (None, None)
+    _call("most_alike", *sides[:3], Q.shape[0], *sides[3:], *looked_for, *found[0], *asked)
+    return found
 
 
 def _call(name: str, *arguments: Any) -> Any:
@@ -116,7 +110,8 @@ def _call(name: str, *arguments: Any) -> Any:
     function.restype = ctypes.c_int64
     return function(
         *(
-            ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray)
+            ctypes.c_void_p(None if a is None else a.ctypes.data)
+            if a is None or isinstance(a, np.ndarray)
             else a if isinstance(a, ctypes._SimpleCData) else ctypes.c_int64(int(a))
             for a in arguments
         )

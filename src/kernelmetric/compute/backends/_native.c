@@ -14,7 +14,7 @@
 #define LANES 16
 
 /* Changes whenever a function below changes its arguments or its meaning. */
-int kernelmetric_version(void) { return 5; }
+int kernelmetric_version(void) { return 6; }
 
 #define AHEAD 8 /* pairs whose points are on their way to the cache */
 
@@ -258,14 +258,30 @@ void kernelmetric_weigh(struct gram *table, int64_t bits, const uint64_t *codes,
     }
 }
 
+/* Puts a row and its product where it belongs among the n_best largest ones, the first of equal. */
+static inline void insert(int32_t *rows, float *values, int64_t n_best, int32_t row, float value)
+{
+    int64_t k = n_best - 1;
+    if (value < values[k] || (value == values[k] && row >= rows[k]))
+        return;
+    for (; k > 0 && (value > values[k - 1] || (value == values[k - 1] && row < rows[k - 1])); k--) {
+        rows[k] = rows[k - 1];
+        values[k] = values[k - 1];
+    }
+    rows[k] = row;
+    values[k] = value;
+}
+
 /* For rows of Q the rows of X with the largest positive products, the first of equal ones: best has
-   n_best numbers of rows and products for each, -1 where there are no more. X comes transposed, as
-   X_starts, X_rows and X_values of each column. sums, of zeros, has room for every row of X, and
-   seen for one more. Where own is not negative, row own + i of X is row i itself, which is left out. */
+   n_best numbers of rows and products for each, -1 and 0 where there are no more. X comes
+   transposed, as X_starts, X_rows and X_values of each column. sums, of zeros, has room for every
+   row of X, and seen for one more. Where own is not negative, row own + i of X is row i itself,
+   which is left out. Where asked is given, it has the same of X's rows among those of Q. */
 void kernelmetric_most_alike(const int64_t *Q_starts, const int32_t *Q_columns, const float *Q_values,
                              int64_t n_rows, const int64_t *X_starts, const int32_t *X_rows,
                              const float *X_values, int64_t own, int64_t n_best, float *sums,
-                             int32_t *seen, int32_t *best, float *products)
+                             int32_t *seen, int32_t *best, float *products, int32_t *asked,
+                             float *asked_products)
 {
     for (int64_t i = 0; i < n_rows; i++) {
         int64_t n_seen = 0;
@@ -276,30 +292,15 @@ void kernelmetric_most_alike(const int64_t *Q_starts, const int32_t *Q_columns, 
                 n_seen += *sum == 0.0f && product > 0.0f;
                 *sum += product;
             }
-        int32_t *near = best + i * n_best;
-        float *value = products + i * n_best;
-        for (int64_t k = 0; k < n_best; k++) {
-            near[k] = -1;
-            value[k] = 0.0f;
-        }
         for (int64_t s = 0; s < n_seen; s++) {
             int32_t j = seen[s];
             float sum = sums[j];
             sums[j] = 0.0f;
-            int64_t k = n_best;
             if (own >= 0 && j == own + i)
                 continue;
-            while (k > 0 && (sum > value[k - 1] || (sum == value[k - 1] && j < near[k - 1]))) {
-                if (k < n_best) {
-                    near[k] = near[k - 1];
-                    value[k] = value[k - 1];
-                }
-                k--;
-            }
-            if (k < n_best) {
-                near[k] = j;
-                value[k] = sum;
-            }
+            insert(best + i * n_best, products + i * n_best, n_best, j, sum);
+            if (asked)
+                insert(asked + j * n_best, asked_products + j * n_best, n_best, (int32_t)i, sum);
         }
     }
 }

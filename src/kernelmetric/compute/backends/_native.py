@@ -4,8 +4,6 @@
 environment has ``KERNELMETRIC_PURE=1``, all runs in NumPy, with the same results but for rounding.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 from functools import lru_cache
@@ -15,7 +13,7 @@ from typing import Any
 import numpy as np
 
 _LIBRARY = "libkernelmetric.so"
-_VERSION = 5  # of the functions in _native.c; a file compiled from others is not used
+_VERSION = 6  # of the functions in _native.c; a file compiled from others is not used
 
 _SUFFIXES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 

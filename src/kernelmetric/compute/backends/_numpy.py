@@ -1,7 +1,5 @@
 """NumPy arrays, and sparse matrices made of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Linear equations with a large dense matrix, in the memory of the matrix in single precision."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import linalg
 

@@ -1,7 +1,5 @@
 """torch, on the CPU or on a device: methods of tensors alone, so torch is not imported here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -16,7 +14,7 @@ from kernelmetric.compute.backends._array_api import ArrayAPI
 _FUSED = {
     "softmax_sums": ("_softmax", lambda E: cuda.suits(E)),
     "hinge_sums": ("_hinge", lambda E: cuda.suits(E)),
-    "bounds_from": ("_bounds", cuda.single_there),
+    "bounds_from": ("_bounds", cuda.single_on_device),
     "ranked": ("_nearest", lambda Q: cuda.suits(Q[:, :1])),  # any number of coordinates
 }
 

@@ -1,7 +1,5 @@
 """Bits that are packed eight to a byte: their products, and the most similar among many rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

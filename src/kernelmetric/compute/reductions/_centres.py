@@ -3,8 +3,6 @@
 .. [1] Bahmani et al., "Scalable k-means++", PVLDB 5 (2012).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

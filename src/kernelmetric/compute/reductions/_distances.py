@@ -5,8 +5,6 @@
 keeps the squares small, and :func:`pair_squares` computes the pairs for which neither is enough.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -62,7 +60,7 @@ def squared_distances(A: Any, B: Any | None = None) -> Any:
     backend = backend_of(D2)
     if backend.host:
         return _repaired(D2, A, B, a2, b2, same=same)
-    D2 = _repaired_elsewhere(D2, A, B, a2, b2)
+    D2 = _repaired_on_device(D2, A, B, a2, b2)
     return backend.set_entries(D2, np.arange(D2.shape[0]), 0.0) if same else D2
 
 
@@ -185,7 +183,7 @@ def _near_pairs(
     return i[chosen], j[chosen]
 
 
-def _repaired_elsewhere(D2: Any, A: Any, B: Any, a2: Any, b2: Any) -> Any:
+def _repaired_on_device(D2: Any, A: Any, B: Any, a2: Any, b2: Any) -> Any:
     """The same for arrays of other libraries, which have no tiles."""
     xp, near = namespace(D2), _NEAR[itemsize_of(D2)]
     if not D2.shape[1]:

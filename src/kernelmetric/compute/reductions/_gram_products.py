@@ -5,8 +5,6 @@ Tile by tile, the values of all kernels at the same pairs are multiplied with on
     pairs (rows × columns) ──evaluate──▶ F (m, pairs) ──▶ products += F Fᵀ, row sums += F 1
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from math import isqrt

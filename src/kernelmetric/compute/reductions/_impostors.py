@@ -4,8 +4,6 @@ A triplet (i, j, l) costs when the impostor l of another class comes nearer to i
 neighbour j plus a margin.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The LMNN hinge by lists: over listed impostors, a lower bound; and the looks that list them."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
@@ -10,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute._arrays import like, read_only, to_numpy
-from kernelmetric.compute._execute import over_tiles, run_elsewhere, sum_tiles
+from kernelmetric.compute._execute import over_tiles, run_on_cluster, sum_tiles
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.backends._native import add_listed_hinge, add_pulled, hinge_compiled
 from kernelmetric.compute.reductions._impostors import laplacian_product
@@ -55,7 +53,7 @@ def lmnn_step_on(
     parts = [slice(a, b) for a, b in pairwise(ends) if a < b] or [slice(0, 0)]
     n, r, long = len(X), len(L), len(pairs) > _LONG * X.size
     # Of a short list the product with all points is taken once, and sums as large as these stay.
-    with nullcontext() if long else run_elsewhere(None):
+    with nullcontext() if long else run_on_cluster(None):
         value, sums = sum_tiles(
             partial(_step_sums, X if long else None, pairs, targets, c, smoothing, weighed),
             parts,

@@ -1,7 +1,5 @@
 """Exact k nearest neighbours as a reduction over row blocks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Products of points with a map, and of a large matrix with vectors on several threads."""
 
-from __future__ import annotations
-
 from functools import cached_property, partial
 from typing import Any
 

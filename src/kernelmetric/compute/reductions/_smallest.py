@@ -1,7 +1,5 @@
 """The smallest entries of the rows of a block."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

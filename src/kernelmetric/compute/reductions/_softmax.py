@@ -3,8 +3,6 @@
 Each row has its own shift of the exponents. A backend may have a way of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -86,7 +84,7 @@ def _over_rows(E: Any, F: Any, weigh: Weigh, weights: CountsAndShares | None) ->
     n = E.shape[0]
     most = tile_rows(E, 4 * n, 4 * _ROW_BLOCK_BYTES)
     return sum_tiles(
-        partial(_weighed, _rows(E, weights), _with_ones(F), weigh),
+        partial(_weighted_sums, _rows(E, weights), _with_ones(F), weigh),
         list(row_blocks(n, 6 * itemsize_of(E) * n, most=most)),
         flops=2.0 * n * n * (E.shape[1] + 2 * F.shape[1]),
         entries=n * F.shape[1],
@@ -94,7 +92,9 @@ def _over_rows(E: Any, F: Any, weigh: Weigh, weights: CountsAndShares | None) ->
     )
 
 
-def _weighed(rows_of: Rows, augmented: Any, weigh: Weigh, blocks: list[slice]) -> tuple[Any, Any]:
+def _weighted_sums(
+    rows_of: Rows, augmented: Any, weigh: Weigh, blocks: list[slice]
+) -> tuple[Any, Any]:
     """The tile: some blocks of rows of W; values are not looked at before the end."""
     xp = namespace(augmented)
     total, product = 0.0, xp.zeros_like(augmented)

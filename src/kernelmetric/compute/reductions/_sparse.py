@@ -8,6 +8,7 @@ import numpy as np
 
 from kernelmetric.compute._budget import row_blocks
 from kernelmetric.compute._execute import over_tiles
+from kernelmetric.compute._threads import tiles_at_once
 from kernelmetric.compute.backends._grams import most_alike_compiled
 
 _PARTS = 4  # for each neighbour that is looked for, of a row of products
@@ -15,18 +16,30 @@ _ENTRY_BYTES = 40.0  # of a block of products, all arrays together
 _ROWS = 4096  # of a block, at most
 
 
-def most_alike(Q: Any, X: Any, n_neighbors: int, *, one: bool) -> np.ndarray:
-    """Pairs of every row of Q and the rows of X with the largest positive products, not itself."""
+def most_alike(
+    Q: Any, X: Any, n_neighbors: int, *, one: bool = False, both: bool = False
+) -> np.ndarray:
+    """Pairs of every row of Q and the rows of X with the largest positive products.
+
+    With ``one``, Q is X, and no row is beside itself. With ``both``, pairs of every row of X and
+    the rows of Q with the largest products follow, the row of Q first.
+    """
     if Q.nnz == 0 or X.nnz == 0:
         return np.empty((0, 2), dtype=np.intp)
+    n_products = float(np.bincount(X.indices, minlength=X.shape[1])[Q.indices].sum())
+    if both:
+        found = _both_ways(Q, X, n_neighbors, n_products)
+        if found is None:
+            asked = most_alike(X, Q, n_neighbors)[:, ::-1]
+            found = np.concatenate([most_alike(Q, X, n_neighbors), asked])
+        return found
     XT = X.T.tocsr()
     most = float((Q.sign() @ np.diff(XT.indptr)).max())  # as many records have a row's n-grams
 
     def nearest(block: slice) -> np.ndarray:
         found = most_alike_compiled(Q[block], XT, n_neighbors, block.start if one else None)
         if found is not None:
-            rows, places = np.nonzero(found >= 0)
-            return np.column_stack([rows + block.start, found[rows, places]])
+            return _listed(found[0][0]) + np.array([block.start, 0])
         rows, near, values = _largest(Q[block] @ XT, n_neighbors + one)
         order = np.lexsort((near, -values, rows))
         pairs = np.column_stack([rows + block.start, near])[order]
@@ -35,9 +48,37 @@ def most_alike(Q: Any, X: Any, n_neighbors: int, *, one: bool) -> np.ndarray:
         place = np.arange(len(pairs)) - np.searchsorted(pairs[:, 0], pairs[:, 0])
         return pairs[place < n_neighbors]
 
-    n_products = float(np.diff(XT.indptr)[Q.indices].sum())
     blocks = list(row_blocks(Q.shape[0], _ENTRY_BYTES * min(most, X.shape[0]), most=_ROWS))
     return np.concatenate(over_tiles(nearest, blocks, flops=2 * n_products))
+
+
+def _both_ways(Q: Any, X: Any, n_neighbors: int, n_products: float) -> np.ndarray | None:
+    """The largest products of rows and of columns, each product made once; None in NumPy alone."""
+
+    def of(block: slice) -> Any:
+        found = most_alike_compiled(Q, X[block].T.tocsr(), n_neighbors, both=True)
+        return None if found is None else (block.start, *found)
+
+    most = -(-X.shape[0] // tiles_at_once(2 * n_products))  # a block for each thread
+    blocks = list(row_blocks(X.shape[0], 8.0 + 24.0 * n_neighbors, most=most))
+    parts = over_tiles(of, blocks, flops=2 * n_products)
+    if parts[0] is None:
+        return None
+    best, products = parts[0][1]
+    pairs = []
+    for start, (more, values), (asked, _) in parts:
+        pairs.append(_listed(asked)[:, ::-1] + np.array([0, start]))
+        if start:
+            values, more = np.hstack([products, values]), np.where(more < 0, -1, more + start)
+            order = np.argsort(-values, axis=1, kind="stable")[:, :n_neighbors]
+            best = np.take_along_axis(np.hstack([best, more]), order, axis=1)
+            products = np.take_along_axis(values, order, axis=1)
+    return np.concatenate([_listed(best), *pairs])
+
+
+def _listed(near: np.ndarray) -> np.ndarray:
+    rows, places = np.nonzero(near >= 0)
+    return np.column_stack([rows, near[rows, places]])
 
 
 def _largest(P: Any, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

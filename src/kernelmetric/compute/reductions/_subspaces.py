@@ -1,7 +1,5 @@
 """Distances between affine subspaces: points that may move along a few directions of their own."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import pairwise
 from typing import Any

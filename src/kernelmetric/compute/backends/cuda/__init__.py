@@ -18,10 +18,10 @@ _WIDE = ((8, 0), (9, 0), (10, 0))  # compute capabilities with tensor cores for 
 
 def suits(E: Any) -> bool:
     """Whether a Triton kernel takes these points: float32 on CUDA, not too many coordinates."""
-    return single_there(E) and 1 <= E.shape[1] <= WIDEST and _TRITON
+    return single_on_device(E) and 1 <= E.shape[1] <= WIDEST and _TRITON
 
 
-def single_there(X: Any) -> bool:
+def single_on_device(X: Any) -> bool:
     """Whether a tensor is of float32, on a CUDA device."""
     return X.is_cuda and str(X.dtype) == "torch.float32"
 

@@ -11,12 +11,10 @@ numbers are those of a fit on one machine. The tasks of a worker that dies are r
     _lazy.py      transform and predict, chunk by chunk, when somebody asks
 """
 
-from __future__ import annotations
-
 from inspect import signature
 from typing import Any
 
-from kernelmetric.compute.backends.dask._driver import run_there
+from kernelmetric.compute.backends.dask._driver import run_on_worker
 from kernelmetric.compute.backends.dask._lazy import LAZY, by_chunks, placed_rows
 
 
@@ -28,8 +26,8 @@ def call(estimator: Any, method: str, args: tuple[Any, ...], options: dict[str, 
     if method in LAZY:
         return by_chunks(estimator, method, given)
     if method not in ("fit_transform", "fit_predict"):
-        return run_there(estimator, method, given)
-    X, fitted = given["X"], run_there(estimator, "fit", given)
+        return run_on_worker(estimator, method, given)
+    X, fitted = given["X"], run_on_worker(estimator, "fit", given)
     if method == "fit_predict":
         return fitted.labels_ if hasattr(fitted, "labels_") else fitted.predict(X)
     placed = getattr(getattr(fitted, "best_estimator_", fitted), "embedding_", None)

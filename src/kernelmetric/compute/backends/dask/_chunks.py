@@ -1,7 +1,5 @@
 """Collections as pieces of rows, checked where they lie, and put together on one worker."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +14,7 @@ from scipy import sparse
 
 from kernelmetric.compute._arrays import refuse_masked
 from kernelmetric.compute._budget import block_budget
-from kernelmetric.compute._execute import run_elsewhere
+from kernelmetric.compute._execute import run_on_cluster
 from kernelmetric.compute._machine import total_memory
 from kernelmetric.compute._threads import in_threads
 
@@ -161,6 +159,6 @@ def share_of_worker() -> Iterator[None]:
 def on_worker(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
     """What a function gives for each item, on one thread of this worker."""
     results: list[Any] = []
-    with run_elsewhere(None), share_of_worker():
+    with run_on_cluster(None), share_of_worker():
         in_threads(work, list(items), 0.0, results.append)
     return results

@@ -1,7 +1,5 @@
 """A fit as one task on a worker, and its result in the estimator of the user."""
 
-from __future__ import annotations
-
 import math
 import pickle
 import warnings
@@ -19,7 +17,7 @@ from distributed.comm import CommClosedError
 from kernelmetric._warnings import warn
 from kernelmetric.compute._arrays import is_collection
 from kernelmetric.compute._device import device_in_use
-from kernelmetric.compute._execute import run_elsewhere
+from kernelmetric.compute._execute import run_on_cluster
 from kernelmetric.compute.backends.dask._chunks import (
     NUMBERS,
     Pieces,
@@ -37,7 +35,7 @@ _USABLE = 0.9  # of the memory limit of a worker
 _LOOK, _PAUSED_LOOKS = 5.0, 6  # seconds between looks at paused workers, and looks until it is said
 
 
-def run_there(estimator: Any, method: str, given: dict[str, Any]) -> Any:
+def run_on_worker(estimator: Any, method: str, given: dict[str, Any]) -> Any:
     """Run a method on a worker that gets all chunks, and copy the fitted state to ``estimator``."""
     if device_in_use() is not None:
         raise ValueError(
@@ -175,7 +173,7 @@ def _drive(
         try:
             if isinstance(plain.get("X"), bytes):
                 plain = {**plain, "X": cluster.rows(*pickle.loads(plain["X"]))}
-            with run_elsewhere(cluster), share_of_worker():
+            with run_on_cluster(cluster), share_of_worker():
                 return _called(estimator, method, plain, pieces)
         finally:
             cluster.close()

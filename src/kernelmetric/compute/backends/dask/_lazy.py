@@ -1,7 +1,5 @@
 """Methods of a fitted estimator on Dask collections, chunk by chunk, when somebody asks."""
 
-from __future__ import annotations
-
 import copy
 import math
 import warnings

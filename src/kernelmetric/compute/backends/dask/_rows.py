@@ -4,8 +4,6 @@
 tree) and a few at a time. What ``map_rows`` makes of them is :class:`MappedRows`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import reduce
 from typing import Any

@@ -3,8 +3,6 @@
 A tile function travels without its large arrays, which Dask brings to each worker once.
 """
 
-from __future__ import annotations
-
 import pickle
 import weakref
 from collections.abc import Callable, Sequence
