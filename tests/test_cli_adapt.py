@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from kernelmetric import Adapter, load
 from kernelmetric.cli import build_application
+from kernelmetric.compute.watch import _STAGE
 
 NOISE = np.array([1.5, 1.5, 0.1, 0.1, 0.1, 0.1])
 
@@ -70,7 +71,9 @@ def test_files_of_numpy_and_pieces_of_parquet_give_the_same(files, monkeypatch):
     assert refused.exit_code != 0
     assert "rows have no names" in " ".join(refused.output.split())
     pd.DataFrame({"v": [[1.0, 2.0], [3.0]]}).to_parquet(folder / "ragged.parquet")
-    assert "one length" in " ".join(adapt(folder, docs="ragged.parquet").output.split())
+    ragged = adapt(folder, docs="ragged.parquet")  # and its error, kept, holds no reading open
+    assert "one length" in " ".join(ragged.output.split())
+    assert _STAGE.get() is None
 
 
 def test_names_stand_for_rows_and_harm_no_page(files):

@@ -27,7 +27,7 @@ from kernelmetric.evaluation._thresholds import _sample
 from kernelmetric.inputs import _methods
 from kernelmetric.learners._log_det import _downhill
 from kernelmetric.learners._margin import _lifted, _union
-from kernelmetric.shipping import _fitted
+from kernelmetric.shipping import _agreement
 from kernelmetric.shipping._attributes import Attributes
 from kernelmetric.solvers import _ridge_grid
 from kernelmetric.spaces import Gram, RandomFeatures
@@ -388,7 +388,7 @@ def test_steps_of_a_restored_pipeline_are_names_with_estimators(name):
 
     def check(*steps):
         setattr(held, name, list(steps))
-        _fitted._check_steps(Attributes(held))
+        _agreement._check_steps(Attributes(held))
 
     check(("a", LDA(), *rest), ["b", "passthrough", *rest], ("c", None, *rest))
     for bad in (("a", LDA(), *rest, 1), ("a", LDA(), *rest)[:-1], (1, LDA(), *rest), "ab"):

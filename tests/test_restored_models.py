@@ -344,6 +344,8 @@ def outcome(path, X):
         try:
             if isinstance(model, PairVerifier):
                 answers = [model.predict_pairs([[0, 1], [2, 5]], X)]
+            elif isinstance(model, TransductiveRegressor):
+                answers = [model.predict(X), model.predict_interval(X)]
             elif isinstance(model, MetricClassifier | MetricRegressor):
                 answers = [model.predict(X), model.score_samples(X), *model.kneighbors(X)]
                 likely = getattr(model, "predict_proba", None) or model.predict_interval
@@ -445,6 +447,7 @@ def every_object():
     for weighted, target in (
         (MetricClassifier(DNE(2), cv=2), y),
         (MetricRegressor(MLKR(2), cv=2, use_features=True), X[:, 0]),
+        (TransductiveDistance(2, n_neighbors=5, lam=5000.0), y),
     ):
         found += objects_in(weighted.fit(X, target, sample_weight=weights))
     for far in (DNE(2), RandomFeatures(20, kernel="rbf", random_state=0)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,8 @@ def _vectors(path: Path, id_column: str | None, vector: str | None) -> tuple[np.
     if path.suffix != ".parquet":
         return _of_frame(read_table(path), path, id_column, vector)
     # Lists of numbers take several times as much memory as a table of them.
-    pieces = [_of_frame(p.frame, path, id_column, vector) for p in read_pieces(path)]
+    with closing(read_pieces(path)) as read:  # an error ends the reading
+        pieces = [_of_frame(p.frame, path, id_column, vector) for p in read]
     if len({part.shape[1] for part, _ in pieces}) > 1:
         raise ValueError(f"Got lists of several lengths in {path}, but expected vectors of one.")
     vectors, names = zip(*pieces, strict=True)

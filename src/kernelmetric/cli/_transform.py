@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -75,8 +76,8 @@ def in_one(talk: Talk, model: Any, data: tuple[Path, ...], out: Path | None, mad
 
     parts: list[tuple[Any, Any]] = []
     n_rows = 0
-    with talk.busy(f"Reading {data[0].name}") as update:
-        for table in read_pieces(data):
+    with talk.busy(f"Reading {data[0].name}") as update, closing(read_pieces(data)) as pieces:
+        for table in pieces:
             carried = table.frame[unused_columns(model, table.frame)]
             if out is not None and not parts:  # whether such a file can hold such columns
                 table_bytes(typed(carried).head(0), out)
@@ -97,8 +98,8 @@ def write_pieces(talk: Talk, model: Any, data: tuple[Path, ...], folder: Path, m
     """Write what is made of the rows of every piece to a file of its own."""
     require_folder(folder, empty=True)
     n_rows = number = 0
-    with talk.busy("Reading"):
-        for number, table in enumerate(read_pieces(data), start=1):
+    with talk.busy("Reading"), closing(read_pieces(data)) as pieces:
+        for number, table in enumerate(pieces, start=1):
             path = folder / f"part-{number - 1:05d}.parquet"
             carried = table.frame[unused_columns(model, table.frame)]  # as it is, in every piece
             write_atomically(path, table_bytes(joined(carried, made(table)), path))

@@ -146,8 +146,11 @@ class RecordLinker(BaseEstimator):
             )
         left, right = as_tables(left, right)
         known, same = labelled(pairs, same, left, right)
-        found = found_candidates(*self._in_time(left, right), self.comparison, self.rules)
+        some = self._in_time(left, right)
+        found = found_candidates(*some, self.comparison, self.rules)
         self.comparison_, self.candidates_ = found.comparison, found.candidates
+        if len(some[0]) < len(left) or _width(*some) < _width(left, right):
+            found = found._replace(compare=found.comparison.between(left, right, found.candidates))
         S_known, groups = found.compare(known), groups_of(known, right is not None)
         model = self.model_ = found.learn(
             S_known, same, self.match_share, by_kind=by_kind, groups=groups

@@ -1,6 +1,7 @@
 """A table in one file or several, read piece by piece: all of it is never held."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ _FEWEST = 20  # rows of a class that a sample holds, where half of it suffices f
 _MOST_WORDS = 100  # of a column: those of more words are names of rows
 
 
-def read_pieces(paths: str | Path | Iterable[str | Path]) -> Iterator[Table]:
+def read_pieces(paths: str | Path | Iterable[str | Path]) -> Generator[Table, None, None]:
     r"""Read a table in one file or several, some rows at a time.
 
     Parameters
@@ -129,15 +130,16 @@ def sample_table(
     files = _different(paths)
     name, notes = f"{len(files)} files", []
     n_rows = n_labelled = 0
-    for table in read_pieces(files):
-        if label is not None:
-            require_columns(table.frame, [label])
-        codes = draw.codes(table.frame[label], classes) if label is not None else None
-        name = table.name if len(files) == 1 else name
-        notes += [note if len(files) == 1 else f"{table.name}: {note}" for note in table.notes]
-        n_rows += len(table.frame)
-        n_labelled += len(table.frame) if codes is None else int(np.sum(codes >= 0))
-        draw.add(table, codes)
+    with closing(read_pieces(files)) as pieces:  # an error ends the reading
+        for table in pieces:
+            if label is not None:
+                require_columns(table.frame, [label])
+            codes = draw.codes(table.frame[label], classes) if label is not None else None
+            name = table.name if len(files) == 1 else name
+            notes += [note if len(files) == 1 else f"{table.name}: {note}" for note in table.notes]
+            n_rows += len(table.frame)
+            n_labelled += len(table.frame) if codes is None else int(np.sum(codes >= 0))
+            draw.add(table, codes)
         if most is not None and 2 * len(draw.known) > max(most, 1_000):
             raise too_many_classes(label, len(draw.known), n_rows)
     frame, rows, lines = draw.result()
