@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 
-from kernelmetric import TransductiveDistance, load, save
+from kernelmetric import TransductiveDistance, load, save, use_device
 from kernelmetric.graphs import gaussian_graph, local_graph, neighbor_graph
 from kernelmetric.solvers import conjugate_gradients
 from kernelmetric.transductive._diffusion import Diffusion, joined
@@ -463,3 +463,15 @@ def test_doubt_finds_classes_with_fewer_labels_than_luck():
         row = model.to_label()
         model.add_labels(row, truth[row])
     assert len(model.classes_) >= 7  # of random rows, 6.2 of 8 on average
+
+
+def test_labels_spread_on_a_device_as_they_do_here():
+    pytest.importorskip("torch")
+    X, y, _ = moons(count=3)
+    here = TransductiveDistance().fit(X, y)
+    with use_device("cpu"):  # whose tensors do not mix with arrays either
+        there = TransductiveDistance().fit(X, y)
+        placed = there.transform(X[:5] + 0.01)
+    assert isinstance(placed, np.ndarray) and isinstance(there.embedding_, np.ndarray)
+    np.testing.assert_allclose(there.embedding_, here.embedding_, atol=1e-6)
+    np.testing.assert_allclose(placed, here.transform(X[:5] + 0.01), atol=1e-6)

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric._warnings import warn
-from kernelmetric.compute import in_memory, require_memory
+from kernelmetric.compute import in_library_of, in_memory, require_memory
 from kernelmetric.compute.watch import stage
 from kernelmetric.graphs import are_tuples
 from kernelmetric.inputs import check_weights, on_clusters, rows_of, to_host, unchanged_on_failure
@@ -269,10 +269,12 @@ class Kernelized(CallbackSupportMixin, ShowsRecipe, NewPoints, Costs, BaseEstima
             One block of rows at a time is in memory besides the result.
         """
         check_is_fitted(self)
-        X = self.kernel_.points(X)
+        given, X = X, self.kernel_.points(X)
         if can_fold(self.space_, self.learner_) and not are_tuples(X):
-            return self._folded(self.space_, self.components_, self._checked(X))
-        return self._apply(lambda Z: in_dtype_of(Z, self.learner_.transform(Z)), X)
+            E = self._folded(self.space_, self.components_, self._checked(X))
+        else:
+            E = self._apply(lambda Z: in_dtype_of(Z, self.learner_.transform(Z)), X)
+        return E if X is given else in_library_of(E, given)  # objects may be those of a tensor
 
     def get_metadata_routing(self) -> MetadataRouter:
         """How metadata reach the learner.

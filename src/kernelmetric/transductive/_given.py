@@ -212,7 +212,7 @@ def as_graph(graph: Any, points: np.ndarray, n_neighbors: int, *, quiet: bool = 
 def nearest_points(X: Any, k: int, *, queries: Any | None = None) -> tuple[np.ndarray, np.ndarray]:
     """As :func:`nearest_neighbors`; up to round-off where X is sparse."""
     if not sparse.issparse(X):
-        return nearest_neighbors(to_device(X), k, queries=queries)
+        return nearest_neighbors(to_device(X), k, queries=to_device(queries))
     squares, nearest = NearestNeighbors(algorithm="brute").fit(X).kneighbors(queries, k)
     return nearest, squares**2
 
