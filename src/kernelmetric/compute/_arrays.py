@@ -46,6 +46,8 @@ def like(values: Any, X: Any) -> Any:
     """Values as an array of the library, dtype and device of X."""
     if is_sparse(X) or is_objects(X):
         return np.asarray(values, dtype=X.dtype)
+    if is_numpy_array(values) and min(values.strides, default=0) < 0 and not is_numpy_array(X):
+        values = values.copy()  # torch takes no array that runs backwards
     return array_namespace(X).asarray(values, dtype=X.dtype, device=device_of(X))
 
 
