@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from kernelmetric._warnings import warn
 from kernelmetric.compute import map_rows
 from kernelmetric.compute.reductions import median_squared_distance
-from kernelmetric.inputs import check_points, unchanged_on_failure
+from kernelmetric.inputs import check_points, refuse_text, unchanged_on_failure
 from kernelmetric.inputs._labels import require_target
 from kernelmetric.inputs._parameters import SHARE, Numbers, check_parameters
 from kernelmetric.learners._checks import check_spread
@@ -132,6 +132,7 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
             check_parameters(self)
             X = check_points(self, X, reset=True, ensure_min_samples=2)
             require_target(y, type(self).__name__, "numbers, NaN where unknown")
+            refuse_text(y)
             Y = check_array(
                 y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan",
                 input_name="y", ensure_min_samples=0,
