@@ -1,6 +1,5 @@
 """Options of what spreads few labels and numbers, each with every other one."""
 
-
 import numpy as np
 import pandas as pd
 import pytest
