@@ -36,7 +36,8 @@ from kernelmetric.selection._relevance import (
     relevance_loss,
     relevances,
 )
-from kernelmetric.solvers import RIDGES, Grid, few_columns, left_out
+from kernelmetric.solvers import RIDGES, Grid
+from kernelmetric.solvers._ridge_grid import few_columns, left_out
 
 
 @pytest.fixture(scope="module")
