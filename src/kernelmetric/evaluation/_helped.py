@@ -15,6 +15,7 @@ from kernelmetric.compute import take_rows
 from kernelmetric.evaluation._pair_cv import _pairs_argument
 from kernelmetric.evaluation._retrieval import Comparison, Found, compared, find_matches
 from kernelmetric.graphs import IndexTuples, Matches, Pairs, check_length
+from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.kernelized._places import NotBetterWarning
 from kernelmetric.metric import refuse_signed
 
@@ -90,11 +91,8 @@ def compare_with_plain(
     check_length(n, pairs.n_samples)
     rows, matches = _matches(pairs, documents, n)
     asked = check_random_state(random_state).permutation(matches.queries)
-    if not isinstance(cv, Integral) or not 2 <= cv <= len(asked):
-        raise ValueError(
-            f"Got cv={cv} for {len(asked)} points that are in a similar pair, but expected from 2 "
-            "to their number."
-        )
+    hint = "folds of the points that are in a similar pair"
+    Numbers(Integral, 2, len(asked)).require("cv", cv, hint=hint)
     before, after = (np.empty((3, len(asked))) for _ in range(2))
     for k in range(cv):
         held, part = asked[k::cv], slice(k, None, cv)
