@@ -48,32 +48,4 @@ from kernelmetric.compute._execute import map_rows, over_rows, sum_rows
 from kernelmetric.compute._threads import bytes_at_once, repeatable, small_steps
 from kernelmetric.compute.backends import backend_of
 
-__all__ = [
-    "all_finite",
-    "backend_of",
-    "block_budget",
-    "bytes_at_once",
-    "fits_budget",
-    "in_library_of",
-    "in_memory",
-    "is_sparse",
-    "like",
-    "map_rows",
-    "memory_budget",
-    "namespace",
-    "over_rows",
-    "precise",
-    "repeatable",
-    "require_memory",
-    "rough",
-    "rounding_of",
-    "small_steps",
-    "sum_rows",
-    "take_rows",
-    "to_device",
-    "to_numpy",
-    "use_device",
-    "within_budget",
-]
-
 __getattr__ = moved(__name__, {"FarCellWarning": "inputs"})
