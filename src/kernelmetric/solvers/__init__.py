@@ -6,7 +6,6 @@ L-BFGS (:func:`minimize_lbfgs`), quadratic programs over non-negative vectors
 :func:`smallest_eigenvectors`), and ridge regression on points left out (:class:`Grid`).
 """
 
-from kernelmetric.solvers._conjugate_gradients import conjugate_gradients
 from kernelmetric.solvers._lbfgs import finite_or_none, minimize_lbfgs, refuse_start
 from kernelmetric.solvers._leading_eigenvectors import OnSubspace, krylov_eigenpairs
 from kernelmetric.solvers._nonnegative import nonnegative_qp
