@@ -57,10 +57,10 @@ DEFAULTS = {
     "report.rich_table": {"title": None},
     "report.visible": {"most": None, "keep": ""},
     "solvers.Grid": {"judged": None, "roots": None},
-    "solvers.Minimum": {"corrections": None},
+    "solvers._lbfgs.Minimum": {"corrections": None},
     "solvers.PairDual": {"prior": None, "psd": True},
     "solvers.krylov_eigenpairs": {"floor": 0.0},
-    "solvers.left_out": {"judged": None, "roots": None},
+    "solvers._ridge_grid.left_out": {"judged": None, "roots": None},
     "solvers.minimize_lbfgs": {"report": None, "memory": 10, "corrections": None},
     "solvers.ridge_solution": {"roots": None},
     "solvers.smallest_eigenvectors": {
