@@ -23,14 +23,10 @@ DEFAULTS = {
     "compute.reductions.lmnn_step_on": {"smoothing": 0.0, "weighed": None},
     "compute.map_rows": {"most": None},
     "compute.reductions.median_squared_distance": {
-        "n_pairs": 20_000,
-        "random_state": 0,
         "weights": None,
     },
     "compute.reductions.sampled_squared_distances": {
         "weights": None,
-        "n_pairs": 20_000,
-        "random_state": 0,
     },
     "compute.reductions.mine_impostors": {"slack": 0.5, "most": 200, "weighed": None},
     "compute.reductions.nca_loss": {"weights": None},

@@ -15,6 +15,7 @@ from kernelmetric.evaluation._thresholds import Estimate, wilson
 from kernelmetric.graphs import Matches
 from kernelmetric.inputs._parameters import COUNT, SHARE, require_word
 from kernelmetric.inputs._points import as_floats, as_points
+from kernelmetric.kernels._dot import unit_rows as directions
 
 _CONFIDENCE = 0.95
 DEPTH = 10  # of nDCG: how far a list is looked at
@@ -27,10 +28,6 @@ class Found(NamedTuple):
     ranks: np.ndarray
     gains: np.ndarray
     weights: np.ndarray
-
-    def take(self, some: Any) -> Found:
-        """Those of some of the queries."""
-        return Found(*(part[some] for part in self))
 
 
 @dataclass(frozen=True)
@@ -117,20 +114,6 @@ def retrieval_scores(
     asked = take_rows(Q, matches.queries)
     found = find_matches(asked, D, matches, matches.queries, cosine=similarity == "cosine")
     return scores_of(found, k, confidence)
-
-
-def directions(X: Any) -> Any:
-    """Rows of length one; those of length zero as they are."""
-    xp = namespace(X)
-    with np.errstate(over="ignore", under="ignore"):
-        squares = xp.sum(X * X, axis=1, keepdims=True)
-    least = 1e8 * xp.finfo(X.dtype).smallest_normal
-    if not bool(xp.all((squares > least) & (squares < 1 / least))):  # not all squares are numbers
-        sizes = xp.max(xp.abs(X), axis=1, keepdims=True)
-        X = X / xp.where(sizes > 0, sizes, xp.ones_like(sizes))
-        squares = xp.sum(X * X, axis=1, keepdims=True)
-    lengths = xp.sqrt(squares)
-    return X / xp.where(lengths > 0, lengths, xp.ones_like(lengths))
 
 
 def similarities(Q: Any, D: Any, *, cosine: bool) -> Any:
