@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _num_samples
 
 from kernelmetric.compute import take_rows
-from kernelmetric.evaluation._pair_cv import _pairs_argument
+from kernelmetric.evaluation._pair_cv import _pairs_argument, check_pairs
 from kernelmetric.evaluation._retrieval import Comparison, Found, compared, find_matches
-from kernelmetric.graphs import IndexTuples, Matches, Pairs, check_length
+from kernelmetric.graphs import IndexTuples, Matches, Pairs
 from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.kernelized._places import NotBetterWarning
 from kernelmetric.metric import refuse_signed
@@ -82,13 +81,8 @@ def compare_with_plain(
     >>> found.gain[1].low > 0
     True
     """
-    if not isinstance(pairs, Pairs | IndexTuples):
-        raise ValueError(
-            f"Got pairs of type {type(pairs).__name__}, but expected Pairs, Triplets or "
-            "Quadruplets, which know the number of rows: try Pairs(similar, dissimilar, len(X))."
-        )
-    n = _num_samples(X)
-    check_length(n, pairs.n_samples)
+    check_pairs(pairs, X)
+    n = pairs.n_samples
     rows, matches = _matches(pairs, documents, n)
     asked = check_random_state(random_state).permutation(matches.queries)
     hint = "folds of the points that are in a similar pair"

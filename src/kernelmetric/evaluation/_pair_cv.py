@@ -3,7 +3,7 @@
 import inspect
 import time
 from collections.abc import Iterable
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from sklearn.utils.validation import _num_samples
 from kernelmetric.evaluation._verification import best_threshold, distances_of, known_distances
 from kernelmetric.graphs import IndexTuples, Pairs, check_length
 from kernelmetric.inputs._parameters import require_word
+from kernelmetric.kernelized._candidates import check_error_score
 
 _RANKING = {"roc_auc": roc_auc_score, "average_precision": average_precision_score}
 _DECIDING = {
@@ -94,15 +95,8 @@ def cross_validate_pairs(
     >>> results["test_score"].shape
     (5,)
     """
-    if not isinstance(pairs, Pairs | IndexTuples):
-        raise ValueError(
-            f"Got pairs of type {type(pairs).__name__}, but expected Pairs or tuples of rows: of "
-            "labels y, try Pairs.from_labels(y, per_point=5)."
-        )
-    check_length(_num_samples(X), pairs.n_samples)
-    number = isinstance(error_score, Real) and not isinstance(error_score, bool)
-    if not number and not (isinstance(error_score, str) and error_score == "raise"):
-        raise ValueError(f"Got error_score={error_score!r}, but expected 'raise' or a number.")
+    check_pairs(pairs, X)
+    check_error_score(error_score)
     scorers, several = _scorers(scoring)
     folds = list(_folds(cv, by, pairs, random_state))
     how = (by, scorers, params or {}, return_train_score, error_score)
@@ -123,6 +117,17 @@ def cross_validate_pairs(
         train, test = zip(*folds, strict=True)
         results["indices"] = {"train": train, "test": test}
     return results
+
+
+def check_pairs(pairs: Any, X: Any) -> None:
+    """Refuse what are no pairs or comparisons of the rows of X, which know the number of rows."""
+    if not isinstance(pairs, Pairs | IndexTuples):
+        raise ValueError(
+            f"Got pairs of type {type(pairs).__name__}, but expected Pairs, Triplets or "
+            "Quadruplets: try Pairs(similar, dissimilar, len(X)), or of labels y "
+            "Pairs.from_labels(y, per_point=5)."
+        )
+    check_length(_num_samples(X), pairs.n_samples)
 
 
 def _scorers(scoring: Any) -> tuple[dict[str, Any], bool]:
