@@ -12,6 +12,7 @@ n × n array::
     _execute.py     work on blocks of rows, mapped or summed: what other rooms call
     _threads.py     the one owner of the threads of BLAS
     watch.py        how far work is, and until when it may run
+    conjugate_gradients.py  equations known by their products, many right sides at once
     rates.py        how fast the machine is, and what can end in the time that is left
     reductions/     sums over pairs of points, as functions of a tile: a face of its own
     backends/       what each library of arrays does in its own way: ``backend_of(X)``
