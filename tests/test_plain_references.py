@@ -25,6 +25,7 @@ from kernelmetric.evaluation import pairs_to_label
 from kernelmetric.evaluation._class_scores import ClassScores
 from kernelmetric.evaluation._thresholds import _sample
 from kernelmetric.inputs import _methods
+from kernelmetric.learners._log_det import _downhill
 from kernelmetric.learners._margin import _lifted, _union
 from kernelmetric.shipping import _agreement
 from kernelmetric.shipping._attributes import Attributes
@@ -209,6 +210,23 @@ def test_rows_that_span_points_are_as_many_as_their_rank(shape):
     assert Q.shape == (2, shape[1])
     assert_allclose(Q @ Q.T, np.eye(2), atol=1e-12)
     assert_allclose(low @ Q.T @ Q, low, atol=1e-12)
+
+
+def test_a_step_downhill_is_the_best_of_halved_ones():
+    class Bowl:
+        """Squares, of which one is a hundred times as steep."""
+
+        def objective(self, L):
+            return float(np.sum([[100.0, 1.0]] * L**2)), 2.0 * np.array([[100.0, 1.0]]) * L
+
+    L = np.array([[0.5, 1.0]])
+    found, before = _downhill(Bowl(), L), Bowl().objective(L)[0]
+    _, G = Bowl().objective(L)
+    tried = [L - 0.5**k / np.max(np.abs(G)) * G for k in range(40)]
+    values = [Bowl().objective(T)[0] for T in tried]
+    assert Bowl().objective(found)[0] == pytest.approx(min(values)) and min(values) < before
+    lowest = np.zeros((1, 2))
+    np.testing.assert_array_equal(_downhill(Bowl(), lowest), lowest)
 
 
 def test_a_lifted_map_has_no_direction_below_a_tenth_of_its_longest():

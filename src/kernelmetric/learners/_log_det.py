@@ -11,6 +11,7 @@ from kernelmetric.learners._tuple_learner import Spanned, TupleLearner
 from kernelmetric.solvers import minimize_lbfgs
 
 _SINGULAR = 1e-12  # eigenvalues below this share of the largest are rounding, also in ``factor``
+_MOST_STUCK = 20  # times that a descent may go on where its line search found no step
 
 Certified = tuple[np.ndarray, float, float]  # a factor, its value, and a bound on what is left
 
@@ -114,14 +115,33 @@ def descend(
     problem: LogDetDivergence, L: np.ndarray, report: Iterations, max_iter: int, tol: float
 ) -> Certified:
     """L-BFGS on the factor, ever more precisely until the certificate is good enough."""
-    step_tol = 1e-6
+    step_tol, stuck = 1e-6, 0
     value, gap = problem.certificate(L)
     while len(report.loss_curve) < max_iter and not report.stopped:
         left = max_iter - len(report.loss_curve)
         found = minimize_lbfgs(problem.objective, L, max_iter=left, tol=step_tol, report=report)
         L = found.x
         value, gap = problem.certificate(L)
-        if gap <= tol or step_tol <= 1e-15:
+        if gap <= tol or stuck >= _MOST_STUCK:
             break
-        step_tol *= 1e-2
+        if step_tol > 1e-15:
+            step_tol *= 1e-2
+        else:  # where a pair begins to matter the curvature jumps, and no line search finds a step
+            stuck += 1
+            L = _downhill(problem, L)
+            value, gap = problem.certificate(L)
     return L, value, gap
+
+
+def _downhill(problem: LogDetDivergence, L: np.ndarray) -> np.ndarray:
+    """A step along the gradient that decreases the objective about as much as it can."""
+    value, G = problem.objective(L)
+    best, step = (value, L), 1.0 / max(float(np.max(np.abs(G))), 1e-300)
+    for _ in range(40):
+        tried = problem.objective(L - step * G)[0]
+        if tried < best[0]:
+            best = tried, L - step * G
+        elif best[0] < value:
+            break
+        step *= 0.5
+    return best[1]
