@@ -242,7 +242,7 @@ def test_gaps_leave_letters_out_and_words_are_symbols():
     assert by_words[0, 1] == pytest.approx(4 / 5)
     assert by_words[2, 3] == pytest.approx(1 / np.sqrt(3))
     for wrong in ({"n": 0}, {"n": (3, 2)}, {"n": "three"}, {"gaps": -1}, {"unit": "lines"}):
-        with pytest.raises(ValueError, match="but expected"):
+        with pytest.raises(ValueError, match="expected"):
             NGrams(**({"n": 2} | wrong))(["ab", "bc"])
 
 
@@ -280,7 +280,7 @@ def test_packed_bits_are_bits_and_the_nearest_are_exact(monkeypatch):
         values, rows = Tanimoto().neighbors(packed, 7)
         np.testing.assert_array_equal(rows, expected)
         assert values == pytest.approx(np.take_along_axis(K, rows, axis=1), abs=1e-6)
-    with pytest.raises(ValueError, match="1 to 150"):
+    with pytest.raises(ValueError, match=">= 1 and <= 150"):
         Tanimoto().neighbors(packed, 0)
     with pytest.raises(ValueError, match="array of bytes"):
         Tanimoto().neighbors(bits, 3)
@@ -477,7 +477,7 @@ def test_packed_bits_of_another_number_are_refused():
         kernel(np.ones((2, 3), np.uint8), np.ones((2, 4), np.uint8))
     with pytest.raises(ValueError, match="of 4 and of 3 bytes"):
         kernel.neighbors(np.ones((2, 3), np.uint8), 1, np.ones((2, 4), np.uint8))
-    with pytest.raises(ValueError, match="1 to 2"):
+    with pytest.raises(ValueError, match=">= 1 and <= 2"):
         kernel.neighbors(np.ones((2, 3), np.uint8), True)
 
 
