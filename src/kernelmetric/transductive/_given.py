@@ -182,7 +182,7 @@ def prior_points(prior: Any, X: Any) -> Any:
         if not np.all(np.isfinite(X.data if sparse.issparse(X) else X)):
             raise ValueError("Got NaN or infinity from the prior, but expected finite points.")
     if sparse.issparse(X):
-        return sparse.csr_array(X, copy=True) * 1.0  # numbers of the prior may be integers
+        return sparse.csr_array(X) * 1.0  # numbers of the prior may be integers
     return np.array(as_floats(to_numpy(X)), order="C")
 
 
