@@ -1,7 +1,5 @@
 """``kernelmetric adapt``: a map of vectors that are there already, from known matches."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from contextlib import closing

@@ -1,7 +1,5 @@
 """``kernelmetric link``: which records of two tables, or of one, mean the same."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Texts as bags of words and of three letters, weighted by how rare these are in both tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

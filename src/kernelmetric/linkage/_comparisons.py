@@ -1,10 +1,8 @@
 """How alike two records are, field by field; what is missing is a state of its own."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -79,7 +77,7 @@ class RecordComparison:
     def __init__(self, kinds: Mapping[str, str] | None = None):
         self.kinds = kinds
 
-    def fit(self, left: Any, right: Any = None) -> RecordComparison:
+    def fit(self, left: Any, right: Any = None) -> Self:
         """Decide on the kinds and the scales of numbers; no labels are needed.
 
         Parameters

@@ -5,8 +5,6 @@ them. Labels move the line away from there, against a penalty, and teach trees. 
 the three counts is what makes the cross-fitted log-loss least, which calibrates them as well.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -8,8 +8,6 @@
     RecordLinker learns from some of them ──▶ probability-...-00000.npy, ... ──▶ Links
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Sequence

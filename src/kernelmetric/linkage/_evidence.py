@@ -5,8 +5,6 @@ where there are none. Labelled pairs teach how far to trust each field, and many
 say together.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Pairs whose answer is known: read, counted, and held out to judge what was learned from them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

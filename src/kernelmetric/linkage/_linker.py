@@ -1,7 +1,5 @@
 """From two tables to the records that they share: candidates, comparison, probability, links."""
 
-from __future__ import annotations
-
 import math
 import time
 import warnings

@@ -1,7 +1,5 @@
 """The page of links: how many at which probability, and why pairs are linked or refused."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The page of an adapter: retrieval before and after, and queries that were mended or broken."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple

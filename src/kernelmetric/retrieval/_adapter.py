@@ -1,11 +1,9 @@
 """An adapter of vectors that are there already, for better neighbours; never for worse ones."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -126,7 +124,7 @@ class Adapter(Metric, BaseEstimator):
         triplets: Any = None,
         dissimilar: Any = None,
         pair_weight: Any = None,
-    ) -> Adapter:
+    ) -> Self:
         """Look for a map of vectors that finds more of what belongs together.
 
         Parameters

@@ -1,10 +1,8 @@
 """Vectors of one model, mapped to those of another, from vectors of the same things by both."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -84,7 +82,7 @@ class Drift(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, Base
         "k": COUNT,
     }
 
-    def fit(self, X: Any, y: Any) -> Drift:
+    def fit(self, X: Any, y: Any) -> Self:
         """Learn the map from vectors of the same things by both models.
 
         Parameters

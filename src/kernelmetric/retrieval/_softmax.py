@@ -9,8 +9,6 @@ squared distance, τ is the temperature that suits the start, and B acts on coor
 O(n m r) time a step for n pairs and m documents; a block of pairs in memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

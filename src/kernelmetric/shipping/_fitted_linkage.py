@@ -1,7 +1,5 @@
 """What a fit leaves in a linker of records: kinds and sides of attributes, and what agrees."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,11 +4,9 @@ What a column is, is decided in ``fit``. Another table is read by these decision
 its columns; what does not fit is refused, and what was never seen is told.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -238,7 +236,7 @@ class TableSchema(TableTransformer):
             )
         return np.flatnonzero(np.isin(self.groups_, groups))
 
-    def __sklearn_clone__(self) -> TableSchema:
+    def __sklearn_clone__(self) -> Self:
         """A copy that knows what was learned: as a parameter of a kernel, it is what was chosen."""
         return copy.copy(self)
 

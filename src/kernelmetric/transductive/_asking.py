@@ -1,10 +1,8 @@
 """Labels that come later, and which point to label next."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -38,7 +36,7 @@ class Asking(Classifying, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         return {name: part for name, part in super().__getstate__().items() if name != "_graphs"}
 
-    def add_labels(self, rows: Any, labels: Any) -> Asking:
+    def add_labels(self, rows: Any, labels: Any) -> Self:
         """Learn more labels of the points of ``fit``, on the graphs that were made then.
 
         Parameters

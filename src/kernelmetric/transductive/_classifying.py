@@ -1,7 +1,5 @@
 """Classes and their probabilities, of points that are embedded where some have labels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One fit: graph, dimension and λ chosen where they are open, the eigenproblem, and its memory."""
 
-from __future__ import annotations
-
 import time
 from functools import partial
 from typing import Any

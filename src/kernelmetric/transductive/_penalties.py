@@ -3,8 +3,6 @@
 Alone, with no label at all, each is a known method of embedding, the smallest eigenvectors of P.
 """
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ The embedding of a point are the probabilities of its classes. A labelled point 
 of its class, so the nearest label of a point is one of its most probable class.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any, NamedTuple

@@ -1,10 +1,8 @@
 """Transductive distance learning."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -193,7 +191,7 @@ class TransductiveDistance(Asking):
         pairs: Any = None,
         cost_graph: Any = None,
         sample_weight: Any = None,
-    ) -> TransductiveDistance:
+    ) -> Self:
         """Embed the points.
 
         Parameters
