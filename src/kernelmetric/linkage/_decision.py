@@ -16,6 +16,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import GroupKFold
 
 from kernelmetric.compute import map_rows
+from kernelmetric.prediction._features import leaves_of
 
 _KNOTS = np.linspace(0, 1, 101)
 _SCORES = ndtri(np.clip(_KNOTS, 0.01, 0.99))
@@ -80,20 +81,12 @@ class Trees:
 
     def odds(self, X: np.ndarray) -> np.ndarray:
         """The log odds: values of the leaves that rows reach, added."""
-        t = len(self.roots)
 
         def work(rows: slice) -> np.ndarray:
-            Y = X[rows]
-            at = np.tile(self.roots, len(Y))
-            moving = np.flatnonzero(self.nodes[at, 0] > 0)
-            while len(moving):
-                left, right, column = self.nodes[here := at[moving]].T
-                lower = Y[moving // t, column] <= self.cuts[here]
-                at[moving] = there = np.where(lower, left, right)
-                moving = moving[self.nodes[there, 0] > 0]
-            return self.start + self.values[at].reshape(len(Y), t).sum(axis=1)
+            at = leaves_of(X[rows], self.roots, self.nodes, self.cuts)
+            return self.start + self.values[at].sum(axis=1)
 
-        return map_rows(work, len(X), 200.0 * t, most=1_000)
+        return map_rows(work, len(X), 200.0 * len(self.roots), most=1_000)
 
     def shares(self, X: np.ndarray) -> np.ndarray:
         """The constant, and what each column adds: the steps of the values on the way to leaves."""
