@@ -8,6 +8,7 @@ import numpy as np
 
 from kernelmetric.compute import map_rows
 from kernelmetric.graphs import check_rows
+from kernelmetric.inputs._extras import require
 from kernelmetric.linkage._compared import Compared
 from kernelmetric.linkage._fields import as_tables, column_of, holds_numbers, is_whole, texts_of
 from kernelmetric.linkage._text import Texts, learned_of
@@ -226,23 +227,9 @@ def _tables(left: Any, right: Any) -> tuple[Any, Any]:
     return left, left if right is None else right
 
 
-def _fuzzy() -> Any:
-    try:
-        import rapidfuzz.distance
-        import rapidfuzz.fuzz
-        import rapidfuzz.process
-    except ImportError as error:
-        raise ImportError(
-            "Comparing texts needs rapidfuzz, which is not installed: try pip install "
-            '"kernelmetric[linkage]", or ".[linkage]" in a checkout.',
-            name="rapidfuzz",
-        ) from error
-    return rapidfuzz
-
-
 def _scored(kind: str, p: np.ndarray, q: np.ndarray) -> np.ndarray:
     """What a scorer of rapidfuzz says of each two texts, NaN where one is missing."""
-    fuzzy = _fuzzy()
+    fuzzy = require("rapidfuzz", "linkage", "Comparing texts needs rapidfuzz")
     scorer, most = {
         "text": (fuzzy.distance.JaroWinkler.normalized_similarity, 1),
         "long_text": (fuzzy.fuzz.token_sort_ratio, 100),

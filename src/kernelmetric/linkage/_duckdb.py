@@ -12,7 +12,6 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import joblib
@@ -22,6 +21,7 @@ from sklearn.base import clone
 from kernelmetric._warnings import warn
 from kernelmetric.compute import require_memory, within_budget
 from kernelmetric.compute.watch import leave_if_over, stage
+from kernelmetric.inputs._extras import require
 from kernelmetric.linkage._comparisons import checked_pairs
 from kernelmetric.linkage._fields import column_of, is_whole, texts_of
 from kernelmetric.linkage._links import Links, link
@@ -319,17 +319,9 @@ def _codes(
     return code, there
 
 
-def _duckdb() -> ModuleType:
-    try:
-        import duckdb
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f"Linking files needs {error.name}, which is not installed: try pip install "
-            '"kernelmetric[duckdb]", or ".[duckdb]" in a checkout.',
-            name=error.name,
-        ) from error
-    return duckdb
+def _duckdb() -> Any:
+    require("pyarrow", "duckdb", "Linking files needs pyarrow")
+    return require("duckdb", "duckdb", "Linking files needs duckdb")
 
 
 def _quoted(path: Path) -> str:

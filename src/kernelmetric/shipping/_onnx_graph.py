@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelmetric import kernels
+from kernelmetric.inputs._extras import require
 from kernelmetric.inputs._points import MOST_LOST
 from kernelmetric.shipping._allowed import names_of_classes
-from kernelmetric.shipping._extras import library_version, require
+from kernelmetric.shipping._extras import library_version
 from kernelmetric.shipping._maps import Affine
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}

@@ -18,6 +18,7 @@ from kernelmetric.tables._files import (
     is_text,
     open_table,
     readable,
+    require_arrow,
     text_pieces,
 )
 from kernelmetric.tables._targets import class_name, too_many_classes
@@ -267,6 +268,7 @@ def _others(path: Path) -> Iterator[Table]:
 
 def _parquet_pieces(path: Path) -> Iterator[Table]:
     with readable(path):
+        require_arrow()
         import pyarrow as pa
         import pyarrow.parquet as pq
 
