@@ -82,10 +82,6 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
     random_state: Any = 0
     use_features: Any = "auto"
 
-    _default_metric: ClassVar[Any]
-    _fit: ClassVar[Any]
-    _votes: ClassVar[Any]
-    _gain: ClassVar[Any]
     _target: ClassVar[str]  # what y has for every row
     _few_rows: ClassVar[int] = 0  # up to so many are held out in twice as many folds
 

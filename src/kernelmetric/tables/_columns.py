@@ -25,11 +25,6 @@ _MOST_COLUMNS = 12
 class TableTransformer(TransformerMixin, BaseEstimator):
     """From tables to features; classes define ``_fit``, ``_features``, ``_remarks``, ``_names``."""
 
-    _fit: Any
-    _features: Any
-    _remarks: Any
-    _names: Any
-
     def fit(self, X: Any, y: Any = None) -> Any:
         """Learn what the columns are, their scales and their names.
 

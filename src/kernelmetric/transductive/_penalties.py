@@ -53,7 +53,6 @@ class Penalty(BaseEstimator):
     """What turns points, or a graph over them, into a Geometry; classes define ``_geometry``."""
 
     uses_graph = False
-    _geometry: Any
 
     def geometry(self, X: Any, W: Any) -> Geometry:
         """The penalty of points and of a graph over them.

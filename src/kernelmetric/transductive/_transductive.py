@@ -18,8 +18,8 @@ from kernelmetric.inputs import check_points, device_like, unchanged_on_failure,
 from kernelmetric.inputs._parameters import COUNT, COUNT_OR_NONE, LARGEST, Numbers, check_parameters
 from kernelmetric.learners._checks import check_spread
 from kernelmetric.solvers import column_signs
-from kernelmetric.transductive._asking import Asking
 from kernelmetric.transductive._choice import POINTS, label_mass
+from kernelmetric.transductive._classifying import FewLabels
 from kernelmetric.transductive._given import (
     Source,
     counted_rows,
@@ -35,7 +35,7 @@ _LAM = Numbers(Real, 0, LARGEST, above=True, words=("auto",))  # or infinity
 
 
 @dataclass(eq=False, repr=False)
-class TransductiveDistance(Asking):
+class TransductiveDistance(FewLabels):
     r"""A metric on labelled and unlabelled points together, from few labels and much geometry.
 
     One of two methods. By diffusion, scores F of classes minimise the squared error at labels plus
