@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from kernelmetric._warnings import warn
 from kernelmetric.compute import backend_of, in_library_of
 from kernelmetric.graphs._row_tuples import check_rows
 from kernelmetric.inputs import check_labels, check_weights, label_column
@@ -71,11 +71,9 @@ class Matches:
         codes, first, place = np.unique(_codes(rows, shape), return_index=True, return_inverse=True)
         if len(codes) < len(rows) and weights is None:
             again = rows[np.setdiff1d(np.arange(len(rows)), first)[0]].tolist()
-            warnings.warn(
+            warn(
                 f"Got {len(rows) - len(codes)} pairs that are listed again, such as {again}: each "
                 "counts as often as it is listed. Pass weights to say so without this warning.",
-                UserWarning,
-                stacklevel=4,
             )
         rows, w = rows[first], np.bincount(place.ravel(), weights=w)
         both = np.flatnonzero(np.isin(_codes(others, shape), codes))
@@ -109,11 +107,9 @@ class Matches:
             )
         if len(found) < n:
             lost = int(np.setdiff1d(np.arange(n), found)[0])
-            warnings.warn(
+            warn(
                 f"Got {n - len(found)} queries whose label no document has, such as row {lost}: "
                 "they have no match, and nothing is learned from them.",
-                UserWarning,
-                stacklevel=4,
             )
         rng = check_random_state(random_state)
         each = int(np.clip(_OF_LABELS // len(found), 1, _PER_QUERY))

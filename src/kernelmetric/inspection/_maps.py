@@ -135,32 +135,19 @@ _FORMULAS: dict[type, Callable[..., np.ndarray]] = {
 # a linear function, whose integral is known.
 _SMALL = 1e-3  # half the change of an exponent below which its series is taken
 
-Terms = list[tuple[float, np.ndarray, Laplacian]]
+Terms = list[tuple[float, np.ndarray, Any]]
 
 
-def split_laplacian(kernel: Kernel, n_features: int) -> tuple[Terms, Kernel | None]:
-    """The Laplacian terms of a kernel with weights and scales, and the rest; None for no rest."""
-    if type(kernel) is Laplacian:
-        return [(1.0, np.ones(n_features), kernel)], None
+def _terms(kernel: Kernel, scales: np.ndarray) -> Terms:
+    """The terms of a sum of rescaled kernels, with their weights and the scales of features."""
     if isinstance(kernel, Rescaled):
-        scales = np.asarray(kernel.scales, dtype=np.float64)
-        terms, rest = split_laplacian(kernel.kernel, len(scales))
-        scaled = [
-            (weight, pulled_back(s, scales) if s.ndim == 2 else (s * scales.T).T, term)
-            for weight, s, term in terms
-        ]
-        return scaled, None if rest is None else Rescaled(rest, kernel.scales)
+        s = np.asarray(kernel.scales, dtype=np.float64)
+        inner = pulled_back(s, scales) if s.ndim == 2 else (s * scales.T).T
+        return _terms(kernel.kernel, inner)
     if not isinstance(kernel, Sum):
-        return [], kernel
-    found: Terms = []
-    weights, kernels = [], []
-    for weight, term in kernel._flat():
-        terms, rest = split_laplacian(term, n_features)
-        found += [(weight * w, s, inner) for w, s, inner in terms]
-        if rest is not None:
-            weights.append(weight)
-            kernels.append(rest)
-    return found, Sum(kernels, weights) if kernels else None
+        return [(1.0, scales, kernel)]
+    sums = [(weight, _terms(term, scales)) for weight, term in kernel._flat()]
+    return [(weight * w, s, inner) for weight, terms in sums for w, s, inner in terms]
 
 
 def laplacian_shares(
@@ -261,9 +248,14 @@ class KernelMap(SampledMap):
 
     def without_kinks(self, rows: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, KernelMap | None]:
         """Shares along a line that have a closed form, and the map of the rest."""
-        terms, rest = split_laplacian(self.kernel, self.B.shape[1])
-        shares = laplacian_shares(terms, rows, self.B, self.A @ w)
-        return shares, None if rest is None else KernelMap(rest, self.B, self.A)
+        terms = _terms(self.kernel, np.ones(self.B.shape[1]))
+        kinked = [term for term in terms if type(term[2]) is Laplacian]
+        shares = laplacian_shares(kinked, rows, self.B, self.A @ w)
+        if not kinked:
+            return shares, self
+        rest = [(weight, Rescaled(k, s)) for weight, s, k in terms if type(k) is not Laplacian]
+        kernel = Sum([k for _, k in rest], [weight for weight, _ in rest]) if rest else None
+        return shares, None if kernel is None else KernelMap(kernel, self.B, self.A)
 
     def _coordinates(self, P: np.ndarray) -> np.ndarray:
         """Learned coordinates of points, up to a constant."""

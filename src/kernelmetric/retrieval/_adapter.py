@@ -1,6 +1,5 @@
 """An adapter of vectors that are there already, for better neighbours; never for worse ones."""
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -9,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from kernelmetric._warnings import warn
 from kernelmetric.compute import in_library_of, like, namespace, rough, take_rows, to_numpy
 from kernelmetric.compute.reductions import map_points
 from kernelmetric.evaluation._retrieval import Comparison, Found, compared, directions
@@ -211,12 +211,11 @@ class Adapter(Metric, BaseEstimator):
         if self.n_components is not None and seen.gain[1].high < 0:
             old, new = seen.before.recall[1].value, seen.after.recall[1].value
             why = "" if self.adapted_ else ": no map is surely better than principal components"
-            warnings.warn(
+            warn(
                 f"Got n_components={self.n_components}, with which recall at one is {new:.3f} on "
                 f"queries left out, beside {old:.3f} of all {X.shape[1]} dimensions{why}. Try more "
                 "of them, or more pairs.",
                 NotBetterWarning,
-                stacklevel=3,
             )
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -13,6 +12,7 @@ from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from kernelmetric._warnings import warn
 from kernelmetric.compute import like, precise, to_numpy
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.compute.watch import until_limit
@@ -160,11 +160,10 @@ class PLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, BaseE
                 return model
             last = self.log_likelihood_
             model = _Model.of(B, self._shrunk(W), mean, self.n_components)
-        warnings.warn(
+        warn(
             f"PLDA ended after {self.n_iter_} iterations, in the last of which the log-likelihood "
             "still grew: increase max_iter, or tol if this is good enough.",
             ConvergenceWarning,
-            stacklevel=4,
         )
         return model
 
