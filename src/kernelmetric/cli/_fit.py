@@ -330,7 +330,7 @@ def _summary(study: Study, found: Found, judged: Judged, files: dict[str, Path])
         "label": study.wanted.label,
         "numbers": study.plan.numbers,
         "categories": study.plan.categories,
-        "dates": list(study.plan.dates),
+        "dates": list(study.plan.dates or {}),
         "texts": study.plan.texts,
         "left_out": study.plan.left_out,
         "notes": study.notes,

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +49,8 @@ _UNCLEAR = {
 }
 
 
-@dataclass(frozen=True)
-class ColumnPlan:
+@dataclass(eq=False, repr=False)
+class ColumnPlan(TableEncoder):
     """Which columns of a table become features, and what was decided about the others.
 
     Parameters
@@ -59,12 +59,12 @@ class ColumnPlan:
         Columns of numbers, columns of names, and columns that are not used.
     notes : tuple of str
         A sentence for every decision that the user should know of.
-    label : str or None
-        The column of labels.
-    commas, missing, identifier, dates, texts, marks, units, spellings : tuple of str, and dicts
-        As in :class:`TableEncoder`; the first column that names rows, each by a text of its own.
-    objects : dict of str to str
-        Columns that a kernel takes as they are, and its name.
+    commas, marks, units, missing, dates, spellings, texts, objects : tuple of str, and dicts
+        As in :class:`TableEncoder`.
+    unused : tuple of str
+        What the encoder knows and does not use: see :meth:`encoder`.
+    label, identifier : str or None
+        The column of labels; the first column that names rows, each by a text of its own.
 
     See Also
     --------
@@ -75,29 +75,17 @@ class ColumnPlan:
     >>> from kernelmetric.tables import ColumnPlan
     >>> plan = ColumnPlan(numbers=("kg",), categories=("colour",), left_out=(), notes=())
     >>> plan.encoder()
-    TableEncoder(categories=('colour',), dates={}, marks={}, missing={},
-                 numbers=('kg',), objects={}, spellings={}, units={}, unused=())
+    TableEncoder(categories=('colour',), numbers=('kg',), unused=())
     """
 
-    numbers: tuple[str, ...]
-    categories: tuple[str, ...]
-    left_out: tuple[str, ...]
-    notes: tuple[str, ...]
-    label: str | None = None
-    commas: tuple[str, ...] = ()
-    missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    identifier: str | None = None
-    dates: dict[str, str] = field(default_factory=dict)
-    texts: tuple[str, ...] = ()
-    marks: dict[str, str] = field(default_factory=dict)
-    units: dict[str, str] = field(default_factory=dict)
-    spellings: dict[str, dict[str, str]] = field(default_factory=dict)
-    objects: dict[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
-    def used(self) -> tuple[str, ...]:
+    def used(self) -> list[str]:
         """The columns that become features."""
-        return (*self.categories, *self.texts, *self.dates, *self.numbers, *self.objects)
+        named = [*self.categories, *self.texts, *(self.dates or {})]
+        return [*named, *self.numbers, *(self.objects or {})]
 
     def encoder(self) -> TableEncoder:
         """The plan as a transformer, still to be fitted.
@@ -108,8 +96,8 @@ class ColumnPlan:
             From tables to arrays of numbers.
         """
         own = {name: copy(part) for name, part in vars(self).items() if name not in _OF_A_PLAN}
-        unused = (*self.left_out, *([] if self.label is None else [self.label]))
-        return TableEncoder(**own, unused=unused)
+        own["unused"] = (*self.left_out, *([] if self.label is None else [self.label]))
+        return TableEncoder(**own)
 
 
 def plan_columns(
@@ -196,7 +184,7 @@ def plan_columns(
         tuple(found["names"]),
         tuple(sorted(set(found["out"]), key=frame.columns.get_loc)),
         tuple(notes),
-        label,
+        label=label,
         commas=tuple(name for name in numbers if looks[name].way.kind == "comma"),
         missing={c: words for c in (*numbers, *found["date"]) if (words := looks[c].words)},
         identifier=next(iter([*named, *own]), None),
