@@ -12,18 +12,12 @@ from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from kernelmetric import inputs
 from kernelmetric._warnings import warn
 from kernelmetric.compute import like, precise, to_numpy
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.compute.watch import until_limit
 from kernelmetric.graphs import check_rows
-from kernelmetric.inputs import (
-    DeviceMixin,
-    check_labels,
-    check_points,
-    label_column,
-    unchanged_on_failure,
-)
 from kernelmetric.inputs._parameters import COUNT_OR_NONE, Numbers, check_parameters
 from kernelmetric.retrieval._forms import require_digits
 
@@ -31,7 +25,7 @@ _LEAST = 1e-8  # variance between classes, beside that within: a direction in wh
 
 
 @dataclass(eq=False, repr=False)
-class PLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, BaseEstimator):
+class PLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, inputs.DeviceMixin, BaseEstimator):
     r"""Probabilistic linear discriminant analysis with two covariances.
 
     A vector is the place of its class and what varies within it, both normal [1]_:
@@ -117,12 +111,12 @@ class PLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, BaseE
             The fitted model.
         """
         check_parameters(self)
-        with unchanged_on_failure(self):
-            Z = check_points(self, X, reset=True)
+        with inputs.unchanged_on_failure(self):
+            Z = inputs.check_points(self, X, reset=True)
             if y is None:
                 raise ValueError("PLDA requires y to be passed, but the target y is None.")
             check_consistent_length(Z, y)
-            codes = check_labels(label_column(y), Z)
+            codes = inputs.check_labels(inputs.label_column(y), Z)
             points = to_numpy(precise(Z))
             require_digits(points - points.mean(axis=0), "vectors")
             sizes = np.bincount(codes)
@@ -190,7 +184,7 @@ class PLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, BaseE
             The coordinates L (x - μ); classes vary by ``spread_`` there.
         """
         check_is_fitted(self)
-        Z = check_points(self, X, reset=False)
+        Z = inputs.check_points(self, X, reset=False)
         return (Z - like(to_numpy(self.mean_), Z)) @ like(to_numpy(self.components_), Z).T
 
     def log_likelihood_ratio(self, X: Any, enrolled: Any, names: Any = None) -> np.ndarray:
@@ -217,7 +211,7 @@ class PLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, BaseE
         codes = np.arange(len(known))
         if names is not None:
             check_consistent_length(enrolled, names)
-            codes = np.unique(label_column(names), return_inverse=True)[1]
+            codes = np.unique(inputs.label_column(names), return_inverse=True)[1]
         sizes = np.bincount(codes)[:, None]
         sums = np.zeros((len(sizes), known.shape[1]))
         np.add.at(sums, codes, known)

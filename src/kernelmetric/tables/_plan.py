@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelmetric.tables._cells import (
-    Writing,
-    is_code,
-    is_plain_number,
-    lost_digits,
-    numbers_of,
-    strange_texts,
-    texts_of,
-    way_of,
-)
+from kernelmetric.tables import _cells as cells
 from kernelmetric.tables._columns import require_columns
 from kernelmetric.tables._encoder import TableEncoder, spelled
 from kernelmetric.tables._moments import dates_of, formats_of
@@ -208,18 +199,18 @@ class _Look:
         if column.dtype.kind in "iufmM":  # the type has said all, texts are not needed
             self.texts: list[str] = []
             self.n_present, self.n_kinds = int(column.notna().sum()), int(column.nunique())
-            self.way = Writing()
+            self.way = cells.Writing()
         else:
-            self.texts = [text for text in texts_of(column) if text is not None]
+            self.texts = [text for text in cells.texts_of(column) if text is not None]
             self.n_present, self.n_kinds = len(self.texts), len(set(self.texts))
-            self.way = way_of(self.texts)
+            self.way = cells.way_of(self.texts)
 
     @cached_property
     def numbers(self) -> np.ndarray:
         """The values of the rows, NaN where they are no numbers; of dates zeros."""
         if not self.format:
-            return numbers_of(self.column, self.way)
-        dates = dates_of(texts_of(self.column), self.format)
+            return cells.numbers_of(self.column, self.way)
+        dates = dates_of(cells.texts_of(self.column), self.format)
         return np.where(np.isnat(dates), np.nan, 0.0)
 
     @property
@@ -227,7 +218,7 @@ class _Look:
         """What stands between the numbers or dates and is none."""
         if self.column.dtype.kind in "mM":
             return ()
-        return tuple(sorted(set(strange_texts(self.column, self.numbers).values())))
+        return tuple(sorted(set(cells.strange_texts(self.column, self.numbers).values())))
 
 
 def _judge(
@@ -252,14 +243,14 @@ def _judge(
                 f"Got --as {look.name} date, but expected dates such as 2026-06-30 there, not "
                 f"{next(iter(look.texts), '')!r}."
             )
-    if look.way.kind == "point" and lost_digits(look.column, look.numbers):
+    if look.way.kind == "point" and cells.lost_digits(look.column, look.numbers):
         look.way = look.way._replace(kind="long")
     if look.way.kind in _UNCLEAR:
-        odd = (text for text in look.texts if not is_plain_number(text))
+        odd = (text for text in look.texts if not cells.is_plain_number(text))
         text = next(odd, f"{np.nanmax(look.numbers):.0f}")
         reason = _UNCLEAR[look.way.kind].format(text)
         return _left_out(look, reason, [], forced)
-    code = next(filter(is_code, look.texts), None)
+    code = next(filter(cells.is_code, look.texts), None)
     if look.way.kind != "text" and (code is None or asked == "number"):
         numbers = look.numbers
         if len(np.unique(numbers[~np.isnan(numbers)])) > 1:
