@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
@@ -19,13 +18,13 @@ from kernelmetric.compute.lapack import eigh
 from kernelmetric.compute.watch import until_limit
 from kernelmetric.graphs import check_rows
 from kernelmetric.inputs._parameters import COUNT_OR_NONE, Numbers, check_parameters
-from kernelmetric.retrieval._forms import require_digits
+from kernelmetric.retrieval._forms import VectorMap, require_digits
 
 _LEAST = 1e-8  # variance between classes, beside that within: a direction in which none is seen
 
 
 @dataclass(eq=False, repr=False)
-class PLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, inputs.DeviceMixin, BaseEstimator):
+class PLDA(VectorMap):
     r"""Probabilistic linear discriminant analysis with two covariances.
 
     A vector is the place of its class and what varies within it, both normal [1]_:
@@ -248,12 +247,6 @@ class PLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, inputs.DeviceMixin
         shrunk = psi / (1.0 + sizes * psi)
         precision = 1.0 / (1.0 + shrunk)
         return sums * shrunk, precision, 0.5 * np.sum(np.log((1.0 + psi) * precision), axis=1)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
 
 @dataclass
