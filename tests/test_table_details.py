@@ -5,8 +5,6 @@ import sys
 
 import numpy as np
 import pytest
-from sklearn.compose import ColumnTransformer
-from sklearn.preprocessing import StandardScaler
 
 from kernelmetric.datasets import make_records
 from kernelmetric.datasets._records import _mistyped
@@ -325,15 +323,6 @@ def test_who_knows_no_other_columns_says_nothing_of_them(encoder):
     old = TableEncoder(["kg"], ["kind"])
     old.schema_ = encoder.schema_
     assert old.remarks(pd.DataFrame({"kg": [1.0], "kind": ["a"], "u": [0]})) == []
-
-
-def test_parts_of_another_transformer_are_refused():
-    frame = pd.DataFrame({"kg": [1.0, 2.0]})
-    other = ColumnTransformer([("scaled", StandardScaler(), ["kg"])]).fit(frame)
-    with pytest.raises(TableError, match="Got a transformer with the parts scaled, but"):
-        TableEncoder.of_columns(other)
-    own = ColumnTransformer([("numbers", StandardScaler(), ["kg"])]).fit(frame)
-    assert TableEncoder.of_columns(own).numbers == ("kg",)
 
 
 @pytest.mark.parametrize(("commas", "mark"), [((), "point"), (("kg",), "comma")])
