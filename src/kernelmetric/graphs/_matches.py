@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +19,7 @@ _OF_LABELS = 100_000  # pairs that are drawn from labels, at most
 _PER_QUERY = 10
 
 
+@dataclass(eq=False, repr=False)
 class Matches:
     """Pairs (query, document) with weights, and what else is known of the two tables.
 
@@ -26,19 +28,13 @@ class Matches:
     match. In one table a row is never its own document.
     """
 
-    def __init__(
-        self,
-        pairs: np.ndarray,
-        weights: np.ndarray,
-        shape: tuple[int, int],
-        *,
-        one_table: bool,
-        apart: np.ndarray | None = None,
-        codes: tuple[np.ndarray, np.ndarray] | None = None,
-    ):
-        self.pairs, self.weights, self.shape = pairs, weights, shape
-        self.one_table, self.codes = one_table, codes
-        self.apart = np.empty((0, 2), np.intp) if apart is None else apart
+    pairs: np.ndarray
+    weights: np.ndarray
+    shape: tuple[int, int]
+    _: KW_ONLY
+    one_table: bool
+    apart: np.ndarray = field(default_factory=lambda: np.empty((0, 2), np.intp))
+    codes: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
     def of_pairs(

@@ -198,10 +198,14 @@ def learned_decision(
     n_groups = len(np.unique(groups))
     judged = min(same.sum(), (1 - same).sum()) >= _FEWEST and n_groups >= _FOLDS
     splits = GroupKFold(_FOLDS).split(X, groups=groups) if judged else ()
-    held_out = np.zeros((len(same), 3))
+    held_out = np.zeros((len(same), 3))  # log odds by each part, 0 where it is not there
     for train, test in splits:
-        parts = _taught(start, fields, X, same, train, offset)
-        held_out[test] = _said(parts, start.n_fields, X[test], S[test], offset, ratio)
+        line, trees, own = _taught(start, fields, X, same, train, offset)
+        held_out[test, 0] = line.odds(X[test]) + offset
+        if trees is not None:
+            held_out[test, 1] = trees.odds(X[test])
+        if own is not None:
+            held_out[test, 2] = own.odds(S[test, : start.n_fields]) + ratio
     line, trees, own = _taught(start, fields, X, same, np.arange(len(same)), offset)
     constant, counts = 0.0, np.array([1.0, 0.0, 0.0])
     if judged:
@@ -231,25 +235,6 @@ def _taught(
     trees = grown(X[rows], y) if fewest >= _TREES_FROM else None
     few = fewest >= _FEWEST and len(rows) <= _MOST_FOR_FIELDS
     return line, trees, fields(rows) if few else None
-
-
-def _said(
-    parts: tuple[Line, Trees | None, Any],
-    n_fields: int,
-    X: np.ndarray,
-    S: np.ndarray,
-    offset: float,
-    ratio: float,
-) -> np.ndarray:
-    """Log odds by each of the three among the labels, 0 where it is not there."""
-    line, trees, fields = parts
-    said = np.zeros((len(X), 3))
-    said[:, 0] = line.odds(X) + offset
-    if trees is not None:
-        said[:, 1] = trees.odds(X)
-    if fields is not None:
-        said[:, 2] = fields.odds(S[:, :n_fields]) + ratio
-    return said
 
 
 def grown(X: np.ndarray, same: np.ndarray) -> Trees:
