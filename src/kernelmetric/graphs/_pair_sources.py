@@ -1,7 +1,5 @@
 """Where pairs come from: classes, chunks, chance, a file. Pure functions."""
 
-import codecs
-import io
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -19,8 +17,8 @@ from kernelmetric.graphs._row_tuples import components_of, unique_pairs
 from kernelmetric.inputs._labels import classes_of
 from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.inputs._refusals import refuse_masked
+from kernelmetric.tables._text import lines_of
 
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _WHOLE = re.compile(r"[-+]?[0-9]{1,18}")  # fits 64 bits
 
 
@@ -169,16 +167,12 @@ def _read_table(path: Any, widths: tuple[int, ...], expected: str) -> tuple[list
 
 def _numbered_lines(path: Any) -> tuple[list[tuple[int, list[str]]], int]:
     """The lines with their numbers, without comments and names; and how many columns they have."""
-    data = Path(path).read_bytes()
-    try:
-        text = data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"Got {path}, whose text is not UTF-8: save it as UTF-8.") from error
-    numbered = [
-        (number, _fields(bare))
-        for number, line in enumerate(io.StringIO(text, newline=None), start=1)
-        if (bare := line.partition("#")[0]).strip()
-    ]
+    with Path(path).open("rb") as stream:
+        numbered = [
+            (number, _fields(bare))
+            for number, line in enumerate(lines_of(stream, path, []), start=1)
+            if (bare := line.partition("#")[0]).strip()
+        ]
     names = numbered.pop(0)[1] if numbered and _are_names(numbered[0][1], path) else None
     if not numbered:
         raise ValueError(f"Got {path} without a line of row numbers, but expected some.")

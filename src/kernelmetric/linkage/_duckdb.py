@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import joblib
@@ -35,17 +36,6 @@ _PAIR_BYTES = 2000.0  # of such a pair: two records, and a part of what DuckDB r
 _COLUMNS = "rule BIGINT, code UBIGINT, row BIGINT"
 _STRICTER = "take a stricter rule of candidates."
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-
-
-class GivenPairs:
-    """A rule of candidates that were found before."""
-
-    def __init__(self, pairs: np.ndarray):
-        self.found = pairs
-
-    def pairs(self, left: Any, right: Any = None) -> np.ndarray:
-        """Those."""
-        return self.found
 
 
 def link_files(
@@ -208,7 +198,8 @@ def _learned(linker: Any, store: _Store, pairs: Any, same: Any, by_kind: bool) -
     rng = np.random.RandomState(0)
     more = [rng.permutation(n)[: int(share * n)] for n in store.sizes if n is not None]
     left, right, places = store.tables(np.concatenate([chosen, known]), more)
-    learner = clone(linker).set_params(rules=[GivenPairs(places[: len(chosen)])])
+    given = SimpleNamespace(pairs=lambda left, right=None: places[: len(chosen)])
+    learner = clone(linker).set_params(rules=[given])
     labelled = (None, None) if pairs is None else (places[len(chosen) :], same)
     with stage(f"learning from {len(chosen):,} candidates"):
         return learner.fit(left, right, *labelled, by_kind=by_kind)

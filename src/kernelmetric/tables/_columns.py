@@ -1,20 +1,15 @@
 """Columns of a table: those asked for, how far numbers spread; what turns them into features."""
 
-from __future__ import annotations
-
 import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.tables._text import TableError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _FEWEST = 2  # rows of a name that has a feature of its own
 MOST_NAMES = 100  # with features of their own, those of most rows
@@ -92,7 +87,7 @@ class TableTransformer(TransformerMixin, BaseEstimator):
         return self._remarks(X)
 
 
-def require_columns(frame: pd.DataFrame, names: Iterable[str]) -> None:
+def require_columns(frame: Any, names: Iterable[str]) -> None:
     """Refuse names that are no columns, with those that were perhaps meant.
 
     Parameters
@@ -104,7 +99,7 @@ def require_columns(frame: pd.DataFrame, names: Iterable[str]) -> None:
     --------
     >>> import pandas as pd
     >>> from kernelmetric.tables import require_columns
-    >>> require_columns(pd.DataFrame({"kind": ["apple"]}), ["kind"])
+    >>> require_columns(Any({"kind": ["apple"]}), ["kind"])
     """
     require_names([str(column) for column in frame.columns], names)
 

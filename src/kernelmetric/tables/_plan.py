@@ -1,14 +1,12 @@
 """From the columns of a table to features: which are used, how, and why the others are not."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +15,6 @@ from kernelmetric.tables._columns import require_columns
 from kernelmetric.tables._encoder import TableEncoder, spelled
 from kernelmetric.tables._moments import dates_of, formats_of
 from kernelmetric.tables._text import TableError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MOST_CATEGORIES = 40
 _FEW = 5  # names may all differ in a small table
@@ -92,7 +87,7 @@ class ColumnPlan(TableEncoder):
 
 
 def plan_columns(
-    frame: pd.DataFrame,
+    frame: Any,
     *,
     label: str | None = None,
     use: Iterable[str] = (),
@@ -132,7 +127,7 @@ def plan_columns(
     --------
     >>> import pandas as pd
     >>> from kernelmetric.tables import plan_columns
-    >>> frame = pd.DataFrame({"kg": [1.0, 2.0, None], "colour": ["red", "red", "blue"],
+    >>> frame = Any({"kg": [1.0, 2.0, None], "colour": ["red", "red", "blue"],
     ...                       "unit": ["EUR"] * 3, "kind": ["a", "b", "a"]})
     >>> plan = plan_columns(frame, label="kind")
     >>> plan.numbers, plan.categories, plan.left_out
