@@ -153,7 +153,16 @@ def read_row_numbers(path: Any, width: int) -> np.ndarray:
 
 def _read_table(path: Any, widths: tuple[int, ...], expected: str) -> tuple[list[int], np.ndarray]:
     """The numbers of the lines that hold row numbers, and these, in so many columns."""
-    lines, width = _numbered_lines(path)
+    with Path(path).open("rb") as stream:
+        lines = [
+            (number, _fields(bare))
+            for number, line in enumerate(lines_of(stream, path, []), start=1)
+            if (bare := line.partition("#")[0]).strip()
+        ]
+    names = lines.pop(0)[1] if lines and _are_names(lines[0][1], path) else None
+    if not lines:
+        raise ValueError(f"Got {path} without a line of row numbers, but expected some.")
+    width = len(names or lines[0][1])
     for number, fields in lines:
         whole = all(map(_WHOLE.fullmatch, fields))
         if len(fields) != width or width not in widths or not whole:
@@ -163,20 +172,6 @@ def _read_table(path: Any, widths: tuple[int, ...], expected: str) -> tuple[list
             )
     numbers = [[int(field) for field in fields] for _, fields in lines]
     return [number for number, _ in lines], np.array(numbers, dtype=np.intp)
-
-
-def _numbered_lines(path: Any) -> tuple[list[tuple[int, list[str]]], int]:
-    """The lines with their numbers, without comments and names; and how many columns they have."""
-    with Path(path).open("rb") as stream:
-        numbered = [
-            (number, _fields(bare))
-            for number, line in enumerate(lines_of(stream, path, []), start=1)
-            if (bare := line.partition("#")[0]).strip()
-        ]
-    names = numbered.pop(0)[1] if numbered and _are_names(numbered[0][1], path) else None
-    if not numbered:
-        raise ValueError(f"Got {path} without a line of row numbers, but expected some.")
-    return numbered, len(names or numbered[0][1])
 
 
 def _fields(line: str) -> list[str]:

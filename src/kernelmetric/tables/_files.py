@@ -154,7 +154,9 @@ def open_table(path: str | os.PathLike) -> Table:
             table = _open_npz(path)
         else:
             raise TableError(f"Got {path}, but expected {_KINDS}.")
-    _check(table.frame, path)
+    check_names(table.frame, path)
+    if not all(table.frame.shape):
+        raise TableError(f"The table {path} has column names but no rows.")
     return table
 
 
@@ -340,12 +342,6 @@ def _open_npz(path: Path) -> Table:
             columns[name] = values
     others = pandas.DataFrame(columns, index=points.index)
     return Table(pandas.concat([points, others], axis=1), tuple(notes), name=path.name)
-
-
-def _check(frame: Any, path: Path) -> None:
-    check_names(frame, path)
-    if frame.shape[0] == 0 or frame.shape[1] == 0:
-        raise TableError(f"The table {path} has column names but no rows.")
 
 
 def check_names(frame: Any, path: Path) -> None:
