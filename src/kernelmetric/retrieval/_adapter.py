@@ -157,7 +157,7 @@ class Adapter(Metric, BaseEstimator):
         with unchanged_on_failure(self):
             Q = _vectors(self, X, "queries", reset=True)
             D = Q if documents is None else _vectors(self, documents, "documents", reset=False)
-            self._check(Q, D)
+            self._check(Q)
             n_documents = None if documents is None else D.shape[0]
             given = (pairs, triplets, y)
             if all(part is None for part in given):
@@ -325,7 +325,7 @@ class Adapter(Metric, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _check(self, Q: Any, D: Any) -> None:
+    def _check(self, Q: Any) -> None:
         """Refuse wishes that tables of this width cannot have."""
         if not isinstance(self.softmax, bool | np.bool_) and self.softmax != "auto":
             raise ValueError(f"Got softmax={self.softmax!r}, but expected 'auto', True or False.")

@@ -254,7 +254,6 @@ class _Model:
     """Both covariances in coordinates in which they are diagonal."""
 
     L: np.ndarray
-    back: np.ndarray
     spread: np.ndarray
     mean: np.ndarray
     log_det: float  # of W
@@ -267,8 +266,7 @@ class _Model:
         root = V / np.sqrt(values)
         spread, U = eigh(root.T @ B @ root)
         spread, U = np.maximum(spread[::-1], _LEAST)[:rank], U[:, ::-1][:, :rank]
-        back = (V * np.sqrt(values)) @ U
-        return cls((root @ U).T, back, spread, mean, float(np.sum(np.log(values))), W)
+        return cls((root @ U).T, spread, mean, float(np.sum(np.log(values))), W)
 
     def improved(self, means: np.ndarray, sizes: np.ndarray, scatter: np.ndarray) -> Any:
         """B, W and mean of the next iteration, and the log-likelihood of this one."""
