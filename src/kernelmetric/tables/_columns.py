@@ -99,7 +99,7 @@ def require_columns(frame: Any, names: Iterable[str]) -> None:
     --------
     >>> import pandas as pd
     >>> from kernelmetric.tables import require_columns
-    >>> require_columns(Any({"kind": ["apple"]}), ["kind"])
+    >>> require_columns(pd.DataFrame({"kind": ["apple"]}), ["kind"])
     """
     require_names([str(column) for column in frame.columns], names)
 

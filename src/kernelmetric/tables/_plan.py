@@ -127,7 +127,7 @@ def plan_columns(
     --------
     >>> import pandas as pd
     >>> from kernelmetric.tables import plan_columns
-    >>> frame = Any({"kg": [1.0, 2.0, None], "colour": ["red", "red", "blue"],
+    >>> frame = pd.DataFrame({"kg": [1.0, 2.0, None], "colour": ["red", "red", "blue"],
     ...                       "unit": ["EUR"] * 3, "kind": ["a", "b", "a"]})
     >>> plan = plan_columns(frame, label="kind")
     >>> plan.numbers, plan.categories, plan.left_out

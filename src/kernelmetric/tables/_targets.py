@@ -36,7 +36,7 @@ def labels_of(frame: Any, label: str) -> tuple[np.ndarray, np.ndarray, list[str]
     --------
     >>> import pandas as pd
     >>> from kernelmetric.tables import labels_of
-    >>> y, rows, notes = labels_of(Any({"kind": ["a", "b", None, "a", "b"]}), "kind")
+    >>> y, rows, notes = labels_of(pd.DataFrame({"kind": ["a", "b", None, "a", "b"]}), "kind")
     >>> y.tolist(), notes
     (['a', 'b', 'a', 'b'], ['1 rows have no kind and are left out.'])
     """
@@ -100,7 +100,7 @@ def weights_of(frame: Any, column: str) -> np.ndarray:
     --------
     >>> import pandas as pd
     >>> from kernelmetric.tables import weights_of
-    >>> weights_of(Any({"people": ["2", "0.5"]}), "people").tolist()
+    >>> weights_of(pd.DataFrame({"people": ["2", "0.5"]}), "people").tolist()
     [2.0, 0.5]
     """
     require_columns(frame, [column])
@@ -138,7 +138,7 @@ def targets_of(frame: Any, label: str) -> tuple[np.ndarray, np.ndarray, list[str
     --------
     >>> import pandas as pd
     >>> from kernelmetric.tables import targets_of
-    >>> y, rows, notes = targets_of(Any({"price": ["1.5", None, "3"]}), "price")
+    >>> y, rows, notes = targets_of(pd.DataFrame({"price": ["1.5", None, "3"]}), "price")
     >>> y.tolist(), notes[0]
     ([1.5, 3.0], '1 rows have no price and are left out.')
     """
