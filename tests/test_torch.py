@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from kernelmetric import DNE, KPCA, LMNN, NCA, RBF, Kernelized, KernelTrick, Nystroem, load, save
+from kernelmetric.compute._arrays import in_library_of, like
 from kernelmetric.compute.reductions import (
     class_neighbors,
     lmnn_hinge,
@@ -28,6 +29,19 @@ def device(request):
 
 def on(device, array, dtype=torch.float64):
     return torch.as_tensor(array, dtype=dtype, device=device)
+
+
+@pytest.mark.parametrize("bring", [like, in_library_of])
+def test_arrays_that_must_not_be_written_or_run_backwards_are_copied(device, bring):
+    """torch warns of the first, once a process, and refuses the second."""
+    X = on(device, np.ones(3))
+    fixed = np.arange(3.0)
+    fixed.setflags(write=False)
+    for values in (fixed, np.arange(3.0)[::-1]):
+        tensor = bring(values, X)
+        np.testing.assert_array_equal(tensor.cpu().numpy(), values)
+        tensor += 1.0
+        assert values[1] == 1.0
 
 
 @pytest.mark.parametrize(("dtype", "rtol"), [(torch.float64, 1e-9), (torch.float32, 1e-4)])

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from kernelmetric.compute._objects import is_objects
 from kernelmetric.compute.backends import backend_of
+from kernelmetric.compute.backends._array_api import for_other_library
 
 _COLLECTIONS = {"dask", "dask_expr"}  # libraries of data that lie on many machines
 _MANY_OPERATIONS = 1e6  # which take longer than a copy in fewer digits
@@ -46,8 +47,8 @@ def like(values: Any, X: Any) -> Any:
     """Values as an array of the library, dtype and device of X."""
     if is_sparse(X) or is_objects(X):
         return np.asarray(values, dtype=X.dtype)
-    if is_numpy_array(values) and min(values.strides, default=0) < 0 and not is_numpy_array(X):
-        values = values.copy()  # torch takes no array that runs backwards
+    if is_numpy_array(values) and not is_numpy_array(X):
+        values = for_other_library(values)
     return array_namespace(X).asarray(values, dtype=X.dtype, device=device_of(X))
 
 
@@ -131,7 +132,7 @@ def in_library_of(array: Any, X: Any) -> Any:
     xp = namespace(X)
     if is_array_api_obj(array) and namespace(array) is xp:
         return to_device(array, device_of(X))
-    return xp.asarray(to_numpy(array), device=device_of(X))
+    return xp.asarray(for_other_library(to_numpy(array)), device=device_of(X))
 
 
 def all_finite(K: Any) -> bool:

@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from kernelmetric.compute import is_sparse
 from kernelmetric.graphs import IndexTuples, Pairs
 from kernelmetric.inputs import is_objects
 from kernelmetric.kernelized import Kernelized, KernelizedCV
@@ -117,12 +116,9 @@ def _check_anchors(space: Attributes) -> None:
         good = space.sides.setdefault("n", n) == n and anchors.shape[1] == d
         space.require(good, "anchors_", "as many objects as there are rows of the projection")
         space.get("kernel_").points(anchors)  # refuses what it does not read
-    elif is_sparse(anchors):
-        space.array("anchors_", "finite *", anchors.data)
-        space.require(anchors.shape[1] == d, "anchors_", f"points of {d} features")
     elif anchors is not None:
         pairwise = getattr(space.get("kernel_"), "pairwise", False)
-        space.array("anchors_", "count<d n" if pairwise else "finite n d")
+        space.array("anchors_", "count<d n" if pairwise else "points n d")
 
 
 def _check_space(metric: Attributes) -> None:

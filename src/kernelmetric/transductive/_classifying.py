@@ -91,6 +91,12 @@ class FewLabels(Metric, BaseEstimator):
     def _graphs(self) -> Graphs:  # of a metric that was not fitted, but copied or loaded
         return Graphs(self.graph, self.n_neighbors, self._points)
 
+    @property
+    def _row_numbers(self) -> np.ndarray:
+        """Of the training points, in the X of fit: those of weight zero are none."""
+        rows = getattr(self, "_rows", None)  # which older files do not have
+        return np.arange(len(self.embedding_)) if rows is None else rows
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: part for name, part in super().__getstate__().items() if name != "_graphs"}
 
@@ -100,7 +106,7 @@ class FewLabels(Metric, BaseEstimator):
         Parameters
         ----------
         rows : array-like of shape (m,)
-            Row numbers of training points.
+            Row numbers of training points, in the X of ``fit``.
         labels : array-like of shape (m,)
             Their classes, new ones too. One that means unknown takes a label back.
 
@@ -112,17 +118,19 @@ class FewLabels(Metric, BaseEstimator):
         check_is_fitted(self)
         rows, labels = np.asarray(rows), column_or_1d(labels)
         check_consistent_length(rows, labels)
-        n, codes = len(self.embedding_), self._codes
+        numbers, codes = self._row_numbers, self._codes
         if codes is None:
             raise ValueError("Got labels after pairs, but expected labels in fit too.")
         whole = rows.ndim == 1 and rows.dtype.kind in "iu" and len(np.unique(rows)) == len(rows)
-        if not whole or (len(rows) and not 0 <= rows.min() <= rows.max() < n):
+        if not whole or not np.isin(rows, numbers).all():
             raise ValueError(
-                f"Got rows={rows!r}, but expected different row numbers from 0 to {n - 1}."
+                f"Got rows={rows!r}, but expected different row numbers from 0 to {numbers[-1]}, "
+                "of rows whose sample_weight was not zero."
             )
+        n = len(codes)
         y = np.full(n, None, dtype=object)
         y[codes >= 0] = self.classes_[codes[codes >= 0]].tolist()
-        y[rows] = labels.tolist()
+        y[np.searchsorted(numbers, rows)] = labels.tolist()
         with unchanged_on_failure(self), device_like(self._points):
             source = Source(*partial_labels(y, n))
             learned = learn(self, self._points, source, None, self._mass, graphs=self._graphs)
@@ -140,7 +148,7 @@ class FewLabels(Metric, BaseEstimator):
         Returns
         -------
         ndarray of shape (n,)
-            Row numbers, the most useful first; fewer where fewer have no label.
+            Row numbers in the X of ``fit``, the most useful first; fewer where fewer have no label.
         """
         check_is_fitted(self)
         Numbers(Integral, 1).require("n", n)
@@ -159,4 +167,4 @@ class FewLabels(Metric, BaseEstimator):
             open_[row] = False
             near = diffusion.covariance(np.array([row]), np.ones((1, 1)), _AROUND)
             doubt = doubt * (1.0 - near / near[row])
-        return np.array(found, dtype=np.intp)
+        return self._row_numbers[np.array(found, dtype=np.intp)]

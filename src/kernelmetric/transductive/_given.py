@@ -64,9 +64,9 @@ def read_source(
 
 
 def counted_rows(
-    X: Any, y: Any, given: dict[str, Any], cost_graph: Any, sample_weight: Any
-) -> tuple[Any, Any, dict[str, Any], np.ndarray | None]:
-    """Points, labels and pairs of the rows that count, and what each counts beside the others."""
+    X: Any, y: Any, given: dict[str, Any], graph: Any, cost_graph: Any, sample_weight: Any
+) -> tuple[np.ndarray | None, Any, Any, dict[str, Any], np.ndarray | None]:
+    """Rows that count (None for all), their points, labels and pairs, and what each counts."""
     rows, weights = rows_and_weights(sample_weight, X)
     masses = None if weights is None else weights.masses
     if cost_graph is not None and (rows is not None or masses is not None):
@@ -75,13 +75,18 @@ def counted_rows(
             "weights of its edges, and leave points out of X."
         )
     if rows is None:
-        return X, y, given, masses
+        return None, X, y, given, masses
+    if not (isinstance(graph, str) or callable(graph)):
+        raise ValueError(
+            "Got sample_weight of zero beside a given graph, but expected positive ones: leave "
+            "these points out of X and of the graph."
+        )
     if any(part is not None for part in given.values()):
         found = graphs.as_pairs(
             given["pairs"], given["similar"], given["dissimilar"], None, X.shape[0]
         )
         given = {"similar": None, "dissimilar": None, "pairs": found.subset(rows)}
-    return take_rows(X, rows), rows_of(y, rows), given, masses
+    return rows, take_rows(X, rows), rows_of(y, rows), given, masses
 
 
 def partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
@@ -154,8 +159,6 @@ def neighbors_among(n_neighbors: Any, n_samples: int) -> int:
 
 def prior_points(prior: Any, X: Any) -> Any:
     """A copy of the points in coordinates whose Euclidean distance is the prior metric."""
-    if prior is None and sparse.issparse(X):
-        return sparse.csr_array(X, copy=True)
     if prior is not None:
         function = getattr(prior, "transform", prior)
         if not callable(function) or isinstance(prior, type):
@@ -165,14 +168,16 @@ def prior_points(prior: Any, X: Any) -> Any:
         n = X.shape[0]
         with config_context(transform_output="default"):
             X = function(X)
-        X = to_numpy(X)
+        X = sparse.csr_array(X) if sparse.issparse(X) else to_numpy(X)
         if X.ndim != 2 or X.shape[0] != n or X.dtype.kind not in "fiu":
             raise ValueError(
                 f"Got an array of shape {X.shape} and dtype {X.dtype} from the prior, but expected "
                 f"numbers of shape ({n}, p): one row per point."
             )
-        if not np.all(np.isfinite(X)):
+        if not np.all(np.isfinite(X.data if sparse.issparse(X) else X)):
             raise ValueError("Got NaN or infinity from the prior, but expected finite points.")
+    if sparse.issparse(X):
+        return sparse.csr_array(X, dtype=np.result_type(X.dtype, np.float32), copy=True)
     return np.array(as_floats(to_numpy(X)), order="C")
 
 

@@ -32,7 +32,7 @@ _LEAST_ROWS, _LEAST_OF_CLASS = 200, 3  # that a time limit leaves
 _BLOCKS = 2**23  # bytes of tiles of distances, and of what is too small to count
 
 
-def _seconds_of_pairs(n_pairs: int, n_features: int) -> float:
+def seconds_of_pairs(n_pairs: int, n_features: int) -> float:
     """Seconds in which the nearest among so many pairs are found."""
     return n_pairs * (1.2 * rates().value + 2.0 * n_features * rates().product)
 
@@ -40,7 +40,7 @@ def _seconds_of_pairs(n_pairs: int, n_features: int) -> float:
 def placing_seconds(n: int, m: int, n_features: int) -> float:
     """Seconds in which n points are placed among m that are embedded."""
     means = _CELLS_OF_MEANS * n * n_features * rates().cell
-    return _seconds_of_pairs(n * m, n_features) + means
+    return seconds_of_pairs(n * m, n_features) + means
 
 
 def rows_in_time(metric: Any, points: np.ndarray, source: Source) -> Any:
@@ -52,7 +52,7 @@ def rows_in_time(metric: Any, points: np.ndarray, source: Source) -> Any:
 
     def seconds(m: int) -> float:
         placed = 0.0 if m == n else placing_seconds(n, m, d)
-        return _seconds_of_pairs(m * m, d) + _CELLS * m * rates().cell + placed
+        return seconds_of_pairs(m * m, d) + _CELLS * m * rates().cell + placed
 
     most = most_in_time(seconds, n, _LEAST_ROWS, type(metric).__name__)
     if most == n:

@@ -203,7 +203,8 @@ class TransductiveDistance(FewLabels):
             Instead of labels or pairs: symmetric weights, positive where points should be near.
             Where all are zero, the method is that of the penalty alone.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts in the cost of labels or pairs; zero leaves the row out.
+            What each row counts in the cost of labels or pairs. Zero leaves the row out: it is no
+            training point.
 
         Returns
         -------
@@ -216,7 +217,8 @@ class TransductiveDistance(FewLabels):
                 _LAM.check(self, "lam")
             X = check_points(self, X, reset=True, accept_sparse=True, ensure_min_samples=2)
             given = {"similar": similar, "dissimilar": dissimilar, "pairs": pairs}
-            X, y, given, weights = _given.counted_rows(X, y, given, cost_graph, sample_weight)
+            told = y, given, self.graph, cost_graph, sample_weight
+            self._rows, X, y, given, weights = _given.counted_rows(X, *told)
             require_memory(
                 self.estimate_memory(*X.shape),
                 f"TransductiveDistance on {X.shape[0]} points",

@@ -11,6 +11,12 @@ from kernelmetric.compute.backends._refined import RefinedSolver, squares_of_col
 from kernelmetric.compute.lapack import factor, inverse_factor
 
 
+def for_other_library(values: np.ndarray) -> np.ndarray:
+    """The array, or a copy where torch takes none: it is read-only or runs backwards."""
+    backwards = min(values.strides, default=0) < 0
+    return values.copy() if backwards or not values.flags.writeable else values
+
+
 class PositiveSolver:
     """Solves ``A X = B`` by the Cholesky factor of A, which may be overwritten."""
 
@@ -49,7 +55,7 @@ class ArrayAPI:
 
     def on_device(self, values: np.ndarray, X: Any) -> Any:
         """A NumPy array as one of the library, where X lies."""
-        return array_namespace(X).asarray(values, device=device(X))
+        return array_namespace(X).asarray(for_other_library(values), device=device(X))
 
     def set_entries(self, A: Any, columns: np.ndarray, value: Any) -> Any:
         """Put a value, or one of each row, at ``A[i, columns[i]]``."""
