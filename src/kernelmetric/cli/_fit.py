@@ -1,7 +1,6 @@
 """``kernelmetric fit``: from a table to a metric, a comparison and a page."""
 
 import shlex
-import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import numpy as np
 from kernelmetric.cli._files import metric_of, require_outputs
 from kernelmetric.cli._options import FILE, KNOWN, metric_options, output_options, several_data
 from kernelmetric.cli._study import Study, open_study, pair_trials, varying_columns
-from kernelmetric.cli._talk import Talk, count
+from kernelmetric.cli._talk import Talk, count, this_command
 from kernelmetric.cli._uneven import by_method, own_notes, tell_uneven, trial_notes, uneven_summary
 from kernelmetric.compute.watch import TimeLimitWarning
 from kernelmetric.evaluation import Trial, class_scores, holdout, run_trials
@@ -310,7 +309,7 @@ def _page(study: Study, found: Found, judged: Judged) -> str:
             "made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         },
         notes=study.notes,
-        command=shlex.join(["kernelmetric", *sys.argv[1:]]),
+        command=this_command(),
     )
 
 
@@ -331,7 +330,7 @@ def _summary(study: Study, found: Found, judged: Judged, files: dict[str, Path])
         "label": study.wanted.label,
         "numbers": study.plan.numbers,
         "categories": study.plan.categories,
-        "dates": list(study.plan.dates),
+        "dates": list(study.plan.dates or {}),
         "texts": study.plan.texts,
         "left_out": study.plan.left_out,
         "notes": study.notes,

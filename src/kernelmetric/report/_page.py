@@ -154,19 +154,23 @@ def report_page(
     ]
     script = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     values = {
-        "title": html_text(title),
-        "version": html_text(versions()["kernelmetric"]),
         "lead": " ".join(_scores.in_html(_scores.verdict(judged))),
         "tiles": _scores.tiles(judged),
         "confusion": _scores.confusion_section(judged, label) + _curves.costs_section(told, label),
         **_sections.captions(points, shares, len(X) + n_test, label),
         "sections": "\n".join(filter(None, parts)),
-        "css": _read("page.css"),
         "js": _read("page.js"),
         "data": script.replace("<", "\\u003c"),  # a label might be "</script>"
     }
+    return filled("page.html", title, values)
+
+
+def filled(template: str, title: str, values: Mapping[str, Any]) -> Page:
+    """A page from its template."""
+    known = {"title": html_text(title), "version": html_text(versions()["kernelmetric"])}
+    known |= {"css": _read("page.css"), **values}
     # in one pass: values may hold braces
-    return Page(re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], _read("page.html")))
+    return Page(re.sub(r"\{\{(\w+)\}\}", lambda found: known[found[1]], _read(template)))
 
 
 def versions() -> dict[str, str]:

@@ -1,9 +1,7 @@
 """The report page on how well: verdict, tiles, bars and confusion."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -36,7 +34,7 @@ class Judged(NamedTuple):
         own = self.class_scores.get(self.learned)
         return None if own is None else own.measure
 
-    def leading(self) -> Judged:
+    def leading(self) -> Self:
         """The same by the score that fits the classes."""
         measure = self.measure
         if measure is None:

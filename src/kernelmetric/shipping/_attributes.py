@@ -28,6 +28,12 @@ def _ascending(a: np.ndarray) -> bool:
     return not np.any(np.diff(a, axis=0) < 0)
 
 
+def lead_forward(nodes: np.ndarray) -> bool:
+    """Whether every node of trees lies before its children, so that a walk ends in a leaf."""
+    ahead = (nodes[:, :1] <= 0) | (nodes[:, :2] > np.arange(len(nodes))[:, None])
+    return bool(np.all(ahead) and np.all(nodes[:, :2] < len(nodes)))
+
+
 # Kinds of single values: words for the message, and what must hold.
 _VALUES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "count": ("a whole number from 0 on", is_count),

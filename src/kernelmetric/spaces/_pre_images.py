@@ -16,6 +16,8 @@ _NEAREST = 10  # kept points of which a pre-image is the mean
 class PreImages:
     """Approximate inverses, by the points that a space keeps."""
 
+    learner_: Any
+
     def inverse_transform(self, Z: Any) -> Any:
         """Points whose coordinates are near given ones, approximated.
 
@@ -34,7 +36,7 @@ class PreImages:
             Points within the range of the training points.
         """
         check_is_fitted(self)
-        space = getattr(self, "space_", self)
+        space: Any = getattr(self, "space_", self)
         points, pairwise = getattr(space, "anchors_", None), space.kernel_.pairwise
         if points is None or pairwise or hasattr(self, "schema_") or is_objects(points):
             raise ValueError(

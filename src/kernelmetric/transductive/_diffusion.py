@@ -1,7 +1,5 @@
 """Values on the points of a graph that labels pull at: Poisson learning, and a ridge between."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -12,17 +12,10 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from kernelmetric import graphs
 from kernelmetric._warnings import warn
 from kernelmetric.compute import map_rows, take_rows, to_device, to_numpy
 from kernelmetric.compute.reductions import nearest_neighbors
-from kernelmetric.graphs import (
-    as_pairs,
-    check_graph,
-    gaussian_graph,
-    label_graphs,
-    pair_graphs,
-    union_graph,
-)
 from kernelmetric.inputs import as_floats, rows_and_weights, rows_of
 from kernelmetric.inputs._labels import require_target
 from kernelmetric.selection._ridge_kpca import is_auto
@@ -49,7 +42,7 @@ class Source(NamedTuple):
         if self.weights is not None:
             return self.weights
         assert self.codes is not None  # there are labels where no weights were given
-        return label_graphs(points, self.codes, min(n_neighbors, len(points)))
+        return graphs.label_graphs(points, self.codes, min(n_neighbors, len(points)))
 
 
 def read_source(
@@ -62,11 +55,11 @@ def read_source(
             "Got more than one of y, pairs and cost_graph, but expected one source of the cost."
         )
     if cost_graph is not None:
-        C = sparse.csr_array(check_graph(cost_graph, n_samples, "cost_graph", negative=True))
+        C = sparse.csr_array(graphs.check_graph(cost_graph, n_samples, "cost_graph", negative=True))
         return Source(None, None, (C.maximum(0.0), (-C).maximum(0.0)))
     if paired:
-        given = as_pairs(pairs, similar, dissimilar, None, n_samples)
-        return Source(None, None, pair_graphs(given))
+        given = graphs.as_pairs(pairs, similar, dissimilar, None, n_samples)
+        return Source(None, None, graphs.pair_graphs(given))
     return Source(*partial_labels(y, n_samples))
 
 
@@ -89,7 +82,9 @@ def counted_rows(
             "these points out of X and of the graph."
         )
     if any(part is not None for part in given.values()):
-        found = as_pairs(given["pairs"], given["similar"], given["dissimilar"], None, X.shape[0])
+        found = graphs.as_pairs(
+            given["pairs"], given["similar"], given["dissimilar"], None, X.shape[0]
+        )
         given = {"similar": None, "dissimilar": None, "pairs": found.subset(rows)}
     return rows, take_rows(X, rows), rows_of(y, rows), given, masses
 
@@ -192,9 +187,9 @@ def as_graph(graph: Any, points: np.ndarray, n_neighbors: int, *, quiet: bool = 
     W = graph(points.copy()) if callable(graph) else graph  # which may scale them in place
     if isinstance(W, str):
         if W == "neighbors":
-            W = union_graph(nearest_neighbors(to_device(points), min(n_neighbors, n - 1))[0])
+            W = graphs.union_graph(nearest_neighbors(to_device(points), min(n_neighbors, n - 1))[0])
         elif W == "gaussian":
-            W = gaussian_graph(points)
+            W = graphs.gaussian_graph(points)
         else:
             raise ValueError(
                 f"Got graph={W!r}, but expected 'neighbors', 'gaussian', weights of shape "
@@ -207,8 +202,8 @@ def as_graph(graph: Any, points: np.ndarray, n_neighbors: int, *, quiet: bool = 
                 raise ValueError(
                     f"Got a neighbour numbered {W.max()}, but expected rows 0 to {n - 1}."
                 )
-            W = union_graph(W)
-    W = check_graph(W, n, "graph")
+            W = graphs.union_graph(W)
+    W = graphs.check_graph(W, n, "graph")
     if not quiet:
         warn_of_gaps(W)
     return W

@@ -4,13 +4,11 @@ Covariances are tried with noise of several sizes. Each counts by how probable i
 numbers that are left out in turn, so no single choice has to be right.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from itertools import product
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import solve
@@ -119,7 +117,7 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
         "cv": Numbers(Integral, 2),
     }
 
-    def fit(self, X: Any, y: Any) -> TransductiveRegressor:
+    def fit(self, X: Any, y: Any) -> Self:
         """Learn from the known numbers, and from where all points lie.
 
         Parameters
