@@ -86,7 +86,7 @@ def test_the_face_of_compute_is_small():
     assert len(list(imported_from(SOURCES / "kernelmetric/compute/__init__.py", ROOM))) <= 25
 
 
-@pytest.mark.parametrize("room", ["compute", "compute.reductions", "solvers"])
+@pytest.mark.parametrize("room", ["compute", "compute.reductions", "inputs", "solvers"])
 def test_what_a_face_shows_is_used_by_other_rooms(room):
     home = f"kernelmetric.{room}"
     face = SOURCES / home.replace(".", "/") / "__init__.py"
