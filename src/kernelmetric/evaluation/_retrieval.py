@@ -1,7 +1,5 @@
 """Queries and the documents found for them: ranks, and scores with intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

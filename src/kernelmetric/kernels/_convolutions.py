@@ -1,7 +1,5 @@
 """A kernel of series by how often small patterns occur in them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import combinations
 from numbers import Integral

@@ -1,7 +1,5 @@
 """A kernel from any distance of objects: of names, of series, of sets, or one of your own."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator
 from typing import Any, ClassVar
 

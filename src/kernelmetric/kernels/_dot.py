@@ -1,7 +1,5 @@
 """Kernels that are functions of the inner product."""
 
-from __future__ import annotations
-
 from numbers import Integral, Real
 from typing import Any
 

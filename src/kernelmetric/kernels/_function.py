@@ -1,7 +1,5 @@
 """Kernels that a user gives: functions, names of scikit-learn, matrices of kernel values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

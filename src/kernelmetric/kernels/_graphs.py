@@ -1,7 +1,5 @@
 """A kernel of graphs with labelled nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from numbers import Integral
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Kernels that know the labels of their points: the ideal Gram matrix, and steps towards it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

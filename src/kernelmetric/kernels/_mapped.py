@@ -1,7 +1,5 @@
 """Kernels of points that are mapped first: rescaled, or reduced to some columns of a table."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

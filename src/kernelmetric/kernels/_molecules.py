@@ -1,7 +1,5 @@
 """Molecules, written as SMILES, by the substructures that they share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from importlib import import_module
 from numbers import Integral

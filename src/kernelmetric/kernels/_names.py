@@ -1,7 +1,5 @@
 """From what a user writes to a kernel."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS

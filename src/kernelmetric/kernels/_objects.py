@@ -1,7 +1,5 @@
 """Kernels of objects: what every one of them can do, whatever its objects are."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """What a kernel is given: blocks of points, tables by their schema, numbers as parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from numbers import Real
 from typing import Any

@@ -1,7 +1,5 @@
 """Kernels that are functions of a distance: the squared Euclidean one, or L1."""
 
-from __future__ import annotations
-
 from numbers import Real
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A kernel of sets of vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Kernels of texts and other strings of symbols."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import combinations
 from numbers import Integral

@@ -1,7 +1,5 @@
 """Tanimoto's coefficient of fingerprints, of bits and of counts, and the nearest among many."""
 
-from __future__ import annotations
-
 from numbers import Integral
 from typing import Any
 

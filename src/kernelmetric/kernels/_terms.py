@@ -1,7 +1,5 @@
 """Several kernels in a list: their parameters, what is refused, and their values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from typing import Any, Self

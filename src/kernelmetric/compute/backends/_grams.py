@@ -1,7 +1,5 @@
 """N-grams of texts in one table, and products of their vectors: what is compiled of both."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The largest products of sparse rows, block by block."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ float32; after ``torch.set_float32_matmul_precision("high")`` one is taken. The 
 follows from the shapes alone, so results repeat bit for bit.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Products of queries with points by tensor cores: three of float16 in one, summed in float32."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

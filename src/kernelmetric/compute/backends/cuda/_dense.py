@@ -1,7 +1,5 @@
 """Dense linear algebra of tall matrices, by products alone: what a device is fast at."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

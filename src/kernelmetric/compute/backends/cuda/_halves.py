@@ -1,7 +1,5 @@
 """Points in two halves of float16, with a power of two for every row."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import torch

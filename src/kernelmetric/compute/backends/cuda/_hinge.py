@@ -1,7 +1,5 @@
 """The hinge of LMNN over all impostors in one pass: no list of them, on the device or off it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """The last step of a search: candidates ranked by their differences, on the device."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

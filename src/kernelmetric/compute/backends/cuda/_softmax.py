@@ -5,8 +5,6 @@ With ``l_i`` the logarithm of the sum of row i, ``W_ij + W_ji`` is
 far a row is from all others, and the sums of a row need no other row's.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
