@@ -1,10 +1,8 @@
 """Whether an estimator, run on kernel coordinates, becomes its kernel version: an experiment."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import linalg
@@ -127,9 +125,9 @@ class Cloud(NamedTuple):
     X: np.ndarray
     probes: np.ndarray
 
-    def map(self, function: Callable[[np.ndarray], np.ndarray]) -> Cloud:
+    def map(self, function: Callable[[np.ndarray], np.ndarray]) -> Self:
         """Both, moved by the same function."""
-        return Cloud(function(self.X), function(self.probes))
+        return type(self)(*map(function, self))
 
 
 def check_kernelizable(

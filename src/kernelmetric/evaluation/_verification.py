@@ -1,9 +1,7 @@
 """Are these two the same? A threshold on a learned distance, and probabilities."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn import config_context
@@ -85,7 +83,7 @@ class PairVerifier(BaseEstimator):
 
     def calibrate(
         self, pairs: Any, X: Any = None, y: Any = None, *, sample_weight: Any = None
-    ) -> PairVerifier:
+    ) -> Self:
         """Find the threshold and the probabilities, from pairs that are known.
 
         Parameters
@@ -120,7 +118,7 @@ class PairVerifier(BaseEstimator):
         self.calibrator_ = calibrator
         return self
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PairVerifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """:meth:`calibrate` as scikit-learn calls it.
 
         Parameters

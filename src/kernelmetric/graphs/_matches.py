@@ -1,10 +1,8 @@
 """Which documents belong to which query: pairs of row numbers of two tables, or of one."""
 
-from __future__ import annotations
-
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -45,7 +43,7 @@ class Matches:
         *,
         weights: Any = None,
         apart: Any = None,
-    ) -> Matches:
+    ) -> Self:
         """From row numbers; without ``n_documents`` both count the rows of one table."""
         one_table = n_documents is None
         shape = n_queries, n_queries if n_documents is None else n_documents
@@ -81,7 +79,7 @@ class Matches:
         return cls(rows, w, shape, one_table=one_table, apart=others)
 
     @classmethod
-    def of_labels(cls, labels: Any, document_labels: Any = None, random_state: Any = 0) -> Matches:
+    def of_labels(cls, labels: Any, document_labels: Any = None, random_state: Any = 0) -> Self:
         """From classes: of each query some pairs are drawn, and all of its class match."""
         one_table = document_labels is None
         columns = [label_column(y) for y in (labels, labels if one_table else document_labels)]
@@ -127,7 +125,7 @@ class Matches:
         counts = np.bincount(self.pairs[:, 0], minlength=self.shape[0])
         return weights[queries] / np.maximum(counts[queries], 1)
 
-    def without(self, queries: np.ndarray) -> Matches:
+    def without(self, queries: np.ndarray) -> Self:
         """The pairs that know nothing of some queries, which in one table are documents too."""
         held = np.zeros(self.shape[0], dtype=bool)
         held[queries] = True
@@ -136,12 +134,8 @@ class Matches:
             return ~(held[rows[:, 0]] | (held[rows[:, 1]] if self.one_table else False))
 
         some = kept(self.pairs)
-        return Matches(
-            *(self.pairs[some], self.weights[some], self.shape),
-            one_table=self.one_table,
-            apart=self.apart[kept(self.apart)],
-            codes=self.codes,
-        )
+        apart = self.apart[kept(self.apart)]
+        return replace(self, pairs=self.pairs[some], weights=self.weights[some], apart=apart)
 
     def relevant(self, queries: np.ndarray, documents: np.ndarray, S: Any) -> Any:
         """Which of some documents match which of some queries, where the scores S are."""

@@ -5,10 +5,8 @@ weights; a row of weight zero is left out, and weights that are all one are no w
 change who is a neighbour of whom. Weights of classes change only what a row's own part counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from array_api_compat import is_array_api_obj
@@ -43,9 +41,9 @@ class Weights(NamedTuple):
         """What each row counts beside the average row, as a neighbour of others."""
         return self.counts / self.unit
 
-    def take(self, rows: Any) -> Weights:
+    def take(self, rows: Any) -> Self:
         """Those of some rows."""
-        return Weights(*(part[rows] for part in self))
+        return type(self)(*(part[rows] for part in self))
 
     def others(self, codes: np.ndarray) -> np.ndarray:
         """What the other rows of its group count together, for each row."""

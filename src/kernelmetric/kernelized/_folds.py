@@ -1,7 +1,5 @@
 """What a search does in one fold: all kernels, all ranks, the work they share done once."""
 
-from __future__ import annotations
-
 import math
 import time
 import traceback
@@ -10,7 +8,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from joblib import effective_n_jobs, parallel_config
@@ -63,7 +61,7 @@ class Fold:
     weights: Any = None
     random_state: Any = None
 
-    def part(self, start: int, step: int) -> Fold:
+    def part(self, start: int, step: int) -> Self:
         """The fold of every n-th kernel."""
         return replace(self, candidates=self.candidates[start::step])
 

@@ -1,10 +1,8 @@
 """A kernel, a space and any learner make a kernel learner."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn import config_context
@@ -167,7 +165,7 @@ class Kernelized(CallbackSupportMixin, ShowsRecipe, NewPoints, Costs, BaseEstima
         dissimilar: Any = None,
         tuples: Any = None,
         **fit_params,
-    ) -> Kernelized:
+    ) -> Self:
         """Fit kernel, space and learner.
 
         Parameters

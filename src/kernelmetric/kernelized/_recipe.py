@@ -3,12 +3,10 @@
 :func:`choose` resolves "auto" and nothing else; a metric with ``recipe=`` looks it up there.
 """
 
-from __future__ import annotations
-
 import re
 from html import escape
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -65,7 +63,7 @@ class Recipe(BaseEstimator):
         self.schema = schema
         self.reasons = reasons
 
-    def __sklearn_clone__(self) -> Recipe:
+    def __sklearn_clone__(self) -> Self:
         return self  # nobody can change it, and its schema is fitted
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -1,12 +1,10 @@
 """The kernel and the rank by cross-validation, with the work that candidates share done once."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, partial
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -154,7 +152,7 @@ class KernelizedCV(CallbackSupportMixin, ShowsRecipe, Predictions, BestMetric, B
     verbose: bool = False
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, **params) -> KernelizedCV:
+    def fit(self, X: Any, y: Any = None, **params) -> Self:
         """Score all candidates, and learn the best again from all points.
 
         Parameters

@@ -4,10 +4,8 @@ metric-learn and its kin fit on tuples of points, arrays (n_tuples, t, n_feature
 every point once, so tuples are row numbers here, and after the space tuples of coordinates.
 """
 
-from __future__ import annotations
-
 import inspect
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils import get_tags
@@ -45,7 +43,7 @@ class Supervision(NamedTuple):
     @classmethod
     def of(
         cls, learner: Any, kernel: Any, X: Any, y: Any, given: dict[str, Any]
-    ) -> tuple[Any, Supervision]:
+    ) -> tuple[Any, Self]:
         """The rows of X that have weight, and what is said about them."""
         given = {k: v for k, v in given.items() if v is not None or k not in _OPTIONAL}
         tuples = given.pop("tuples", None)
@@ -69,7 +67,7 @@ class Supervision(NamedTuple):
         takes, given = has_fit_parameter(learner, _WEIGHT), _WEIGHT in self.given
         return copies_among(X, self.y, learner, takes=takes, given=given)
 
-    def without_copies(self, X: Any, copies: Copies | None) -> tuple[Any, Supervision]:
+    def without_copies(self, X: Any, copies: Copies | None) -> tuple[Any, Self]:
         """The first of all copies, which has the weight of them all."""
         if copies is None:
             return X, self
@@ -79,7 +77,7 @@ class Supervision(NamedTuple):
         y = rows_of(self.y, copies.rows)
         return take_rows(X, copies.rows), self._replace(y=y, weights=weights, given=given)
 
-    def for_learner(self, learner: Any, n_samples: int) -> Supervision:
+    def for_learner(self, learner: Any, n_samples: int) -> Self:
         """The same in the words that a learner understands."""
         y, tuples, given = self.y, self.tuples, dict(self.given)
         if tuples is not None and hasattr(learner, "from_rows"):

@@ -1,9 +1,7 @@
 """Counts of things: which ones two objects share, for kernels whose features are counted."""
 
-from __future__ import annotations
-
 import hashlib
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -29,7 +27,7 @@ class Counts:
         self.matrix, self.ids = matrix, ids
 
     @classmethod
-    def of(cls, rows: np.ndarray, ids: np.ndarray, n: int) -> Counts:
+    def of(cls, rows: np.ndarray, ids: np.ndarray, n: int) -> Self:
         """From what was found: the row and the thing, as often as it is there."""
         known, columns = np.unique(ids.astype(np.uint64), return_inverse=True)
         ones = np.ones(len(rows))
@@ -37,16 +35,16 @@ class Counts:
         matrix.sum_duplicates()
         return cls(matrix, known)
 
-    def __getitem__(self, rows: Any) -> Counts:
-        return Counts(self.matrix[rows], self.ids)
+    def __getitem__(self, rows: Any) -> Self:
+        return type(self)(self.matrix[rows], self.ids)
 
-    def unary(self) -> Counts:
+    def unary(self) -> Self:
         """The first, the second, ... of a thing as different ones: what is shared is the lesser."""
         found = self.matrix.tocoo()
         rows, ids = one_by_one(found.row, self.ids[found.col], found.data.astype(np.intp))
-        return Counts.of(rows, ids, self.matrix.shape[0])
+        return self.of(rows, ids, self.matrix.shape[0])
 
-    def products(self, other: Counts) -> np.ndarray:
+    def products(self, other: Self) -> np.ndarray:
         """Inner products of the rows of two tables."""
         theirs = other.matrix
         if other.ids is not self.ids:

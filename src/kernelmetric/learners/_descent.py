@@ -1,11 +1,9 @@
 """What learners that descend share: one fit, a start for it, and how it is watched."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import linalg
@@ -38,7 +36,7 @@ class Training(NamedTuple):
     gram: Gram | None  # of the basis of X, where it is not orthonormal
     weights: Weights | None
 
-    def without_classes(self) -> Training:
+    def without_classes(self) -> Self:
         """The same as if all points were of one class."""
         return self._replace(targets=np.zeros(self.X.shape[0], dtype=np.intp))
 

@@ -1,10 +1,8 @@
 """The objective of large margins, and the way down on a factor L."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import linalg
@@ -75,11 +73,11 @@ class MarginProblem:
         self.there = in_library_of(targets, points), in_library_of(codes, points)
         self.xp = namespace(points)
 
-    def on(self, points: Any) -> MarginProblem:
+    def on(self, points: Any) -> Self:
         """The same problem, its points in another precision, if that is another one."""
         return self if points is self.points else replace(self, points=read_only(points))
 
-    def thinned(self) -> MarginProblem:
+    def thinned(self) -> Self:
         """The problem of some of the points, their targets among them."""
         rows = np.arange(0, len(self.codes), -(-len(self.codes) // _SOME_POINTS))
         points, codes = take_rows(self.points, rows), self.codes[rows]
@@ -90,7 +88,7 @@ class MarginProblem:
             parts = np.mean(self.weighed.parts[rows], axis=1, keepdims=True)
             weighed = Triplets(np.repeat(parts, k, axis=1), self.weighed.counts[rows])
         reg = self.reg * len(rows) / len(self.codes)
-        return MarginProblem(points, targets, codes, self.c, reg, weighed)
+        return replace(self, points=points, targets=targets, codes=codes, reg=reg, weighed=weighed)
 
     def value(self, L: np.ndarray) -> float:
         """The objective with the plain hinge, over all impostors."""
@@ -320,9 +318,9 @@ class ListedMargins(MarginProblem):
         super().__init__(to_numpy(points), none, none, c, reg)
         self.unit, self.few = float(len(self.pulled)), True
 
-    def on(self, points: Any) -> ListedMargins:
+    def on(self, points: Any) -> Self:
         """The same problem, its points in another precision."""
-        return ListedMargins(points, self.tuples, self.c, self.reg)
+        return type(self)(points, self.tuples, self.c, self.reg)
 
     def _pulled_lengths(self, E: Any) -> tuple[np.ndarray, None]:
         return _squares(E, self.pulled), None

@@ -1,11 +1,9 @@
 """Two ways down NCA's objective: over all pairs, and batch by batch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -48,13 +46,13 @@ class NCAProblem:
         # Tolerances are of what a row counts on average: to L-BFGS small values are as small as 1.
         self.unit = 1.0 if self.weights is None else self.weights.unit
 
-    def rough(self, tol: float) -> NCAProblem:
+    def rough(self, tol: float) -> Self:
         """The same with points that need be right to ``tol``."""
         n, d = self.points.shape
         points = rough(self.points, tol, operations=n * n * d)
         return self if points is self.points else replace(self, points=points)
 
-    def subset(self, rows: np.ndarray) -> NCAProblem:
+    def subset(self, rows: np.ndarray) -> Self:
         """The problem of some of the points."""
         weights = None if self.weights is None else self.weights.take(rows)
         points, codes = take_rows(self.points, rows), self.codes[rows]

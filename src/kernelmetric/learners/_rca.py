@@ -1,9 +1,7 @@
 """Relevant component analysis."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
@@ -84,7 +82,7 @@ class RCA(SpectralLearner):
         pairs: Any = None,
         gram: Any = None,
         sample_weight: Any = None,
-    ) -> RCA:
+    ) -> Self:
         """Learn the metric from chunks, from similar pairs or from labels.
 
         Parameters

@@ -1,8 +1,6 @@
 """A learner from pairs that may have a kernel of its own."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn import config_context
@@ -36,7 +34,7 @@ class SpaceLearner(PairLearner):
         triplets: Any = None,
         quadruplets: Any = None,
         sample_weight: Any = None,
-    ) -> SpaceLearner:
+    ) -> Self:
         """Learn the metric from labels, from pairs, or from comparisons.
 
         Parameters

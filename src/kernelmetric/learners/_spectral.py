@@ -1,10 +1,8 @@
 """What learners by one eigenproblem share: one fit, memory, scatter matrices and shrinkage."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -52,7 +50,7 @@ class LocalLearner(SpectralLearner):
         gram: Any = None,
         neighbors: Any = None,
         sample_weight: Any = None,
-    ) -> LocalLearner:
+    ) -> Self:
         """Learn the map from labelled points; LPP, from points with labels or without.
 
         Parameters

@@ -1,12 +1,10 @@
 """Kernel alignment: the weighted sum of base kernels that lies nearest to the labels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from array_api_compat import is_array_api_obj
@@ -79,7 +77,7 @@ class AlignedSum(Sum):
     0.5 * RBF(gamma=1.0) + RBF(gamma=2.0)
     """
 
-    def _bound(self, X: Any, y: Any) -> AlignedSum:
+    def _bound(self, X: Any, y: Any) -> Self:
         return deepcopy(self)  # it was bound to the data it was aligned on
 
 

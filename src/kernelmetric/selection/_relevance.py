@@ -1,10 +1,8 @@
 """What ridge regression learns of features: their scales, a map of them, and odd columns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import linalg, optimize
@@ -60,12 +58,12 @@ class Sample(NamedTuple):
     Y: np.ndarray
     roots: np.ndarray | None = None
 
-    def take(self, rows: Any) -> Sample:
+    def take(self, rows: Any) -> Self:
         """Some rows of it."""
         roots = None if self.roots is None else self.roots[rows]
-        return Sample(self.X[rows], self.Y[rows], roots)
+        return self._replace(X=self.X[rows], Y=self.Y[rows], roots=roots)
 
-    def mapped(self, scales: np.ndarray | None) -> Sample:
+    def mapped(self, scales: np.ndarray | None) -> Self:
         """The same of rescaled, or mapped points; of the points themselves where None."""
         return self if scales is None else self._replace(X=rescaled(self.X, scales))
 

@@ -1,9 +1,7 @@
 """Errors of ridge regression on points left out, over the widths of a kernel and the ridge."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import linalg
@@ -92,11 +90,11 @@ class Grid:
             np.log(np.append(np.full(n_features, self.gammas[i]), RIDGES[j])) for i, j in places
         ]
 
-    def sweep(self, ridges: Iterable[int] = range(1, len(RIDGES), 2)) -> Grid:
+    def sweep(self, ridges: Iterable[int] = range(1, len(RIDGES), 2)) -> Self:
         """Compute every second width, with every second ridge or those given, and climb."""
         return self.look((i, j) for i in range(0, len(self.gammas), 2) for j in ridges).climb()
 
-    def look(self, places: Iterable[tuple[int, int]]) -> Grid:
+    def look(self, places: Iterable[tuple[int, int]]) -> Self:
         """Compute the errors of some widths and ridges; those off the grid are passed over."""
         K, of = np.empty(0), (-1, None)
         for i, j in places:
@@ -113,7 +111,7 @@ class Grid:
                 self.errors[i, j], self.dimensions[i, j] = found
         return self
 
-    def climb(self, max_steps: int = 10) -> Grid:
+    def climb(self, max_steps: int = 10) -> Self:
         """Go to the best neighbour, until there is none."""
         for _ in range(max_steps):
             i, j = before = self.best
@@ -124,7 +122,7 @@ class Grid:
                 break
         return self
 
-    def settle(self) -> Grid:
+    def settle(self) -> Self:
         """Compute the best again, in all digits and for every point."""
         i, j = self.best
         found = left_out(self._gram(i, self._D), self._Y, RIDGES[j], roots=self._roots)

@@ -1,10 +1,8 @@
 """What every space can do: learn a basis, and give the coordinates of points in it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -68,7 +66,7 @@ class Space(
     knows_labels = False  # whether coordinates are made of labels
     _advice = "try Nystroem(500), which needs no n × n array."  # where memory does not suffice
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Space:
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Learn the basis.
 
         Parameters

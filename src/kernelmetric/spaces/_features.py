@@ -1,10 +1,8 @@
 """Principal components of an explicit feature map, streamed over blocks of rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -69,7 +67,7 @@ class FeatureMapSpace(Space):
     def _check_parameters(self) -> None:
         check_n_components(self.n_components)
 
-    def partial_fit(self, X: Any, y: Any = None) -> FeatureMapSpace:
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from further rows: the axes become those of all rows so far.
 
         The first call chooses kernel and features as ``fit`` does; later calls keep them, and give

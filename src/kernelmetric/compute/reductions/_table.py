@@ -9,11 +9,9 @@ Else they are ranked by their differences, and a row is settled when the next po
 k-th of these. What is left is searched in float64, and at last from differences alone.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -46,10 +44,10 @@ class Ranges:
     stop: np.ndarray
     own: np.ndarray | None = None
 
-    def of(self, rows: Any) -> Ranges:
+    def of(self, rows: Any) -> Self:
         """Those of some queries."""
         own = None if self.own is None else self.own[rows]
-        return Ranges(self.start[rows], self.stop[rows], own)
+        return replace(self, start=self.start[rows], stop=self.stop[rows], own=own)
 
     def forbid(self, low: Any) -> Any:
         """Infinity where a query may not look."""
@@ -99,10 +97,10 @@ class Table:
         self.bounds.add(squares * (1.0 - self.error))
 
     @cached_property
-    def wide(self) -> Table:
+    def wide(self) -> Self:
         """The same points in float64."""
         xp = namespace(self.points)
-        return Table(xp.astype(self.points, xp.float64), self.names)
+        return type(self)(xp.astype(self.points, xp.float64), self.names)
 
     def nearest(self, Q: Any, k: int, apart: Ranges | None) -> Found:
         """Names and squares of the k nearest points of each query; -1 and inf where none."""

@@ -1,9 +1,7 @@
 """What the LMNN hinge looks at: target pairs, and blocks of points beside other classes."""
 
-from __future__ import annotations
-
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -71,13 +69,13 @@ class Margins(NamedTuple):
     smoothing: float
     weighed: Triplets | None
 
-    def of(self, block: Block) -> Margins:
+    def of(self, block: Block) -> Self:
         """Those of the rows of a block, and of the impostors that it looks at."""
         weighed = self.weighed
         if weighed is not None:
             seen = np.delete(weighed.counts, block.unseen)
             weighed = Triplets(weighed.parts[block.rows], seen)
-        return Margins(self.thresholds[block.rows], self.smoothing, weighed)
+        return self._replace(thresholds=self.thresholds[block.rows], weighed=weighed)
 
     def costs(
         self, i: np.ndarray, impostor: np.ndarray, squares: np.ndarray
