@@ -29,7 +29,7 @@ from kernelmetric.compute._execute import sum_tiles
 from kernelmetric.compute._threads import unlocked
 from kernelmetric.compute.rates import most_in_time
 from kernelmetric.kernelized import _costs
-from kernelmetric.learners import LEARNERS, Learner, _checks, _rfm
+from kernelmetric.learners import LEARNERS, Learner, _checks, _feature_rounds
 from kernelmetric.selection import LeaveOneOutRidge, _leave_one_out
 
 
@@ -142,7 +142,7 @@ def test_threads_at_work_leave_when_nobody_waits(monkeypatch):
 
 
 def test_ctrl_c_leaves_the_last_round_of_recursive_features(monkeypatch):
-    rounds = _rfm.feature_rounds
+    rounds = _feature_rounds.feature_rounds
 
     def two(*given, **how):
         whole = rounds(*given, **how)
@@ -150,8 +150,10 @@ def test_ctrl_c_leaves_the_last_round_of_recursive_features(monkeypatch):
         yield next(whole)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_rfm, "held_out_errors", lambda *_, **__: np.array([0.9, 0.5, 0.4]))
-    monkeypatch.setattr(_rfm, "feature_rounds", two)
+    monkeypatch.setattr(
+        _feature_rounds, "held_out_errors", lambda *_, **__: np.array([0.9, 0.5, 0.4])
+    )
+    monkeypatch.setattr(_feature_rounds, "feature_rounds", two)
     X, y = drawn(120)
     rfm = RFM()
     with pytest.raises(KeyboardInterrupt):
@@ -252,7 +254,7 @@ def test_nothing_is_said_where_all_is_done_when_the_time_ends(monkeypatch):
     with time_limit(1e6):
         _, said = said_of_limits(lambda: LeaveOneOutRidge().bind(X, y))
     assert said == []
-    monkeypatch.setattr(_rfm, "held_out_errors", no_rounds)
+    monkeypatch.setattr(_feature_rounds, "held_out_errors", no_rounds)
     with time_limit(1e6):
         rfm, said = said_of_limits(lambda: RFM().fit(X, y))
     assert said == [] and rfm.n_iter_ == 0

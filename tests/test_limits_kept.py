@@ -29,7 +29,7 @@ from kernelmetric import (
 from kernelmetric.compute import rates, watch
 from kernelmetric.compute.watch import time_kept, time_left, until_limit
 from kernelmetric.kernelized import _folds
-from kernelmetric.learners import _idealized_choice, _rfm
+from kernelmetric.learners import _feature_rounds, _idealized_choice
 from kernelmetric.linkage import RecordLinker, _linker
 from kernelmetric.prediction import _cross_fit
 from kernelmetric.selection import LeaveOneOutRidge, _leave_one_out
@@ -247,7 +247,7 @@ def test_ctrl_c_while_rounds_are_chosen_leaves_the_first(monkeypatch):
     def pressed(*given, **how):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_rfm, "held_out_errors", pressed)
+    monkeypatch.setattr(_feature_rounds, "held_out_errors", pressed)
     metric = RFM()
     with pytest.raises(KeyboardInterrupt):
         metric.fit(X, y)

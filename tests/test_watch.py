@@ -28,7 +28,7 @@ from kernelmetric.compute import watch
 from kernelmetric.compute._execute import map_rows, sum_rows
 from kernelmetric.compute.watch import stage, time_left
 from kernelmetric.kernelized import _folds
-from kernelmetric.learners import LEARNERS, _rfm
+from kernelmetric.learners import LEARNERS, _feature_rounds
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.linkage import RecordLinker
 from kernelmetric.selection import AlignedScales, LeaveOneOutRidge
@@ -330,14 +330,14 @@ def test_rounds_go_on_while_there_is_time(problem, monkeypatch):
     X, y = problem
     whole = kernelmetric.RFM().fit(X, y)
     assert whole.n_iter_ > 1
-    choice = _rfm.held_out_errors
+    choice = _feature_rounds.held_out_errors
 
     def and_then_over(*given, **how):
         curve = choice(*given, **how)
         watch._DEADLINE.set(0.0)
         return curve
 
-    monkeypatch.setattr(_rfm, "held_out_errors", and_then_over)
+    monkeypatch.setattr(_feature_rounds, "held_out_errors", and_then_over)
     with pytest.warns(TimeLimitWarning, match="ended the rounds of RFM"), time_limit(1e6):
         rfm = kernelmetric.RFM().fit(X, y)
     assert rfm.loss_curve_ == whole.loss_curve_ and rfm.loss_ == rfm.loss_curve_[1]

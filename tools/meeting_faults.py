@@ -46,8 +46,8 @@ FAULTS = [
     Fault(
         "zero weights x weights of the others",
         "kernelized/_arguments.py",
-        'kept["sample_weight"] = checked_weights(sample_weight, _num_samples(X))[rows]',
-        'kept["sample_weight"] = checked_weights(sample_weight, _num_samples(X))[: len(rows)]',
+        'kept["sample_weight"] = inputs.check_weights(sample_weight, _num_samples(X))[rows]',
+        'kept["sample_weight"] = inputs.check_weights(sample_weight, _num_samples(X))[: len(rows)]',
     ),
     Fault(
         "kernel trick x learner",
@@ -112,14 +112,14 @@ FAULTS = [
     Fault(
         "boundary rows x labels",
         "kernelized/_arguments.py",
-        "return take_rows(Z, rows), rows_of(y, rows), part",
-        "return take_rows(Z, rows), rows_of(y, np.arange(len(rows))), part",
+        "return take_rows(Z, rows), inputs.rows_of(y, rows), part",
+        "return take_rows(Z, rows), inputs.rows_of(y, np.arange(len(rows))), part",
     ),
     Fault(
         "boundary rows x weights",
         "kernelized/_arguments.py",
-        '{"sample_weight": rows_of(np.asarray(weights), rows)}',
-        '{"sample_weight": rows_of(np.asarray(weights), np.arange(len(rows)))}',
+        '{"sample_weight": inputs.rows_of(np.asarray(weights), rows)}',
+        '{"sample_weight": inputs.rows_of(np.asarray(weights), np.arange(len(rows)))}',
     ),
     Fault(
         "neighbours x arguments of boundary rows",
@@ -226,7 +226,7 @@ FAULTS = [
     Fault(
         "caller's array x anchors",
         "spaces/_base.py",
-        "return namespace(points).asarray(points, copy=True)",
+        "return compute.namespace(points).asarray(points, copy=True)",
         "return points",
     ),
     Fault(

@@ -13,15 +13,9 @@ from itertools import pairwise
 from operator import add
 from typing import Any, TypeVar
 
+from kernelmetric.compute import _threads
 from kernelmetric.compute._arrays import device_of, namespace
 from kernelmetric.compute._budget import fits_budget, row_blocks
-from kernelmetric.compute._threads import (
-    alone,
-    in_threads,
-    repeatable,
-    tiles_at_once,
-    worth_threads,
-)
 from kernelmetric.compute.watch import rows_done, watched, within
 
 Item = TypeVar("Item")
@@ -91,7 +85,7 @@ def sum_rows(
     if sums_elsewhere is not None:
         return sums_elsewhere[0]
     blocks = list(row_blocks(n_rows, bytes_per_row, most=most)) or [slice(0, 0)]
-    n_threads = tiles_at_once(flops)
+    n_threads = _threads.tiles_at_once(flops)
     total: list[Any] = [None]
 
     def take(part: Any) -> None:
@@ -100,7 +94,7 @@ def sum_rows(
 
     with rows_done(n_rows) as done:
         if n_threads > 1 and fits_budget(n_threads * blocks[0].stop * bytes_per_row):
-            in_threads(work, blocks, flops, take)
+            _threads.in_threads(work, blocks, flops, take)
         else:
             for rows in watched(blocks):
                 take(work(rows))
@@ -132,7 +126,7 @@ def sum_tiles(
 
     ``once`` makes a first argument of ``work`` in each process, cheaper to make than to send.
     """
-    if not (host and worth_threads(flops)):
+    if not (host and _threads.worth_threads(flops)):
         n_groups = 1
     else:
         worth = flops / (_FLOPS_PER_ENTRY * max(entries, 1.0))
@@ -189,15 +183,15 @@ def sum_entries(
     ``work`` gives a tuple of what it made, and may write into its own entries.
     """
     flops = _FLOPS_OF_ONE * operations * n_entries
-    if n_entries <= _CACHED and not worth_threads(flops):
-        with repeatable() if operations * n_entries > _WAKING else nullcontext():
+    if n_entries <= _CACHED and not _threads.worth_threads(flops):
+        with _threads.repeatable() if operations * n_entries > _WAKING else nullcontext():
             return work(slice(0, n_entries))
-    n_parts = _GROUPS[0] if worth_threads(flops) else 1
+    n_parts = _GROUPS[0] if _threads.worth_threads(flops) else 1
     blocks = [slice(k, min(k + _CACHED, n_entries)) for k in range(0, n_entries, _CACHED)]
     bounds = [len(blocks) * part // n_parts for part in range(n_parts + 1)]
     parts = [blocks[a:b] for a, b in pairwise(bounds) if a < b]
     sums: list[tuple[Any, ...]] = []  # on this machine, as work may write into vectors
-    in_threads(lambda some: reduce(added, map(work, some)), parts, flops, sums.append)
+    _threads.in_threads(lambda some: reduce(added, map(work, some)), parts, flops, sums.append)
     return reduce(added, sums)
 
 
@@ -208,11 +202,11 @@ def _shared(
     take: Callable[[Result], Any],
 ) -> None:
     """Run work on every item, on a cluster where that is worth it, else in threads."""
-    cluster = None if alone() else _CLUSTER.get()
+    cluster = None if _threads.alone() else _CLUSTER.get()
     if cluster is None or not cluster.share(work, items, flops, take):
         if isinstance(work, _Prepared):
             work.ready()  # before threads share the items, for they may share this as well
-        in_threads(work, items, flops, take)
+        _threads.in_threads(work, items, flops, take)
 
 
 def added(a: Any, b: Any) -> Any:

@@ -14,17 +14,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
+from kernelmetric import inputs
 from kernelmetric.compute import take_rows
 from kernelmetric.graphs import coded_targets
-from kernelmetric.inputs import (
-    Weights,
-    check_weights,
-    is_objects,
-    refuse_streams,
-    rows_and_weights,
-    rows_of,
-    silent_about_far_cells,
-)
 from kernelmetric.inputs._weights import refuse_partial_gram
 from kernelmetric.learners import Learner
 from kernelmetric.learners._checks import some_rows, weights_of_classes
@@ -60,7 +52,7 @@ def learner_arguments(metric: Any, space: Any, X: Any, given: dict[str, Any]) ->
     for key, refusal in _NOT_TAKEN.items():
         if arguments.get(key) is not None and key not in known:
             raise ValueError(refusal.format(learner=name, space=type(space).__name__))
-    if metric.neighbors == "input" and (space.kernel_.pairwise or is_objects(X)):
+    if metric.neighbors == "input" and (space.kernel_.pairwise or inputs.is_objects(X)):
         raise ValueError(
             "Got neighbors='input' with objects or a precomputed kernel, but expected rows of "
             "numbers: there is no input space to look in."
@@ -83,13 +75,13 @@ def boundary_part(
             return Z, y, arguments
         rows = coded_targets(y, Z).sample_of_all(enough, LEAST_OF_CLASS)
     weights = arguments.get("sample_weight")
-    part = {} if weights is None else {"sample_weight": rows_of(np.asarray(weights), rows)}
-    return take_rows(Z, rows), rows_of(y, rows), part
+    part = {} if weights is None else {"sample_weight": inputs.rows_of(np.asarray(weights), rows)}
+    return take_rows(Z, rows), inputs.rows_of(y, rows), part
 
 
 def weighted_rows(
     learner: Any, kernel: Any, X: Any, y: Any, given: dict[str, Any]
-) -> tuple[Any, Any, Weights | None, dict[str, Any]]:
+) -> tuple[Any, Any, inputs.Weights | None, dict[str, Any]]:
     """The rows that have weight, their weights, and what else the fit was given of these rows."""
     given = {k: part for k, part in given.items() if k != "sample_weight" or part is not None}
     sample_weight = given.get("sample_weight")
@@ -102,8 +94,8 @@ def weighted_rows(
             f"Got sample_weight, but {type(learner).__name__}.fit takes none: expected a learner "
             "that does, or all rows to count alike."
         )
-    refuse_streams(X)
-    rows, weights = rows_and_weights(sample_weight, X)
+    inputs.refuse_streams(X)
+    rows, weights = inputs.rows_and_weights(sample_weight, X)
     if ours:
         weights = weights_of_classes(learner, X, y, rows, weights)
     if weights is None and (ours or rows is None):  # all rows that have weight have weight one
@@ -113,13 +105,13 @@ def weighted_rows(
     refuse_partial_gram(rows, kernel.pairwise)
     kept = {**given, **some_rows({**given, "X": X, "y": y}, X, y, rows)}
     if "sample_weight" in kept:
-        kept["sample_weight"] = check_weights(sample_weight, _num_samples(X))[rows]
+        kept["sample_weight"] = inputs.check_weights(sample_weight, _num_samples(X))[rows]
     return kept.pop("X"), kept.pop("y"), weights, kept
 
 
 def refuse_zeros(sample_weight: Any, n: int) -> None:
     """Refuse weights of zero where every row must have an answer."""
-    if sample_weight is not None and not np.all(check_weights(sample_weight, n) > 0):
+    if sample_weight is not None and not np.all(inputs.check_weights(sample_weight, n) > 0):
         raise ValueError(
             "Got sample_weight of zero, but expected some for every row, as each gets an answer: "
             "leave these rows out, or call fit."
@@ -153,7 +145,7 @@ def counted_rows(
             f"Got sample_weight, but {judge if passes_on else scorer!r} scores without: "
             "expected a score that takes sample_weight, such as scoring='accuracy'."
         )
-    rows = np.flatnonzero(check_weights(sample_weight, _num_samples(X)) > 0)
+    rows = np.flatnonzero(inputs.check_weights(sample_weight, _num_samples(X)) > 0)
     if len(rows) == _num_samples(X):
         return None
     if get_tags(search).input_tags.pairwise or not (
@@ -173,7 +165,9 @@ def counted_rows(
 def naming(arguments: dict[str, Any], learner: Any) -> Iterator[None]:
     """Say beside the learner's own words which further arguments it was given."""
     try:
-        with silent_about_far_cells():  # it gets coordinates, and the kernel has seen the cells
+        with (
+            inputs.silent_about_far_cells()
+        ):  # it gets coordinates, and the kernel has seen the cells
             yield
     except ValueError as error:
         if not arguments:

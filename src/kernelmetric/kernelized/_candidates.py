@@ -20,13 +20,8 @@ from sklearn.utils.validation import (
 from kernelmetric.compute import to_numpy
 from kernelmetric.inputs import check_labels, check_points, refuse_ambiguous, refuse_text
 from kernelmetric.inputs._labels import require_target
+from kernelmetric.kernelized import _parts
 from kernelmetric.kernelized._kernelized import Kernelized
-from kernelmetric.kernelized._parts import (
-    check_estimator,
-    check_learner,
-    is_estimator,
-    is_indefinite,
-)
 from kernelmetric.kernels import Kernel, is_frame, is_table, polynomial_degrees, rbf_widths
 from kernelmetric.selection import automatic_kernel
 
@@ -123,7 +118,7 @@ def judge_of(search: Any, y: Any = None) -> Any:
     if search.estimator is not None:
         return search.estimator
     numbers = getattr(search.learner, "learns_from", "labels") == "targets"
-    if not numbers and y is not None and is_estimator(search.learner):
+    if not numbers and y is not None and _parts.is_estimator(search.learner):
         values = np.asarray(to_numpy(y) if is_array_api_obj(y) else y)
         takes_both = get_tags(search.learner).target_tags.multi_output
         fractions = values.dtype.kind == "f" and np.any(values != np.round(values))
@@ -155,11 +150,11 @@ def checked_data(search: Any, X: Any, y: Any, judge: Any) -> tuple[Any, Any]:
 
 def check_search(search: Any, judge: Any) -> Any:
     """Refuse parameters of a search that mean nothing; the scorer(estimator, E, y) -> float."""
-    check_learner(search)
+    _parts.check_learner(search)
     if search.estimator is not None:
-        check_estimator(search, "estimator", "KNeighborsClassifier(3)")
+        _parts.check_estimator(search, "estimator", "KNeighborsClassifier(3)")
     learner = search.learner
-    if is_indefinite(learner):
+    if _parts.is_indefinite(learner):
         raise ValueError(
             f"Got learner={learner!r}, whose metric may be indefinite, but expected one whose "
             "distances coordinates can hold, because these are scored: try psd='solve'."

@@ -16,6 +16,7 @@ from kernelmetric.compute import in_library_of, in_memory, require_memory
 from kernelmetric.compute.watch import stage
 from kernelmetric.graphs import are_tuples
 from kernelmetric.inputs import check_weights, on_clusters, rows_of, to_host, unchanged_on_failure
+from kernelmetric.kernelized import _parts, _places
 from kernelmetric.kernelized._arguments import (
     boundary_part,
     learner_arguments,
@@ -26,20 +27,6 @@ from kernelmetric.kernelized._copies import Copies
 from kernelmetric.kernelized._costs import Costs, fit_bytes, rows_in_time
 from kernelmetric.kernelized._delegation import NewPoints, in_dtype_of, inner_has, placed_among
 from kernelmetric.kernelized._folded import FoldedMap, can_fold
-from kernelmetric.kernelized._parts import (
-    check_parts,
-    fit_points,
-    is_auto,
-    metric_tags,
-    read_points,
-    with_columns,
-)
-from kernelmetric.kernelized._places import (
-    NotBetterWarning,
-    chosen_voters,
-    fingerprint,
-    worse_than_kernel,
-)
 from kernelmetric.kernelized._recipe import Recipe, ShowsRecipe, check_recipe, choose, used
 from kernelmetric.kernelized._supervision import (
     Supervision,
@@ -234,7 +221,7 @@ class Kernelized(CallbackSupportMixin, ShowsRecipe, NewPoints, Costs, BaseEstima
             automatic space of labelled points, each row is where it would be had it not been in
             the table: use these coordinates for training rows alone.
         """
-        X = read_points(self, X)
+        X = _parts.read_points(self, X)
         if not hasattr(self.learner, "transform"):
             refuse_zeros(fit_params.get("sample_weight"), _num_samples(X))
             Z, E = self._fit(X, y, how="fit_transform", **fit_params)
@@ -289,19 +276,19 @@ class Kernelized(CallbackSupportMixin, ShowsRecipe, NewPoints, Costs, BaseEstima
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        return metric_tags(tags, self.learner, self.learner, lambda: [self.kernel])
+        return _parts.metric_tags(tags, self.learner, self.learner, lambda: [self.kernel])
 
     def _fit(self, X: Any, y: Any, *, how: str = "fit", **given) -> tuple[Any, Any]:
         """Fit everything; coordinates of the training points, and what the learner returned."""
-        X = read_points(self, X)
+        X = _parts.read_points(self, X)
         compared = is_compared(X, given.get("tuples"), given)
-        kernel = check_parts(self, y, compared=compared)
+        kernel = _parts.check_parts(self, y, compared=compared)
         check_recipe(self.recipe)
         interrupted, name = None, f"Kernelized({type(self.learner).__name__})"
         verbose = getattr(self.learner, "verbose", False) is True
         with unchanged_on_failure(self), stage(name, shown=verbose):
             X, supervision = Supervision.of(self.learner, kernel, X, y, given)
-            table, schema = fit_points(self, X, kernel)
+            table, schema = _parts.fit_points(self, X, kernel)
             copies = supervision.copies(self, table, kernel) if how == "fit" else None
             X, supervision = supervision.without_copies(table, copies)
             supervision = supervision.for_learner(self.learner, X.shape[0])
@@ -312,7 +299,9 @@ class Kernelized(CallbackSupportMixin, ShowsRecipe, NewPoints, Costs, BaseEstima
                 f"{name} on {X.shape[0]} points",
                 "try a space of lower rank, such as KPCA(50) or Nystroem(500, n_components=50).",
             )
-            space = clone(recipe.space).set_params(kernel=with_columns(recipe.kernel, schema))
+            space = clone(recipe.space).set_params(
+                kernel=_parts.with_columns(recipe.kernel, schema)
+            )
             some = None if elsewhere else rows_in_time(recipe, X, supervision)
             Z = fit_coordinates_of(space, X, supervision, some)
             arguments = learner_arguments(self, space, X, supervision.given)
@@ -350,16 +339,16 @@ class Kernelized(CallbackSupportMixin, ShowsRecipe, NewPoints, Costs, BaseEstima
         """
         self.embedding_ = self.n_neighbors_ = self._training_table = None
         knows = getattr(self.space_, "knows_labels", False) and isinstance(self.learner_, Metric)
-        known = fingerprint(table) if knows else None
+        known = _places.fingerprint(table) if knows else None
         if known is None:
             return
         with config_context(transform_output="default"):
             E = in_dtype_of(Z, self.learner_.transform(Z))
-        self.n_neighbors_ = chosen_voters(E, supervision.y, supervision.weights)
-        if not is_auto(self.kernel):
-            said = worse_than_kernel(self.kernel_, X, E, supervision.y, supervision.weights)
+        self.n_neighbors_ = _places.chosen_voters(E, supervision.y, supervision.weights)
+        if not _parts.is_auto(self.kernel):
+            said = _places.worse_than_kernel(self.kernel_, X, E, supervision.y, supervision.weights)
             if said is not None:
-                warn(said, NotBetterWarning)
+                warn(said, _places.NotBetterWarning)
         self.embedding_, self._training_table = E, known
         if copies is not None:  # among all rows, a neighbour comes with its copies
             self.embedding_ = rows_of(E, copies.groups)

@@ -12,16 +12,7 @@ from sklearn.base import BaseEstimator, clone
 
 from kernelmetric.compute import all_finite, backend_of, map_rows, namespace, take_rows
 from kernelmetric.inputs import is_objects
-from kernelmetric.kernels._points import (
-    as_block,
-    check_number,
-    object_columns,
-    overflow_error,
-    reads_columns,
-    same_dtype,
-    schema_of,
-    with_schema,
-)
+from kernelmetric.kernels import _points
 from kernelmetric.kernels._terms import Composition, check_terms
 from kernelmetric.tables import TableSchema, is_frame, is_table
 
@@ -114,7 +105,9 @@ class Kernel(BaseEstimator):
         Kernel
             A new kernel; this one is unchanged. Binding a concrete kernel gives an equal one.
         """
-        if not self.takes_objects and (is_table(X) or (is_frame(X) and reads_columns(self))):
+        if not self.takes_objects and (
+            is_table(X) or (is_frame(X) and _points.reads_columns(self))
+        ):
             return self._bind_table(X, y)
         return self._bound(self._check_blocks(X, None)[0], y)
 
@@ -142,7 +135,7 @@ class Kernel(BaseEstimator):
         if self.pairwise:
             return np.arange(X.shape[1]) if indices is None else np.asarray(indices)
         if is_frame(X) or is_table(X):
-            X = as_block(X, self)
+            X = _points.as_block(X, self)
         return X if indices is None else take_rows(X, indices)
 
     def of_squared_distances(self, D2: Any) -> Any:
@@ -189,7 +182,7 @@ class Kernel(BaseEstimator):
             return Product([*factors[0], *factors[1]])._checked()
         if not isinstance(other, Real):
             return NotImplemented
-        factor = check_number("weight", other)
+        factor = _points.check_number("weight", other)
         return _weighted_sum([(factor * weight, kernel) for weight, kernel in self._flat()])
 
     def __rmul__(self, other: Any) -> Sum | Product:
@@ -228,13 +221,13 @@ class Kernel(BaseEstimator):
 
     def _bind_table(self, X: Any, y: Any) -> Kernel:
         """``bind`` on the features of a table, for a kernel of columns."""
-        if not reads_columns(self):
+        if not _points.reads_columns(self):
             raise ValueError(
                 f"Got a table with names, dates or gaps, but {self!r} expected numbers: try "
                 "Columns(kernel=...)."
             )
-        schema = schema_of(self) or TableSchema(object_columns(self)).fit(X)
-        return with_schema(self, schema).bind(schema.transform(X), y)
+        schema = _points.schema_of(self) or TableSchema(_points.object_columns(self)).fit(X)
+        return _points.with_schema(self, schema).bind(schema.transform(X), y)
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         """Parameters that ``bind`` sets; the others are copied."""
@@ -247,7 +240,7 @@ class Kernel(BaseEstimator):
         with np.errstate(all="ignore"):  # what overflows is reported below, in a sentence
             values = formula(A, B)
         if not all_finite(values):
-            raise overflow_error(self, A, B)
+            raise _points.overflow_error(self, A, B)
         return values
 
     def _require_bound(self) -> None:
@@ -258,16 +251,16 @@ class Kernel(BaseEstimator):
             )
 
     def _check_blocks(self, A: Any, B: Any) -> tuple[Any, Any]:
-        A = as_block(A, self)
+        A = _points.as_block(A, self)
         if B is None:
             return A, None
-        B = as_block(B, self)
+        B = _points.as_block(B, self)
         if A.shape[1] != B.shape[1]:
             raise ValueError(
                 f"Got blocks with {A.shape[1]} and {B.shape[1]} features, but expected the same "
                 "number: try passing points of one data set."
             )
-        return same_dtype(A, B)
+        return _points.same_dtype(A, B)
 
 
 class _Composition(Composition, Kernel):
@@ -328,7 +321,7 @@ class Sum(_Composition):
                 f"Got weights={self.weights!r} for {len(self.kernels)} kernels, but expected "
                 "one weight per kernel."
             )
-        return [check_number("weight", weight) for weight in self.weights]
+        return [_points.check_number("weight", weight) for weight in self.weights]
 
     def _flat(self) -> Iterator[tuple[float, Kernel]]:
         self._checked()

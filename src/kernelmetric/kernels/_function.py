@@ -7,16 +7,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from kernelmetric.compute import (
-    all_finite,
-    in_library_of,
-    is_sparse,
-    like,
-    namespace,
-    over_rows,
-    rounding_of,
-    take_rows,
-)
+from kernelmetric import compute
 from kernelmetric.inputs import Objects, is_objects, listed_objects
 from kernelmetric.inputs._parameters import require_word
 from kernelmetric.kernels._base import Kernel
@@ -100,8 +91,8 @@ class FunctionKernel(Kernel):
             return self.form
         # Unequal sizes tell rows from columns; a size unlike d makes `a @ b` fail on blocks.
         m = 3 if A.shape[1] != 3 else 4
-        first = take_rows(A, np.arange(2) % A.shape[0])
-        second = take_rows(A, np.arange(m) % A.shape[0])
+        first = compute.take_rows(A, np.arange(2) % A.shape[0])
+        second = compute.take_rows(A, np.arange(m) % A.shape[0])
         with np.errstate(all="ignore"):
             blocks = [X.listed() if is_objects(X) else X for X in (first, second)]
             on_blocks = _attempt(self._call, *blocks)
@@ -134,12 +125,12 @@ class FunctionKernel(Kernel):
                 f"{shape[1]} points, but expected an array of shape {shape}."
             )
         # A copy: the function may keep its own array.
-        return namespace(A).astype(in_library_of(K, A), A.dtype, copy=True)
+        return compute.namespace(A).astype(compute.in_library_of(K, A), A.dtype, copy=True)
 
     def _diagonal(self, A: Any) -> Any:
         if self._form(A) == "blocks":
             return super()._diagonal(A)
-        return like([float(self._call(a, a)) for a in _rows(A)], A)
+        return compute.like([float(self._call(a, a)) for a in _rows(A)], A)
 
 
 class PairwiseKernel(Kernel):
@@ -217,7 +208,7 @@ def _attempt(call: Callable, a: Any, b: Any) -> Any:
 
 
 def _shape(result: Any) -> tuple[int, ...] | None:
-    if isinstance(result, Exception) or result is None or is_sparse(result):
+    if isinstance(result, Exception) or result is None or compute.is_sparse(result):
         return None
     try:
         return tuple(np.shape(result))
@@ -265,19 +256,19 @@ class Precomputed(Kernel):
                 f"Got a precomputed kernel of shape {tuple(X.shape)}, but expected a square Gram "
                 "matrix (n_samples, n_samples) in fit: try passing kernel(X_train, X_train)."
             )
-        if not all_finite(X):
+        if not compute.all_finite(X):
             raise ValueError(
                 "Got NaN or infinity in the precomputed kernel, but expected finite numbers: "
                 "try rescaling the features it was computed from."
             )
-        xp = namespace(X)
+        xp = compute.namespace(X)
         largest = float(xp.max(xp.abs(X))) if n else 0.0
 
         def differences(rows: slice) -> float:
             return float(xp.max(xp.abs(X[rows, :] - X[:, rows].T)))
 
-        asymmetry = max(over_rows(differences, n, 4 * 8 * n), default=0.0)
-        if asymmetry > max(_ASYMMETRY, _TIMES_ROUNDING * rounding_of(X)) * largest:
+        asymmetry = max(compute.over_rows(differences, n, 4 * 8 * n), default=0.0)
+        if asymmetry > max(_ASYMMETRY, _TIMES_ROUNDING * compute.rounding_of(X)) * largest:
             raise ValueError(
                 f"Got a precomputed kernel with |K - Kᵀ| up to {asymmetry:.3g}, but expected a "
                 "symmetric Gram matrix: try (K + K.T) / 2 if that is round-off."
@@ -289,7 +280,7 @@ class Precomputed(Kernel):
         if B is None:
             return A, None
         B = B if is_array_api_obj(B) else np.asarray(B)
-        xp = namespace(B)
+        xp = compute.namespace(B)
         if B.ndim != 1 or not xp.isdtype(B.dtype, "integral"):
             raise ValueError(
                 f"Got B of shape {tuple(B.shape)} and dtype {B.dtype}, but Precomputed expected "
@@ -298,7 +289,7 @@ class Precomputed(Kernel):
         return A, B
 
     def _evaluate(self, A: Any, B: Any) -> Any:
-        return A if B is None else namespace(A).take(A, in_library_of(B, A), axis=1)
+        return A if B is None else compute.namespace(A).take(A, compute.in_library_of(B, A), axis=1)
 
     def _diagonal(self, A: Any) -> Any:
         if A.shape[0] != A.shape[1]:
@@ -306,4 +297,4 @@ class Precomputed(Kernel):
                 f"Got rows of kernel values of shape {tuple(A.shape)}, but expected the square "
                 "Gram matrix: k(x, x) of new points is not among their values with training points."
             )
-        return namespace(A).linalg.diagonal(A)
+        return compute.namespace(A).linalg.diagonal(A)

@@ -6,15 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import all_finite, is_sparse, namespace, take_rows, to_numpy
-from kernelmetric.compute.reductions import (
-    exp_of_negative,
-    l1_distances,
-    median_squared_distance,
-    out_of_range,
-    squared_distances,
-    weighted_quantiles,
-)
+from kernelmetric.compute import all_finite, is_sparse, namespace, reductions, take_rows, to_numpy
 from kernelmetric.inputs import Weights, labels_and_weights
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._points import check_gamma, check_number, ones
@@ -43,10 +35,12 @@ class RadialKernel(DecayingKernel):
     is_radial = True
 
     def _evaluate(self, A: Any, B: Any) -> Any:
-        return exp_of_negative(squared_distances(A, B), self._gamma(), overwrite=True)
+        return reductions.exp_of_negative(
+            reductions.squared_distances(A, B), self._gamma(), overwrite=True
+        )
 
     def _at_distances(self, D2: Any) -> Any:
-        return exp_of_negative(D2, self._gamma())
+        return reductions.exp_of_negative(D2, self._gamma())
 
 
 class RBF(RadialKernel):
@@ -107,7 +101,7 @@ class RBF(RadialKernel):
             return {"gamma": _inverse_square("sigma", sigma, 2.0 * X.shape[1]), "sigma": None}
         weights = labels_and_weights(y)[1]
         words = {
-            "median": lambda: _inverse(median_squared_distance(X, weights=weights)),
+            "median": lambda: _inverse(reductions.median_squared_distance(X, weights=weights)),
             "scale": lambda: _inverse(X.shape[1] * _variance(X, weights)),
             "auto": lambda: 1.0 / X.shape[1],
         }
@@ -157,7 +151,7 @@ class Delta(RadialKernel):
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         if self.width is None:
-            median = median_squared_distance(X, weights=labels_and_weights(y)[1])
+            median = reductions.median_squared_distance(X, weights=labels_and_weights(y)[1])
             return {"width": _DELTA_FRACTION * _inverse(median) ** -0.5}
         return {"width": check_number("width", self.width, positive=True)}
 
@@ -205,10 +199,10 @@ class Laplacian(DecayingKernel):
         return {"gamma": check_gamma("auto" if self.gamma is None else self.gamma, words)}
 
     def _evaluate(self, A: Any, B: Any) -> Any:
-        D1 = l1_distances(A, B)
+        D1 = reductions.l1_distances(A, B)
         if not all_finite(D1):
-            raise out_of_range("L1 distances that overflow")
-        return exp_of_negative(D1, self._gamma(), overwrite=True)
+            raise reductions.out_of_range("L1 distances that overflow")
+        return reductions.exp_of_negative(D1, self._gamma(), overwrite=True)
 
 
 def rbf_widths() -> list[RBF]:
@@ -246,14 +240,14 @@ def _median_l1(X: Any, weights: Weights | None = None) -> float:
         rows = check_random_state(0).choice(n, _MEDIAN_ROWS, replace=False)
         X = take_rows(X, rows)
     with np.errstate(all="ignore"):
-        D1 = l1_distances(to_numpy(X).astype(np.float64))
+        D1 = reductions.l1_distances(to_numpy(X).astype(np.float64))
         apart = D1 > 0
     if not apart.any():
         return 1.0
     if weights is None:
         return float(np.median(D1[apart]))
     counts = np.outer(weights.counts[rows], weights.counts[rows])
-    return float(weighted_quantiles(D1[apart], counts[apart], 0.5))
+    return float(reductions.weighted_quantiles(D1[apart], counts[apart], 0.5))
 
 
 def _variance(X: Any, weights: Weights | None = None) -> float:
@@ -272,7 +266,7 @@ def _variance(X: Any, weights: Weights | None = None) -> float:
 
 def _inverse(value: float) -> float:
     if not np.isfinite(value):
-        raise out_of_range(f"a spread of {value} between the points")
+        raise reductions.out_of_range(f"a spread of {value} between the points")
     return 1.0 / value if value > _LEAST_SPREAD else 1.0
 
 

@@ -9,15 +9,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from kernelmetric import inputs
 from kernelmetric.compute import bytes_at_once, in_memory, like, namespace, require_memory, to_numpy
 from kernelmetric.compute.reductions import map_points
-from kernelmetric.inputs import (
-    check_labels,
-    check_points,
-    location_of,
-    unchanged_on_failure,
-    warn_of_far_cells,
-)
 from kernelmetric.inputs._parameters import COUNT_OR_NONE, check_parameters
 from kernelmetric.learners._checks import check_spread, in_time, with_weights
 from kernelmetric.learners._users import missing, refuse_unknown, score_of
@@ -173,20 +167,20 @@ class Learner(Metric, BaseEstimator):
 
     def _coordinates(self, X: Any) -> Any:
         """The points as the map takes them."""
-        return check_points(self, X, reset=False)
+        return inputs.check_points(self, X, reset=False)
 
     def _check_training(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """Validated points, and class codes."""
         X = self._check_points(X)
-        return X, check_labels(y, X)
+        return X, inputs.check_labels(y, X)
 
     def _check_points(self, X: Any) -> Any:
-        X = check_points(self, X, reset=True, ensure_min_samples=2)
+        X = inputs.check_points(self, X, reset=True, ensure_min_samples=2)
         if not in_memory(X):
             return X
         check_spread(X)
-        warn_of_far_cells(X)
-        self._location = location_of(X)
+        inputs.warn_of_far_cells(X)
+        self._location = inputs.location_of(X)
         if hasattr(self, "n_components"):
             self._check_n_components(X.shape[1])
         self._require_memory(X)
@@ -260,7 +254,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         refuse_unknown(type(self), options, fit)
         self._check_parameters()
         last, interrupted = vars(self).get("components_"), None
-        with unchanged_on_failure(self):
+        with inputs.unchanged_on_failure(self):
             self.__dict__.pop("_location", None)
             for name in list(vars(self)):
                 kept = name in _LAST_MAP and getattr(self, "warm_start", False)

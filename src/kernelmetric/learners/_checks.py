@@ -9,21 +9,12 @@ import numpy as np
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples
 
+from kernelmetric import inputs
 from kernelmetric.compute import in_memory, namespace, to_numpy
 from kernelmetric.compute.rates import most_in_time, rates
 from kernelmetric.compute.watch import time_left, warn_of_limit
 from kernelmetric.graphs import as_pairs, coded_targets
 from kernelmetric.graphs._given import as_tuples
-from kernelmetric.inputs import (
-    Weights,
-    check_labels,
-    farthest_column,
-    refuse_streams,
-    refuse_tiny_columns,
-    rows_and_weights,
-    rows_of,
-    with_class_weights,
-)
 
 
 def arguments_of(
@@ -40,17 +31,19 @@ def with_weights(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a fit with :class:`Weights` and without rows of weight zero."""
     sample_weight, class_weight = options.get("sample_weight"), vars(learner).get("class_weight")
-    if isinstance(sample_weight, Weights) or (sample_weight is None and class_weight is None):
+    if isinstance(sample_weight, inputs.Weights) or (
+        sample_weight is None and class_weight is None
+    ):
         return args, options
     given = arguments_of(learner, fit, args, options)
     X, y = given["X"], given.get("y")
-    refuse_streams(X)
+    inputs.refuse_streams(X)
     if sample_weight is not None and getattr(X, "ndim", 2) == 3:
         raise ValueError(
             "Got sample_weight beside an array of tuples of points, but expected weights of rows: "
             "try row numbers of tuples (pairs=) beside X, and a weight for every row of X."
         )
-    rows, weights = rows_and_weights(sample_weight, X)
+    rows, weights = inputs.rows_and_weights(sample_weight, X)
     weights = weights_of_classes(learner, X, y, rows, weights)
     if rows is not None:
         given.update(some_rows(given, X, y, rows))
@@ -58,8 +51,8 @@ def with_weights(
 
 
 def weights_of_classes(
-    learner: Any, X: Any, y: Any, rows: np.ndarray | None, weights: Weights | None
-) -> Weights | None:
+    learner: Any, X: Any, y: Any, rows: np.ndarray | None, weights: inputs.Weights | None
+) -> inputs.Weights | None:
     """Weights of rows with those of the learner's classes, where y has classes."""
     if y is None or learner.learns_from == "targets":
         return weights
@@ -71,8 +64,8 @@ def weights_of_classes(
                 "classes: try sample_weight."
             )
         return weights
-    check_labels(y, X)
-    return with_class_weights(weights, class_weight, y, rows)
+    inputs.check_labels(y, X)
+    return inputs.with_class_weights(weights, class_weight, y, rows)
 
 
 def some_rows(given: dict[str, Any], X: Any, y: Any, rows: np.ndarray) -> dict[str, Any]:
@@ -85,12 +78,12 @@ def some_rows(given: dict[str, Any], X: Any, y: Any, rows: np.ndarray) -> dict[s
                 "row of X."
             )
     kept: dict[str, Any] = {
-        name: rows_of(given[name], rows) for name in ("X", "y", "chunks") if name in given
+        name: inputs.rows_of(given[name], rows) for name in ("X", "y", "chunks") if name in given
     }
     neighbors = given.get("neighbors")
     if neighbors is not None:
         where = neighbors if hasattr(neighbors, "shape") else np.asarray(neighbors)
-        kept["neighbors"] = rows_of(where, rows)
+        kept["neighbors"] = inputs.rows_of(where, rows)
         if namespace(where).isdtype(where.dtype, "integral"):  # row numbers, -1 for none
             place = np.full(n + 1, -1)
             place[rows] = np.arange(len(rows))
@@ -131,10 +124,11 @@ def check_spread(X: Any) -> None:
         )
     if not (np.sqrt(info.smallest_normal) * 1e3 < spread < np.sqrt(info.max / (8.0 * n * d))):
         raise ValueError(
-            f"Got features that spread over {spread:.3g}, in {farthest_column(X)}, but expected "
-            f"squares within the range of {X.dtype}: rescale them first, e.g. with StandardScaler."
+            f"Got features that spread over {spread:.3g}, in {inputs.farthest_column(X)}, but "
+            f"expected squares within the range of {X.dtype}: rescale them first, e.g. with "
+            "StandardScaler."
         )
-    refuse_tiny_columns(X)
+    inputs.refuse_tiny_columns(X)
 
 
 def check_reach(L: np.ndarray, X: Any, name: str) -> None:
@@ -214,7 +208,7 @@ def in_time(
         return args, options
     rows = coded_targets(y, X).sample_of_all(most, _LEAST_OF_CLASS)
     given.update(some_rows(given, X, y, rows))
-    if isinstance(given.get("sample_weight"), Weights):
+    if isinstance(given.get("sample_weight"), inputs.Weights):
         given["sample_weight"] = given["sample_weight"].take(rows)
     name = type(learner).__name__
     warn_of_limit(f"the draw of rows for {name} at {len(rows):,} of {n:,}")

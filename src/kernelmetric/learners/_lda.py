@@ -7,14 +7,8 @@ import numpy as np
 
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.inputs import Weights
+from kernelmetric.learners import _spectral
 from kernelmetric.learners._base import FromLabels
-from kernelmetric.learners._spectral import (
-    Scatter,
-    SpectralLearner,
-    about_centres,
-    scatter_of,
-    signed,
-)
 from kernelmetric.solvers import right_singular
 
 _RANK_TOL = 1e-8  # of singular values, without shrinkage
@@ -22,7 +16,7 @@ _LEAST_SHRINKAGE = 1e-8  # below it scatter may be singular, which another solve
 
 
 @dataclass(eq=False, repr=False)
-class LDA(SpectralLearner):
+class LDA(_spectral.SpectralLearner):
     r"""Fisher's linear discriminant analysis.
 
     Directions along which the means of classes vary most, in units of the variation inside
@@ -88,7 +82,7 @@ class LDA(SpectralLearner):
     def _fit(self, X: Any, y: Any, gram: Any, weights: Weights | None) -> None:
         X, codes = self._check_training(X, y)
         rank = self._check_n_components(X.shape[1])
-        scatter = scatter_of(X, codes, self.shrinkage, gram, weights)
+        scatter = _spectral.scatter_of(X, codes, self.shrinkage, gram, weights)
         rounding = 1e-14 if scatter.Z is None else 1e-28  # sums of squares on machines lose digits
         if np.trace(scatter.within) <= rounding * np.trace(scatter.total):
             raise ValueError(
@@ -101,7 +95,7 @@ class LDA(SpectralLearner):
         else:
             V = _whitened_directions(scatter.Z, codes, scatter.shares)
         V = V[:, : int(codes.max())][:, :rank]
-        self._store(signed(scatter.leave(V.T)), X)
+        self._store(_spectral.signed(scatter.leave(V.T)), X)
         self.loss_ = float(np.trace(V.T @ (scatter.within - scatter.total) @ V))
 
     def _streams(self) -> str | None:
@@ -109,7 +103,7 @@ class LDA(SpectralLearner):
         return "at need" if isinstance(share, str) or share >= _LEAST_SHRINKAGE else None
 
 
-def _shrunk_directions(scatter: Scatter) -> np.ndarray:
+def _shrunk_directions(scatter: _spectral.Scatter) -> np.ndarray:
     """Discriminant directions in columns, the best one first."""
     S, share = scatter.within, max(scatter.shrinkage, _LEAST_SHRINKAGE)
     rest = max(1.0 - scatter.shrinkage, _LEAST_SHRINKAGE)
@@ -120,7 +114,7 @@ def _shrunk_directions(scatter: Scatter) -> np.ndarray:
 
 def _whitened_directions(Z: np.ndarray, codes: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """The same without shrinkage: whiten what varies inside classes, then turn to their means."""
-    about, n = about_centres(Z, codes, shares), float(np.sum(shares))
+    about, n = _spectral.about_centres(Z, codes, shares), float(np.sum(shares))
     spread = np.sqrt(shares @ about**2 / n)
     spread[spread == 0] = 1.0
     s, Vt = right_singular(np.sqrt(shares / n)[:, None] * about / spread)

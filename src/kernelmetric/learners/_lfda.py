@@ -5,31 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import (
-    backend_of,
-    in_library_of,
-    like,
-    map_rows,
-    namespace,
-    take_rows,
-    to_numpy,
-)
+from kernelmetric import compute
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.compute.reductions import class_neighbors, squared_distances
 from kernelmetric.inputs import Weights
+from kernelmetric.learners import _spectral
 from kernelmetric.learners._base import BLOCK_BYTES
-from kernelmetric.learners._spectral import (
-    LocalLearner,
-    about_centres,
-    shrinkage_of,
-    shrunk,
-    signed,
-)
 from kernelmetric.spaces import Gram, orthonormal
 
 
 @dataclass(eq=False, repr=False)
-class LFDA(LocalLearner):
+class LFDA(_spectral.LocalLearner):
     r"""Local Fisher discriminant analysis.
 
     As :class:`LDA`, but far points of one class need not come together, so that a class may be of
@@ -103,17 +89,17 @@ class LFDA(LocalLearner):
         coordinates = orthonormal(X, gram)
         Z = coordinates.Z if weights is None else coordinates.Z - weights.mean(coordinates.Z)
         shares = np.ones(len(Z)) if weights is None else weights.shares
-        where = Z if where is None else to_numpy(where)
-        device = in_library_of(Z, X), codes, in_library_of(where, X)
+        where = Z if where is None else compute.to_numpy(where)
+        device = compute.in_library_of(Z, X), codes, compute.in_library_of(where, X)
         within, between = local_scatters(*device, min(self.n_neighbors, len(Z)), weights)
-        about = about_centres(Z, codes, shares)
-        self.shrinkage_ = shrinkage_of(about, codes, self.shrinkage, shares)
-        values, V = eigh(between, shrunk(within, self.shrinkage_))
+        about = _spectral.about_centres(Z, codes, shares)
+        self.shrinkage_ = _spectral.shrinkage_of(about, codes, self.shrinkage, shares)
+        values, V = eigh(between, _spectral.shrunk(within, self.shrinkage_))
         self.eigenvalues_, V = values[::-1], V[:, ::-1]
         positive = int(np.sum(self.eigenvalues_ > 1e-12 * self.eigenvalues_[0]))
         kept = min(rank, max(positive, 1))
         lengths = np.sqrt(np.maximum(self.eigenvalues_[:kept], 0.0))
-        self._store(signed(coordinates.leave((V[:, :kept] * lengths).T)), X)
+        self._store(_spectral.signed(coordinates.leave((V[:, :kept] * lengths).T)), X)
         self.loss_ = -float(np.sum(self.eigenvalues_[:kept]))
 
 
@@ -122,28 +108,29 @@ def local_scatters(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean local scatter inside and between classes; the scale is that of k-th neighbours."""
     each = np.ones(Z.shape[0]) if weights is None else weights.shares
-    n, shares = float(np.sum(each)), like(each, Z)[:, None]
+    n, shares = float(np.sum(each)), compute.like(each, Z)[:, None]
     distances = class_neighbors(where, codes, k, same=True)[1]
     scales = np.sqrt(np.max(np.where(np.isfinite(distances), distances, 0.0), axis=1))
-    within, between = np.zeros((Z.shape[1], Z.shape[1])), to_numpy(Z.T @ (shares * Z))
+    within, between = np.zeros((Z.shape[1], Z.shape[1])), compute.to_numpy(Z.T @ (shares * Z))
     for code in np.unique(codes):
         members = np.flatnonzero(codes == code)
-        points, share = take_rows(Z, members), take_rows(shares, members)
+        points, share = compute.take_rows(Z, members), compute.take_rows(shares, members)
         size = float(np.sum(each[members]))
         counted = None if weights is None else share
-        local = _local_scatter(points, take_rows(where, members), scales[members], counted)
-        about = points - namespace(points).sum(share * points, axis=0, keepdims=True) / size
+        local = _local_scatter(points, compute.take_rows(where, members), scales[members], counted)
+        about = points - compute.namespace(points).sum(share * points, axis=0, keepdims=True) / size
         within += local / size
         # Pairs of different classes are all pairs less those of one class.
-        between += local * (1 / n - 1 / size) - (size / n) * to_numpy(about.T @ (share * about))
+        inside = compute.to_numpy(about.T @ (share * about))
+        between += local * (1 / n - 1 / size) - (size / n) * inside
     return within / n, between / n
 
 
 def _local_scatter(Z: Any, where: Any, scales: np.ndarray, share: Any = None) -> np.ndarray:
     """``½ Σ_ij A_ij (z_i - z_j)(z_i - z_j)ᵀ`` of one class, times the shares of both."""
-    xp, n = namespace(Z), Z.shape[0]
+    xp, n = compute.namespace(Z), Z.shape[0]
     tiny = float(np.finfo(np.float64).tiny)
-    scale = like(scales, where)
+    scale = compute.like(scales, where)
 
     def part(rows: slice) -> Any:
         A = squared_distances(where[rows, :], where)
@@ -155,6 +142,6 @@ def _local_scatter(Z: Any, where: Any, scales: np.ndarray, share: Any = None) ->
             A = share[rows, :] * A * share.T
         return xp.sum(A, axis=1)[:, None] * Z[rows, :] - A @ Z
 
-    most = max(32, backend_of(Z).tile_bytes(BLOCK_BYTES, Z) // (8 * n))
-    S = to_numpy(Z.T @ map_rows(part, n, 4 * 8 * n, most=most))
+    most = max(32, compute.backend_of(Z).tile_bytes(BLOCK_BYTES, Z) // (8 * n))
+    S = compute.to_numpy(Z.T @ compute.map_rows(part, n, 4 * 8 * n, most=most))
     return 0.5 * (S + S.T)

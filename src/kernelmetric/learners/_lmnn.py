@@ -13,17 +13,11 @@ from kernelmetric.compute import bytes_at_once, namespace, rough, take_rows, to_
 from kernelmetric.compute.reductions import Triplets, read_only
 from kernelmetric.graphs import IndexTuples, neighbor_parts, target_neighbors
 from kernelmetric.inputs._parameters import COUNT, PRICE
+from kernelmetric.learners import _margin
 from kernelmetric.learners._base import BLOCK_BYTES
 from kernelmetric.learners._checks import check_neighbors, refuse_lone_points
 from kernelmetric.learners._descent import OF_POINTS, Descent, Found, GradientLearner, Training
 from kernelmetric.learners._factors import truncated
-from kernelmetric.learners._margin import (
-    FEW_POINTS,
-    FIRST_CORNER,
-    ListedMargins,
-    MarginProblem,
-    descend,
-)
 from kernelmetric.learners._progress import Iterations, with_callbacks
 from kernelmetric.learners._tuple_learner import TakesTuples
 from kernelmetric.spaces import orthonormal
@@ -119,13 +113,13 @@ class LargeMargin(TakesTuples, GradientLearner):
         basis = orthonormal(X, gram, span=False)
         reg = self.reg / basis.size**2
         if isinstance(codes, IndexTuples):
-            exact: MarginProblem = ListedMargins(basis.Z, codes, self.c, reg)
+            exact: _margin.MarginProblem = _margin.ListedMargins(basis.Z, codes, self.c, reg)
             training = training.without_classes()
         else:
             order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
             targets, weighed = self._sorted_targets(training, neighbors, order)
             points = read_only(take_rows(basis.Z, order))
-            exact = MarginProblem(points, targets, codes[order], self.c, reg, weighed)
+            exact = _margin.MarginProblem(points, targets, codes[order], self.c, reg, weighed)
         # A map is judged in the precision of the data.
         n, d = exact.points.shape
         problem = exact.on(rough(exact.points, OF_POINTS * self.tol, operations=n * n * d))
@@ -137,10 +131,10 @@ class LargeMargin(TakesTuples, GradientLearner):
         start = basis.enter(self._start(training, most, scale))
         start = filled(start, most) if self._optimises_matrix else start
         if not (self.warm_start and hasattr(self, "_corner")):
-            self._corner = FIRST_CORNER
+            self._corner = _margin.FIRST_CORNER
 
         def minimise(report: Iterations) -> Found:
-            found = descend(problem, start, report, self.max_iter, self.tol, self._corner)
+            found = _margin.descend(problem, start, report, self.max_iter, self.tol, self._corner)
             L, good, self._corner = found
             L = truncated(L, rank)
             return L, exact.value(L), good
@@ -152,7 +146,7 @@ class LargeMargin(TakesTuples, GradientLearner):
         # of blocks: distances, and margins and slopes for every target
         flops = 2.0 * n_samples**2 * self._start_rank(n_samples, n_features)
         # the pairs of few points are looked at all at once
-        some = bytes_at_once(BLOCK_BYTES, flops) if n_samples > FEW_POINTS else np.inf
+        some = bytes_at_once(BLOCK_BYTES, flops) if n_samples > _margin.FEW_POINTS else np.inf
         at_once = min(some, 6 * n_samples**2)
         blocks = (1 + 3 * k) * at_once
         listed = 24 * n_samples * min(100, n_samples)

@@ -10,17 +10,9 @@ from kernelmetric.compute import backend_of, like, namespace, rough, to_numpy
 from kernelmetric.compute.reductions import product, softmax_reduction
 from kernelmetric.inputs import Weights, refuse_ambiguous, refuse_text
 from kernelmetric.inputs._labels import require_target
+from kernelmetric.learners import _descent as descents
 from kernelmetric.learners._base import frobenius
 from kernelmetric.learners._checks import refuse_one_target
-from kernelmetric.learners._descent import (
-    OF_POINTS,
-    Descent,
-    Found,
-    GradientLearner,
-    Training,
-    about_mean,
-    descend_in_stages,
-)
 from kernelmetric.learners._nca import REG, shrinking, softmax_start
 from kernelmetric.learners._progress import Iterations
 
@@ -28,7 +20,7 @@ _SMALL_ERROR = 0.1  # of the variance of y
 
 
 @dataclass(eq=False, repr=False)
-class MLKR(GradientLearner):
+class MLKR(descents.GradientLearner):
     r"""Metric learning for kernel regression: for targets that are numbers.
 
     Every point is predicted from all others, near ones with larger weight, and the squared error
@@ -121,17 +113,20 @@ class MLKR(GradientLearner):
         X = self._check_points(X)
         return X, like(_standardized(y, X), X)
 
-    def _descent(self, training: Training) -> Descent:
+    def _descent(self, training: descents.Training) -> descents.Descent:
         X, Y, gram, weights = training
         rank = self._check_n_components(X.shape[1])
         no_classes = training.without_classes()
         start = self._start(no_classes, rank, lambda L: softmax_start(L, X, weights))
-        points, total = about_mean(X, None), X.shape[0] if weights is None else weights.total
+        points, total = (
+            descents.about_mean(X, None),
+            X.shape[0] if weights is None else weights.total,
+        )
         reg = 0.0 if isinstance(self.reg, str) else float(self.reg)
         reg, unit = reg + total * shrinking(self.reg, X, weights), _SMALL_ERROR * total
         if weights is not None:
             Y = like(_unit_variance(to_numpy(Y), weights), X)
-        few = rough(points, OF_POINTS * self.tol, operations=X.shape[0] ** 2 * X.shape[1])
+        few = rough(points, descents.OF_POINTS * self.tol, operations=X.shape[0] ** 2 * X.shape[1])
 
         def on(points: Any) -> Any:
             targets = like(to_numpy(Y), points)
@@ -143,12 +138,12 @@ class MLKR(GradientLearner):
 
             return objective, self.tol
 
-        def minimise(report: Iterations) -> Found:
+        def minimise(report: Iterations) -> descents.Found:
             # A far row takes the digits of all others: the finish is in all digits.
             stages = [on(points)] if few is points else [on(few), on(points)]
-            return descend_in_stages(unit, stages, start, report, self.max_iter)
+            return descents.descend_in_stages(unit, stages, start, report, self.max_iter)
 
-        return Descent(start, minimise)
+        return descents.Descent(start, minimise)
 
 
 def mlkr_loss(L: Any, X: Any, Y: Any, weights: Weights | None = None) -> tuple[float, Any]:

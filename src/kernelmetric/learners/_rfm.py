@@ -13,15 +13,9 @@ from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.inputs import Weights, check_labels
 from kernelmetric.inputs._labels import require_target
 from kernelmetric.inputs._parameters import COUNT, Numbers
+from kernelmetric.learners import _feature_rounds
 from kernelmetric.learners._base import FromLabels, Learner, as_gram
 from kernelmetric.learners._checks import refuse_one_target
-from kernelmetric.learners._feature_rounds import (
-    KERNELS,
-    Regression,
-    feature_rounds,
-    held_out_errors,
-    square_root,
-)
 from kernelmetric.spaces import orthonormal
 
 _LEAST_ROWS = 12  # of fewer, a third says nothing
@@ -108,7 +102,7 @@ class RFM(Learner):
     _takes_numbers = True
     _least_rows = 200
     _allowed: ClassVar = {
-        "regression": tuple(KERNELS),
+        "regression": tuple(_feature_rounds.KERNELS),
         "max_iter": COUNT,
         "max_samples": Numbers(Integral, low=_LEAST_ROWS),
     }
@@ -142,19 +136,19 @@ class RFM(Learner):
         width = 1.0 if self.regression == "laplace" else 0.5
         curve = np.array([np.nan])
 
-        def kept(n_rounds: int, fit: Regression) -> np.ndarray:
+        def kept(n_rounds: int, fit: _feature_rounds.Regression) -> np.ndarray:
             self.n_iter_, self.ridge_, self.loss_curve_ = n_rounds, fit.ridge, curve.tolist()
             self.loss_ = float(curve[min(n_rounds, len(curve) - 1)])
-            L = fit.L if rank >= Z.shape[1] else square_root(fit.L.T @ fit.L, rank)
+            L = fit.L if rank >= Z.shape[1] else _feature_rounds.square_root(fit.L.T @ fit.L, rank)
             return fit.gamma**width * L
 
         # It ends early where predictions are constant.
-        rounds = feature_rounds(Z, Y, **how)
+        rounds = _feature_rounds.feature_rounds(Z, Y, **how)
         fits = list(islice(rounds, 2))
         yield kept(len(fits) - 1, fits[-1])  # what there is until the number of rounds is chosen
         most = 1
         if len(Z) >= _LEAST_ROWS:
-            curve = held_out_errors(Z, Y, int(self.max_iter), **how)
+            curve = _feature_rounds.held_out_errors(Z, Y, int(self.max_iter), **how)
             most = int(np.argmin(curve))
         for n_rounds, fit in enumerate(islice(chain(fits, rounds), most + 1)):
             yield kept(n_rounds, fit)

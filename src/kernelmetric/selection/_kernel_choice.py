@@ -10,15 +10,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import clone
 
-from kernelmetric.compute import (
-    all_finite,
-    fits_budget,
-    namespace,
-    precise,
-    repeatable,
-    take_rows,
-    to_numpy,
-)
+from kernelmetric import compute
 from kernelmetric.compute.reductions import squared_distances
 from kernelmetric.compute.watch import stage, until_limit
 from kernelmetric.graphs import coded_targets
@@ -94,16 +86,16 @@ class KernelChoice(Terms, Kernel):
         if targets is None or len(targets.key) < _FEWEST_ROWS:
             return kernels[0].bind(X, y)
         rows = targets.sample(self.max_samples, self.random_state)
-        points, Y = take_rows(X, rows), targets.columns(rows)
+        points, Y = compute.take_rows(X, rows), targets.columns(rows)
         if not np.ptp(Y, axis=0).any():
             return kernels[0].bind(X, y)
         roots = np.ones(len(rows)) if weights is None else np.sqrt(weights.masses[rows])
         chosen, best, candidates = kernels[0], (np.inf, 0.0), {}
         what = f"{type(self).__name__}: comparing {len(kernels)} kernels on {len(rows):,} rows"
-        with repeatable(), stage(what, shown=self.verbose) as working:
+        with compute.repeatable(), stage(what, shown=self.verbose) as working:
             for kernel in until_limit(kernels, "kernels"):
                 # without labels: what was made of them would be judged by them
-                K = to_numpy(kernel.bind(points)(points)).astype(np.float64)
+                K = compute.to_numpy(kernel.bind(points)(points)).astype(np.float64)
                 ridge, error, _ = ridge_of(K, Y, roots)
                 candidates[repr(kernel)] = error
                 if error < best[0]:
@@ -212,7 +204,7 @@ class KernelPath:
             else:
                 Z = space._fit_checked(space._checked(blocks[0]), WeightedLabels(None, weights))
             Z_new = space.transform(blocks[1])
-        xp = namespace(Z)
+        xp = compute.namespace(Z)
         dtype = self.X.dtype
         return xp.astype(Z, dtype, copy=False), xp.astype(Z_new, dtype, copy=False)
 
@@ -239,13 +231,13 @@ class KernelPath:
         """Squared distances of X and X_new to X, in float64; None where they cannot be held."""
         n, m = self.X.shape[0], self.X_new.shape[0]
         # besides the distances: K, its centred copy and the eigenvectors, and K of the new points
-        if not fits_budget(8 * (4 * n * n + 2 * m * n)):
+        if not compute.fits_budget(8 * (4 * n * n + 2 * m * n)):
             return None
-        X, X_new = precise(self.X), precise(self.X_new)
+        X, X_new = compute.precise(self.X), compute.precise(self.X_new)
         with np.errstate(all="ignore"):
             D2, D2_new = squared_distances(X, X), squared_distances(X_new, X)
         # Where they overflow, the kernel itself says best what is wrong.
-        return (D2, D2_new) if all_finite(D2) and all_finite(D2_new) else None
+        return (D2, D2_new) if compute.all_finite(D2) and compute.all_finite(D2_new) else None
 
     @property
     def _own_rank(self) -> Any:

@@ -7,18 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelmetric import inputs
 from kernelmetric.compute import in_memory, is_sparse, like, repeatable, take_rows, to_numpy
 from kernelmetric.compute.rates import most_in_time, rates
 from kernelmetric.compute.reductions import l1_distances, squared_distances
 from kernelmetric.compute.watch import ended_by_limit, stage, told_once
 from kernelmetric.graphs import coded_targets, spread_rows
-from kernelmetric.inputs import (
-    FarCellWarning,
-    WeightedLabels,
-    labels_and_weights,
-    refuse_tiny_columns,
-    warn_of_far_cells,
-)
 from kernelmetric.inputs._keys import column_order
 from kernelmetric.inputs._parameters import Numbers, check_flags
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Rescaled
@@ -153,11 +147,11 @@ class LeaveOneOutRidge(Kernel):
             if units is not None:
                 return in_units(self.bind(X * like(units, X), y), units)
             refuse_overflow(X)
-            refuse_tiny_columns(X)
+            inputs.refuse_tiny_columns(X)
             if self.groups is None:  # a table speaks for itself
-                warn_of_far_cells(X)
-        labels, weights = labels_and_weights(y)
-        some = None if weights is None else WeightedLabels(None, weights)
+                inputs.warn_of_far_cells(X)
+        labels, weights = inputs.labels_and_weights(y)
+        some = None if weights is None else inputs.WeightedLabels(None, weights)
         median = RBF(gamma="median").bind(X, some)  # also refuses points whose distances overflow
         if labels is None:
             return median
@@ -185,7 +179,9 @@ class LeaveOneOutRidge(Kernel):
         if self.groups is None and plain:
             units = better_units(sample.X, lambda X: _soon_told(sample._replace(X=X)))
             if units is not None:
-                with warnings.catch_warnings(category=FarCellWarning, action="ignore"):  # told of
+                with warnings.catch_warnings(
+                    category=inputs.FarCellWarning, action="ignore"
+                ):  # told of
                     units = units[np.argsort(order)]
                     return in_units(self.bind(X * like(units, X), y), units)
         # Far points may underflow.

@@ -37,14 +37,7 @@ from kernelmetric.selection._ridge_solution import (
     without_ridge,
 )
 from kernelmetric.solvers import column_signs
-from kernelmetric.spaces import Nystroem, Space
-from kernelmetric.spaces._base import (
-    embedded,
-    refuse_indefinite,
-    refuse_rank_zero,
-    round_off,
-    times,
-)
+from kernelmetric.spaces import Nystroem, Space, _base
 
 MOST_COMPONENTS = 32
 ROWS_PER_COMPONENT = 50  # fewer, and a learner finds directions that mean nothing to new points
@@ -266,9 +259,9 @@ class RidgeKPCA(Space):
         roots = np.ones(len(rows)) if weights is None else np.sqrt(weights.masses[rows])
         eps = rounding_of(K)
         n_features = 1 if smooth.pairwise else X.shape[1]
-        rounding = round_off(float(np.trace(K)), n_features, eps=eps)
+        rounding = _base.round_off(float(np.trace(K)), n_features, eps=eps)
         found, _, spectrum = ridge_of(K.astype(np.float64), Y[rows], roots)
-        refuse_indefinite(*spectrum, rounding=rounding, eps=eps)
+        _base.refuse_indefinite(*spectrum, rounding=rounding, eps=eps)
         return unit * found
 
     @property
@@ -350,7 +343,7 @@ class RidgeKPCA(Space):
         values, V = values[::-1], V[:, ::-1]
         wide = values > _RELATIVE_CUT * max(values[0], 0.0)
         if not wide.any():
-            refuse_rank_zero(len(Z), self.kernel_)
+            _base.refuse_rank_zero(len(Z), self.kernel_)
         V = V[:, wide]
         self.eigenvalues_, self.rank_ = values[wide], int(np.sum(wide))
         self.n_directions_ = max(0, self.rank_ - C.shape[1])
@@ -369,7 +362,7 @@ class RidgeKPCA(Space):
         own_offsets = to_numpy(P[m:, :])
 
         def embed(block: Any) -> Any:
-            Z = times(smooth(block, in_library_of(landmarks, block)), P[:m, :])
+            Z = _base.times(smooth(block, in_library_of(landmarks, block)), P[:m, :])
             Z = Z - in_library_of(offset, Z)
             if delta is None:  # all points are new to it
                 return Z
@@ -377,7 +370,7 @@ class RidgeKPCA(Space):
             moved = (near.max(axis=1) >= _SAME_POINT)[:, None] * own_offsets[near.argmax(axis=1)]
             return Z + like(moved, Z)
 
-        return embedded(embed, X, P.shape[0])
+        return _base.embedded(embed, X, P.shape[0])
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

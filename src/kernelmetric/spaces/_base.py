@@ -8,25 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import (
-    all_finite,
-    backend_of,
-    in_library_of,
-    is_sparse,
-    map_rows,
-    namespace,
-    require_memory,
-)
+from kernelmetric import compute, inputs
 from kernelmetric.compute.reductions import out_of_range
-from kernelmetric.inputs import (
-    DeviceMixin,
-    WeightedLabels,
-    check_points,
-    is_objects,
-    rows_and_weights,
-    rows_of,
-    unchanged_on_failure,
-)
 from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.inputs._weights import refuse_partial_gram
 from kernelmetric.kernels import Kernel, as_kernel, refuse_objects
@@ -37,7 +20,7 @@ BLOCK_BYTES = 2**25  # features of one block of rows: past this, larger blocks a
 
 
 class Space(
-    PreImages, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, DeviceMixin
+    PreImages, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, inputs.DeviceMixin
 ):
     """Base class of spaces: z(x) = f(x)ᵀ P - offset.
 
@@ -83,7 +66,7 @@ class Space(
         self
             The fitted space.
         """
-        with unchanged_on_failure(self):
+        with inputs.unchanged_on_failure(self):
             X, y = self._with_weights(self._checked(X), y, sample_weight)
             self._learn(self._begin(X, y), y)
         return self
@@ -105,14 +88,14 @@ class Space(
         array of shape (n_samples, rank_)
             As ``transform`` gives them; in a space that knows labels, as if the row was left out.
         """
-        with unchanged_on_failure(self):
+        with inputs.unchanged_on_failure(self):
             X = self._checked(X)
             kept, y = self._with_weights(X, y, sample_weight)
             Z = self._fit_checked(kept, y)
             if kept is X:
                 return Z
             placed = self._coordinates(X)  # rows without weight are new points
-            placed[rows_and_weights(sample_weight, X)[0]] = Z
+            placed[inputs.rows_and_weights(sample_weight, X)[0]] = Z
             return placed
 
     def transform(self, X: Any) -> Any:
@@ -130,7 +113,7 @@ class Space(
         """
         check_is_fitted(self)
         X = self.kernel_.points(X)
-        X = check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
+        X = inputs.check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
         return self._coordinates(X)
 
     def estimate_memory(self, n_samples: int, n_features: int) -> int:
@@ -176,7 +159,7 @@ class Space(
         kernel = as_kernel(self.kernel)
         self._check_parameters()  # before anything is computed from them
         refuse_objects(kernel, X)
-        return check_points(
+        return inputs.check_points(
             self,
             kernel.points(X),
             reset=True,
@@ -186,10 +169,10 @@ class Space(
 
     def _with_weights(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
         """The rows that have weight, and their labels with the weights."""
-        rows, weights = rows_and_weights(sample_weight, X)
+        rows, weights = inputs.rows_and_weights(sample_weight, X)
         refuse_partial_gram(rows, as_kernel(self.kernel).pairwise)
-        y = rows_of(y, rows)
-        return rows_of(X, rows), y if weights is None else WeightedLabels(y, weights)
+        y = inputs.rows_of(y, rows)
+        return inputs.rows_of(X, rows), y if weights is None else inputs.WeightedLabels(y, weights)
 
     def _fit_checked(self, X: Any, y: Any) -> Any:
         """``fit_transform`` of points that the caller has checked."""
@@ -198,7 +181,7 @@ class Space(
 
     def _begin(self, X: Any, y: Any) -> Any:
         self.n_features_in_ = X.shape[1]
-        require_memory(
+        compute.require_memory(
             self.estimate_memory(*X.shape),
             f"{type(self).__name__} of {X.shape[0]} points",
             self._advice,
@@ -216,7 +199,7 @@ class Space(
         raise NotImplementedError(f"{type(self).__name__} must define _learn(X, y).")
 
     def _features(self, X: Any) -> Any:
-        return self.kernel_(X, in_library_of(self.anchors_, X))
+        return self.kernel_(X, compute.in_library_of(self.anchors_, X))
 
     def _coordinates(self, X: Any) -> Any:
         return self._affine(X, self.projection_, self.offset_)
@@ -226,7 +209,7 @@ class Space(
 
         def embed(block: Any) -> Any:
             Z = times(self._features(block), P)
-            return Z - in_library_of(offset, Z)
+            return Z - compute.in_library_of(offset, Z)
 
         return embedded(embed, X, P.shape[0])
 
@@ -245,38 +228,38 @@ def embedded(embed: Callable[[Any], Any], X: Any, n_inner: int) -> Any:
         with np.errstate(all="ignore"):  # what overflows is reported, in a sentence
             return as_finite(embed(X[rows, :]), X.dtype)
 
-    return map_rows(part, X.shape[0], **block_size(X, n_inner))
+    return compute.map_rows(part, X.shape[0], **block_size(X, n_inner))
 
 
 def as_finite(Z: Any, dtype: Any) -> Any:
     """Coordinates in a dtype, refused where they are NaN, infinite or beyond its range."""
     if Z.dtype != dtype:
         with np.errstate(all="ignore"):
-            Z = namespace(Z).astype(Z, dtype)
-    if not all_finite(Z):
+            Z = compute.namespace(Z).astype(Z, dtype)
+    if not compute.all_finite(Z):
         raise out_of_range(f"kernel values or coordinates that are not finite numbers of {dtype}")
     return Z
 
 
 def block_size(X: Any, n_inner: int) -> dict[str, int]:
     """What a row takes, three arrays of its inner columns at once, and how many fit the cache."""
-    most = max(256, backend_of(X).tile_bytes(BLOCK_BYTES, X) // (8 * max(n_inner, 1)))
+    most = max(256, compute.backend_of(X).tile_bytes(BLOCK_BYTES, X) // (8 * max(n_inner, 1)))
     return {"bytes_per_row": 8 * (3 * n_inner + X.shape[1]), "most": most}
 
 
 def times(F: Any, P: Any) -> Any:
     """Matrix product F P in the wider of the two dtypes."""
-    P = in_library_of(P, F)
-    xp = namespace(F, P)
+    P = compute.in_library_of(P, F)
+    xp = compute.namespace(F, P)
     dtype = xp.result_type(F, P)
     return xp.astype(F, dtype, copy=False) @ xp.astype(P, dtype, copy=False)
 
 
 def own(points: Any) -> Any:
     """A copy to keep: the original belongs to the caller, who may change it."""
-    if is_sparse(points) or is_objects(points):
+    if compute.is_sparse(points) or inputs.is_objects(points):
         return points.copy()
-    return namespace(points).asarray(points, copy=True)
+    return compute.namespace(points).asarray(points, copy=True)
 
 
 _INDEFINITE = 1e-6  # negative beyond this share of λmax is no round-off,

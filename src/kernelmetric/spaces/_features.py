@@ -19,22 +19,13 @@ from kernelmetric.compute import (
 from kernelmetric.inputs import check_points, labels_and_weights, unchanged_on_failure
 from kernelmetric.kernels import as_kernel
 from kernelmetric.solvers import column_signs, right_singular
-from kernelmetric.spaces._base import (
-    BLOCK_BYTES,
-    Space,
-    as_finite,
-    block_size,
-    check_n_components,
-    n_kept,
-    refuse_rank_zero,
-    times,
-)
+from kernelmetric.spaces import _base
 
 _SHIFT_ROWS = 256  # whose mean the features are moved by, so that squares lose no digits
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FeatureMapSpace(Space):
+class FeatureMapSpace(_base.Space):
     """Base class of spaces with an explicit map: z(x) = Vᵀ(f(x) - μ), f(x) = W features(x).
 
     One pass over the training points gathers the mean μ and the scatter of f, whose eigenvectors
@@ -50,7 +41,7 @@ class FeatureMapSpace(Space):
         in_full = self._bytes_in_full(n_samples, n_features)
         if n_samples <= m:  # no blocks: all features at once
             return in_full
-        block = min(n_samples, max(256, BLOCK_BYTES // (8 * m)))
+        block = min(n_samples, max(256, _base.BLOCK_BYTES // (8 * m)))
         return in_full + within_budget(8.0 * block * (3 * m + n_features))
 
     def _bytes_in_full(self, n_samples: int, n_features: int) -> float:
@@ -65,7 +56,7 @@ class FeatureMapSpace(Space):
         return None if as_kernel(self.kernel).pairwise else "always"
 
     def _check_parameters(self) -> None:
-        check_n_components(self.n_components)
+        _base.check_n_components(self.n_components)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from further rows: the axes become those of all rows so far.
@@ -167,9 +158,9 @@ class FeatureMapSpace(Space):
         eps = float(namespace(X).finfo(X.dtype).eps)
         # As in KPCA: what the round-off of centring leaves of identical points is no direction.
         floor = max(cut_off * values[0], rows * np.finfo(np.float64).eps * norms, 0.0)
-        kept = n_kept(values, max(floor, eps * norms / rows), self.n_components, total)
+        kept = _base.n_kept(values, max(floor, eps * norms / rows), self.n_components, total)
         if kept == 0:
-            refuse_rank_zero(X.shape[0], self.kernel_)
+            _base.refuse_rank_zero(X.shape[0], self.kernel_)
         V = V[:, :kept]
         host_V = to_numpy(V) * column_signs(to_numpy(V))
         V = in_library_of(host_V, V)
@@ -207,7 +198,7 @@ class FeatureMapSpace(Space):
 
         def mapped(rows: slice) -> Any:
             F = self._features(X[rows, :])
-            F = F if W is None else times(F, W)
+            F = F if W is None else _base.times(F, W)
             return precise(F) if cheap else F
 
         first = mapped(slice(0, min(_SHIFT_ROWS, X.shape[0])))
@@ -221,7 +212,7 @@ class FeatureMapSpace(Space):
             scatter = xp.astype(scatter, xp.float64, copy=False)
             return xp.sum(xp.astype(G, xp.float64, copy=False), axis=0), scatter
 
-        total, scatter = sum_rows(moments, X.shape[0], **block_size(X, 2 * m if cheap else m))
+        total, scatter = sum_rows(moments, X.shape[0], **_base.block_size(X, 2 * m if cheap else m))
         if last is not None:
             total, scatter, shift = total @ last, last.T @ scatter @ last, shift @ last
         drift = total / (X.shape[0] if counts is None else float(np.sum(counts)))
@@ -242,4 +233,4 @@ class FeatureMapSpace(Space):
 def _finite_like(values: np.ndarray, X: Any) -> Any:
     """Values in the library and dtype of X, refused where float32 has no number for them."""
     with np.errstate(all="ignore"):
-        return as_finite(like(values, X), X.dtype)
+        return _base.as_finite(like(values, X), X.dtype)

@@ -23,15 +23,7 @@ from kernelmetric.compute.reductions import out_of_range
 from kernelmetric.inputs import Weights, labels_and_weights
 from kernelmetric.inputs._parameters import require_word
 from kernelmetric.solvers import OnSubspace, column_signs, krylov_eigenpairs
-from kernelmetric.spaces._base import (
-    CUT_OFF,
-    Space,
-    check_n_components,
-    n_kept,
-    own,
-    refuse_indefinite,
-    refuse_rank_zero,
-)
+from kernelmetric.spaces import _base
 from kernelmetric.spaces._centred_gram import CentredGram
 
 _RELATIVE_CUT = 1e-10
@@ -44,7 +36,7 @@ _RESIDUAL, _TIMES_ROUNDING = 1e-7, 80.0  # of eigenvectors, relative
 
 
 @dataclass(eq=False, repr=False)
-class KPCA(Space):
+class KPCA(_base.Space):
     r"""Coordinates along the kernel principal components of the training points.
 
     With the centred Gram matrix :math:`HKH = V \Lambda V^\top`, training points have coordinates
@@ -134,8 +126,8 @@ class KPCA(Space):
     _advice = "try n_components=100, or Nystroem(500), which needs no n × n array."
 
     def _check_parameters(self) -> None:
-        check_n_components(self.n_components)
-        CUT_OFF.check(self, "tol")
+        _base.check_n_components(self.n_components)
+        _base.CUT_OFF.check(self, "tol")
         require_word("solver", self.solver, ("auto", "dense", "randomized"))
         if self.n_components is None and self.solver == "randomized":
             raise ValueError(
@@ -148,15 +140,17 @@ class KPCA(Space):
         gram = self._gram(X, labels_and_weights(y)[1])
         values, V = self._eigenpairs(gram, rounding_of(X))
         values, V = values[::-1], gram.xp.flip(V, axis=1)
-        kept = n_kept(values, self._cut_off(gram, values), self.n_components, gram.centred_trace)
+        kept = _base.n_kept(
+            values, self._cut_off(gram, values), self.n_components, gram.centred_trace
+        )
         if kept == 0:
-            refuse_rank_zero(gram.n, self.kernel_)
+            _base.refuse_rank_zero(gram.n, self.kernel_)
         V = V[:, :kept] * column_signs(V[:, :kept])
         self.eigenvalues_ = np.array(values[:kept])
         self.rank_ = kept
         total = gram.centred_trace
         self.explained_variance_ratio_ = min(1.0, float(np.sum(self.eigenvalues_)) / total)
-        self.anchors_ = own(gram.anchors)
+        self.anchors_ = _base.own(gram.anchors)
         # Round-off leaves a trace of the constant vector in the last eigenvectors; without it the
         # map needs no other centring than the offset.
         P = gram.centre(V) / like(np.sqrt(self.eigenvalues_), V)
@@ -221,7 +215,7 @@ class KPCA(Space):
                 smallest = float(values[0])
             else:
                 values, V, smallest = self._leading(gram, rank, rng)
-            refuse_indefinite(smallest, float(values[-1]), rounding=gram.round_off, eps=eps)
+            _base.refuse_indefinite(smallest, float(values[-1]), rounding=gram.round_off, eps=eps)
             done = self.solver_ == "dense" or isinstance(k, Integral) or rank == gram.n - 1
             if done or values[0] <= 0 or values.sum() >= float(k or 0) * gram.centred_trace:
                 return values, V

@@ -9,17 +9,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import (
-    backend_of,
-    in_library_of,
-    is_sparse,
-    like,
-    namespace,
-    precise,
-    rounding_of,
-    take_rows,
-    to_numpy,
-)
+from kernelmetric import compute
 from kernelmetric.compute.reductions import centres_on_device
 from kernelmetric.inputs import is_objects
 from kernelmetric.inputs._parameters import COUNT
@@ -143,26 +133,26 @@ class Nystroem(FeatureMapSpace):
             self.anchors_ = self.anchors_.copy()
         if self.anchors_.shape[0] == 0:  # every point has norm zero in the feature space
             refuse_rank_zero(X.shape[0], self.kernel_)
-        eps = rounding_of(X)
+        eps = compute.rounding_of(X)
         cut_off = max(_RELATIVE_CUT, _TIMES_ROUNDING * eps) if self.tol is None else self.tol
         K = self._landmark_gram(X)
-        m, trace = K.shape[0], float(namespace(K).linalg.trace(K))
-        values, U = backend_of(K).symmetric_eigenpairs(K)
-        own = rounding_of(K)
+        m, trace = K.shape[0], float(compute.namespace(K).linalg.trace(K))
+        values, U = compute.backend_of(K).symmetric_eigenpairs(K)
+        own = compute.rounding_of(K)
         rounding = round_off(trace, X.shape[1], eps=eps if self.kernel_.pairwise else own)
         refuse_indefinite(float(values[0]), float(values[-1]), rounding=rounding, eps=eps)
         kept = values[values > max(cut_off * values[-1], m * own * trace, 0.0)]  # they ascend
         if not len(kept):
             refuse_rank_zero(X.shape[0], self.kernel_)
-        W = U[:, m - len(kept) :] / in_library_of(np.sqrt(kept), U)
+        W = U[:, m - len(kept) :] / compute.in_library_of(np.sqrt(kept), U)
         return W, m, cut_off
 
     def _landmark_gram(self, X: Any) -> Any:
         if self.kernel_.pairwise:
-            K = to_numpy(X)[np.ix_(self.anchors_, self.anchors_)].astype(np.float64)
-            K = in_library_of(K, X)
+            K = compute.to_numpy(X)[np.ix_(self.anchors_, self.anchors_)].astype(np.float64)
+            K = compute.in_library_of(K, X)
         else:
-            K = self.kernel_(precise(self.anchors_))
+            K = self.kernel_(compute.precise(self.anchors_))
         return (K + K.T) / 2
 
     def _chosen_landmarks(self, X: Any) -> Any:
@@ -171,7 +161,7 @@ class Nystroem(FeatureMapSpace):
             return self._given_landmarks(X)
         n, m = X.shape[0], int(self.n_landmarks)
         rng = check_random_state(self.random_state)
-        vectors = not (is_sparse(X) or is_objects(X) or self.kernel_.pairwise)
+        vectors = not (compute.is_sparse(X) or is_objects(X) or self.kernel_.pairwise)
         strategy = self.landmarks
         if strategy == "auto":
             by_centres = vectors and not isinstance(self.kernel_, FunctionKernel)
@@ -185,7 +175,7 @@ class Nystroem(FeatureMapSpace):
         if m >= n:
             return own(self.kernel_.anchors(X))
         if strategy == "kmeans":
-            return like(_kmeans_centres(X, m, rng), X)
+            return compute.like(_kmeans_centres(X, m, rng), X)
         if strategy == "uniform":
             return self.kernel_.anchors(X, _uniform_rows(n, m, rng))
         return self.kernel_.anchors(X, rpcholesky_rows(self.kernel_, X, m, rng))
@@ -194,7 +184,9 @@ class Nystroem(FeatureMapSpace):
         if is_objects(X):
             return own(self.kernel_.points(self.landmarks))
         given = (
-            self.landmarks if is_sparse(self.landmarks) else np.asarray(to_numpy(self.landmarks))
+            self.landmarks
+            if compute.is_sparse(self.landmarks)
+            else np.asarray(compute.to_numpy(self.landmarks))
         )
         if self.kernel_.pairwise:
             whole = given.ndim == 1 and len(given) and np.issubdtype(given.dtype, np.integer)
@@ -209,7 +201,7 @@ class Nystroem(FeatureMapSpace):
                 f"Got landmarks of shape {given.shape}, but expected (m, {X.shape[1]}): "
                 "points with the features of X."
             )
-        return given.astype(X.dtype) if is_sparse(given) else own(like(given, X))
+        return given.astype(X.dtype) if compute.is_sparse(given) else own(compute.like(given, X))
 
 
 def _uniform_rows(n: int, m: int, rng: np.random.RandomState) -> np.ndarray:
@@ -221,11 +213,11 @@ def _kmeans_centres(X: Any, m: int, rng: np.random.RandomState) -> np.ndarray:
     """Return the centres of m clusters of a random sample: O(20 m · m · d) time an iteration."""
     pool = min(X.shape[0], max(_POOL_PER_LANDMARK * m, 2000), max(_POOL, 2 * m))
     rows = _uniform_rows(X.shape[0], pool, rng)
-    sample = take_rows(X, rows)
+    sample = compute.take_rows(X, rows)
     there = centres_on_device(sample, m, rng, _ITERATIONS)
     if there is not None and np.all(np.isfinite(there)):
         return np.unique(there, axis=0)
-    sample = to_numpy(sample)
+    sample = compute.to_numpy(sample)
     scale = _scale(sample)
     # With many clusters a careful start takes longer than all iterations, and little is gained.
     start = "random" if m >= _MANY else "k-means++"
@@ -251,9 +243,9 @@ def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) 
        Applied Mathematics, 2025.
     """
     rows = _uniform_rows(X.shape[0], _pool(X.shape[0], m), rng)
-    sample = take_rows(X, rows)
+    sample = compute.take_rows(X, rows)
     points, numbers = (X, rows) if kernel.pairwise else (sample, np.arange(len(rows)))
-    diagonal = to_numpy(kernel.diag(X if kernel.pairwise else sample)).astype(np.float64)
+    diagonal = compute.to_numpy(kernel.diag(X if kernel.pairwise else sample)).astype(np.float64)
     rest = diagonal[rows] if kernel.pairwise else diagonal.copy()
     rest = np.maximum(rest, 0.0)
     start = rest.sum()
@@ -265,7 +257,7 @@ def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) 
             break
         pivot = int(rng.choice(len(rows), p=rest / mass))
         column = kernel(sample, kernel.anchors(points, numbers[[pivot]]))
-        residual = to_numpy(column)[:, 0] - F[:i, pivot] @ F[:i]
+        residual = compute.to_numpy(column)[:, 0] - F[:i, pivot] @ F[:i]
         chosen.append(pivot)
         if residual[pivot] <= 1e-14 * start / len(rows):  # round-off: this pivot adds nothing
             rest[pivot] = 0.0

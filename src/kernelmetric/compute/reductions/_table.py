@@ -19,14 +19,7 @@ from scipy.spatial.distance import cdist
 from kernelmetric.compute._arrays import namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of
 from kernelmetric.compute.backends import backend_of
-from kernelmetric.compute.reductions._distances import (
-    GATHER_COST,
-    pair_squares,
-    require_squares,
-    robust_center,
-    rounding,
-    squared_lengths,
-)
+from kernelmetric.compute.reductions import _distances
 from kernelmetric.compute.reductions._smallest import k_smallest, true_entries
 
 _SPARE = 2  # further candidates, one of which is nearly always beyond doubt
@@ -86,14 +79,14 @@ class Table:
         self.points, self.names = points, names
         self.ordered = bool(np.all(names[1:] > names[:-1]))
         with np.errstate(over="ignore", invalid="ignore"):
-            self.center = robust_center(points)
+            self.center = _distances.robust_center(points)
             centred = points - self.center
-            squares = squared_lengths(centred)
-            require_squares(squares)
+            squares = _distances.squared_lengths(centred)
+            _distances.require_squares(squares)
         self.squares = to_numpy(squares).astype(np.float64)
         fused = backend_of(points).fused("bounds_from", centred)
         self.bounds = (fused(centred) if fused else None) or Bounds(centred)
-        self.error = self.bounds.slack * rounding(points)
+        self.error = self.bounds.slack * _distances.rounding(points)
         self.bounds.add(squares * (1.0 - self.error))
 
     @cached_property
@@ -125,8 +118,8 @@ class Table:
         """Lower bounds of the squared distances, less a part of each row: ``(1 - s) |q|²``."""
         with np.errstate(over="ignore", invalid="ignore"):
             q = Q - self.center
-            squares = squared_lengths(q)
-            require_squares(squares)
+            squares = _distances.squared_lengths(q)
+            _distances.require_squares(squares)
         return self.bounds(q), to_numpy(squares).astype(np.float64) * (1 - self.error)
 
     def _ranked(
@@ -143,7 +136,7 @@ class Table:
         columns, least = columns[doubtful], least[doubtful]
         m, n_candidates = columns.shape
         each = np.repeat(np.arange(m), n_candidates)
-        exact = pair_squares(take_rows(Q, doubtful), self.points, each, columns.ravel())
+        exact = _distances.pair_squares(take_rows(Q, doubtful), self.points, each, columns.ravel())
         exact = np.where(np.isinf(least), np.inf, exact.reshape(columns.shape))
         order = np.lexsort((self.names[columns], exact), axis=1)[:, :k]
         found[doubtful] = np.take_along_axis(columns, order, axis=1)
@@ -157,7 +150,7 @@ class Table:
         """The nearest for sure, of queries for which many points may be."""
         mask = low <= bound[:, None]
         counts = np.count_nonzero(mask, axis=1)
-        crowded = GATHER_COST * counts > low.shape[1]
+        crowded = _distances.GATHER_COST * counts > low.shape[1]
         names, squares = np.empty((len(low), k), dtype=np.intp), np.empty((len(low), k))
         if itemsize_of(self.points) == 4 and crowded.any():
             rows = np.flatnonzero(crowded)
@@ -173,7 +166,7 @@ class Table:
             exact[~mask] = np.inf
             mask[crowded] = False
         i, j = true_entries(mask)
-        exact[i, j] = pair_squares(Q, self.points, i, j)
+        exact[i, j] = _distances.pair_squares(Q, self.points, i, j)
         rows = np.flatnonzero(np.isfinite(exact).any(axis=1))
         by_name = np.argsort(self.names)
         found, values = k_smallest(exact[rows][:, by_name], k)

@@ -18,15 +18,7 @@ from kernelmetric._warnings import warn
 from kernelmetric.compute._arrays import is_collection
 from kernelmetric.compute._device import device_in_use
 from kernelmetric.compute._execute import run_on_cluster
-from kernelmetric.compute.backends.dask._chunks import (
-    NUMBERS,
-    Pieces,
-    as_floats,
-    counted,
-    pieces_of,
-    share_of_worker,
-    together,
-)
+from kernelmetric.compute.backends.dask import _chunks
 from kernelmetric.compute.backends.dask._tiles import Cluster
 
 _COPIES = 3.0  # of the points on the worker of a fit: the chunks, the array, what travels
@@ -42,7 +34,7 @@ def run_on_worker(estimator: Any, method: str, given: dict[str, Any]) -> Any:
             "Got Dask collections inside use_device, but expected one of the two: the workers of a "
             "cluster compute on their own processors. Try without use_device."
         )
-    pieces = {name: pieces_of(value, name) for name, value in given.items() if is_collection(value)}
+    pieces = {k: _chunks.pieces_of(v, k) for k, v in given.items() if is_collection(v)}
     plain = {name: None if name in pieces else value for name, value in given.items()}
     delayed = {name: parts.delayed for name, parts in pieces.items()}
     client = current_client()
@@ -56,11 +48,11 @@ def run_on_worker(estimator: Any, method: str, given: dict[str, Any]) -> Any:
         (found,) = dask.compute(delayed)
         return _finished(estimator, _called(estimator, method, plain, found))
     if method == "fit" and "X" in pieces and len(pieces["X"].width) == 1:
-        points = counted(pieces["X"])
+        points = _chunks.counted(pieces["X"])
         if _streams(client, estimator, points):
             del delayed["X"]  # pickled, so that the task gets the graph and not what it stands for
             names = getattr(given["X"], "columns", None)
-            plain["X"] = cloudpickle.dumps((as_floats(points, "X"), names))
+            plain["X"] = cloudpickle.dumps((_chunks.as_floats(points, "X"), names))
     key = f"kernelmetric-{method}-{type(estimator).__name__}-{uuid4().hex}"
     task = dask.delayed(_drive, pure=False)(
         estimator, method, plain, delayed, key, dask_key_name=key
@@ -173,7 +165,7 @@ def _drive(
         try:
             if isinstance(plain.get("X"), bytes):
                 plain = {**plain, "X": cluster.rows(*pickle.loads(plain["X"]))}
-            with run_on_cluster(cluster), share_of_worker():
+            with run_on_cluster(cluster), _chunks.share_of_worker():
                 return _called(estimator, method, plain, pieces)
         finally:
             cluster.close()
@@ -183,7 +175,7 @@ def _called(
     estimator: Any, method: str, plain: dict[str, Any], pieces: dict[str, list[Any]]
 ) -> tuple[Any, ...]:
     """What an estimator holds after a method, what that returned unless itself, and warnings."""
-    given = {**plain, **{name: together(pieces.pop(name)) for name in list(pieces)}}
+    given = {**plain, **{name: _chunks.together(pieces.pop(name)) for name in list(pieces)}}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = getattr(estimator, method)(**given)
@@ -206,9 +198,9 @@ def _finished(estimator: Any, outcome: tuple[Any, ...]) -> Any:
     return estimator
 
 
-def _streams(client: Any, estimator: Any, points: Pieces) -> bool:
+def _streams(client: Any, estimator: Any, points: _chunks.Pieces) -> bool:
     """Whether a fit reads the rows chunk by chunk; if not, one worker must have room for all."""
-    numeric = points.dtype.kind in NUMBERS
+    numeric = points.dtype.kind in _chunks.NUMBERS
     when = estimator._streams() if numeric and hasattr(estimator, "_streams") else None
     n_rows, n_features = sum(points.lengths), *points.width
     n_bytes = points.dtype.itemsize * n_rows * n_features
