@@ -15,15 +15,7 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import (
-    like,
-    namespace,
-    precise,
-    require_memory,
-    rough,
-    to_device,
-    to_numpy,
-)
+from kernelmetric import compute
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.compute.reductions import BlockProduct
 from kernelmetric.inputs._parameters import Numbers
@@ -55,16 +47,16 @@ class Deflated:
 
     def here(self, values: np.ndarray) -> Any:
         """An array where the products are."""
-        return to_device(values) if self.far else values
+        return compute.to_device(values) if self.far else values
 
     def project(self, V: Any) -> Any:
-        Q = namespace(V).astype(self.null, V.dtype, copy=False)
+        Q = compute.namespace(V).astype(self.null, V.dtype, copy=False)
         return V - Q @ (Q.T @ V) if Q.shape[1] else V
 
     def require_symmetry(self, rng: np.random.RandomState) -> None:
         """Refuse an A with uᵀAv ≠ vᵀAu for two random vectors: by chance none passes."""
         U = self.project(self.here(rng.standard_normal((self.null.shape[0], 2))))
-        T = to_numpy(U.T @ self(U))
+        T = compute.to_numpy(U.T @ self(U))
         if not np.all(np.isfinite(T)):
             raise ValueError("Got a matrix with NaN or infinity, but expected finite entries.")
         if abs(T[0, 1] - T[1, 0]) > 1e-6 * np.linalg.norm(T):
@@ -88,7 +80,7 @@ class Davidson:
         self.scale = max(abs(lowest), abs(self.upper))
         self.m = 0
         self.V, self.AV = (multiply.here(np.zeros((n, most))) for _ in range(2))
-        self.xp = namespace(self.V)
+        self.xp = compute.namespace(self.V)
         self.H = np.zeros((most, most))
 
     def run(self, start: np.ndarray, tol: float, max_iter: int) -> tuple[np.ndarray, np.ndarray]:
@@ -114,7 +106,7 @@ class Davidson:
                 block = self._filter(self._random(_LOOKS if looked_around else self.width), None)
             self._grow(block)
         self._rotate()
-        return self.theta[: self.k], self.V[:, : self.m] @ like(self.S[:, : self.k], self.V)
+        return self.theta[: self.k], self.V[:, : self.m] @ compute.like(self.S[:, : self.k], self.V)
 
     def _random(self, width: int) -> Any:
         return self.multiply.here(self.rng.standard_normal((self.V.shape[0], width)))
@@ -135,7 +127,7 @@ class Davidson:
         AW = self.multiply(W)
         self.V[:, new], self.AV[:, new] = W, AW
         self.m = new.stop
-        self.H[: self.m, new] = to_numpy(self.V[:, : self.m].T @ AW)
+        self.H[: self.m, new] = compute.to_numpy(self.V[:, : self.m].T @ AW)
         self.H[new, : self.m] = self.H[: self.m, new].T
 
     def _rotate(self) -> None:
@@ -144,19 +136,19 @@ class Davidson:
 
     def _restart(self) -> None:
         m, kept = self.m, min(self.kept, self.m)
-        S = like(self.S[:, :kept], self.V)
+        S = compute.like(self.S[:, :kept], self.V)
         for basis in (self.V, self.AV):
             basis[:, :kept] = basis[:, :m] @ S
         self.H[:kept, :kept] = np.diag(self.theta[:kept])
         self.m = kept
 
     def _residuals(self, chosen: np.ndarray) -> Any:
-        S, theta = like(self.S[:, chosen], self.V), like(self.theta[chosen], self.V)
+        S, theta = compute.like(self.S[:, chosen], self.V), compute.like(self.theta[chosen], self.V)
         return self.AV[:, : self.m] @ S - (self.V[:, : self.m] @ S) * theta
 
     def _open_pairs(self, tol: float) -> np.ndarray:
         """Which of the wanted Ritz pairs have residuals beyond the tolerance."""
-        size = to_numpy(column_norms(self._residuals(np.arange(min(self.k, self.m)))))
+        size = compute.to_numpy(column_norms(self._residuals(np.arange(min(self.k, self.m)))))
         return np.flatnonzero(size > _MARGIN * tol * self.scale)
 
     def _edge(self) -> float:
@@ -179,7 +171,7 @@ class Davidson:
         most = _DEGREE if theta is not None else 10 * _DEGREE  # random vectors have a longer way
         degree = int(np.clip(np.arccosh(_LARGEST) / np.arccosh(lowest), 1, most))
         xp = self.xp
-        R = rough(R / xp.clip(column_norms(R), TINY, None), 1e-6)
+        R = compute.rough(R / xp.clip(column_norms(R), TINY, None), 1e-6)
         x = np.zeros(R.shape[1]) if theta is None else (theta - center) / half
         t_before, t = np.ones_like(x), x
         before, E = xp.zeros_like(R), R
@@ -188,10 +180,10 @@ class Davidson:
         for _ in range(degree - 1):
             after = 2 * self._shifted(E, center, half) - before
             if theta is not None:
-                after += like(2 * t, R) * R
+                after += compute.like(2 * t, R) * R
             before, E = E, after
             t_before, t = t, 2 * x * t - t_before
-        return precise(E)
+        return compute.precise(E)
 
     def _shifted(self, V: Any, center: float, half: float) -> Any:
         """X V with the spectrum beyond the edge moved to [-1, 1]."""
@@ -205,17 +197,17 @@ class Davidson:
 def _orthonormal(W: Any) -> Any:
     """An orthonormal basis of the span, without directions that only round-off gives it."""
     # From the eigenvectors of WᵀW: a Householder QR of so few columns takes five times as long.
-    W = W / namespace(W).clip(column_norms(W), TINY, None)
-    squared, S = np.linalg.eigh(to_numpy(W.T @ W))
+    W = W / compute.namespace(W).clip(column_norms(W), TINY, None)
+    squared, S = np.linalg.eigh(compute.to_numpy(W.T @ W))
     fine = squared > 1e-12 * np.max(squared, initial=0.0)
-    return W @ like(S[:, fine] / np.sqrt(squared[fine]), W)
+    return W @ compute.like(S[:, fine] / np.sqrt(squared[fine]), W)
 
 
 def column_norms(V: Any) -> Any:
     """Lengths of the columns."""
     if isinstance(V, np.ndarray):
         return np.sqrt(np.einsum("ij,ij->j", V, V))  # without an array of squares
-    xp = namespace(V)
+    xp = compute.namespace(V)
     return xp.sqrt(xp.sum(V * V, axis=0))
 
 
@@ -277,8 +269,8 @@ def smallest_eigenvectors(
         search = Davidson(A, multiply, n_components, width, most, rng)
         values, vectors = search.run(_columns(start, n), tol, max_iter)
         scale = search.scale
-    residuals = to_numpy(column_norms(multiply(vectors) - vectors * multiply.here(values)))
-    vectors = to_numpy(vectors)
+    residuals = compute.to_numpy(column_norms(multiply(vectors) - vectors * multiply.here(values)))
+    vectors = compute.to_numpy(vectors)
     converged = bool(np.all(residuals <= tol * scale))
     if not converged:
         warnings.warn(
@@ -295,7 +287,9 @@ def smallest_eigenvectors(
 def _dense(A: Any, multiply: Deflated, k: int) -> tuple[np.ndarray, np.ndarray, float]:
     """The k smallest eigenpairs by LAPACK, and a bound of the largest absolute eigenvalue."""
     Q, n = multiply.null, len(multiply.null)
-    require_memory(4 * 8 * n * n, "A dense eigendecomposition", "ask for fewer eigenvectors.")
+    compute.require_memory(
+        4 * 8 * n * n, "A dense eigendecomposition", "ask for fewer eigenvectors."
+    )
     A = A if isinstance(A, np.ndarray) else A @ np.eye(n)
     A = multiply.project(multiply.project((A + A.T) / 2).T)
     scale = float(np.linalg.norm(A, 1))

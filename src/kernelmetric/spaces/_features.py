@@ -6,16 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from kernelmetric.compute import (
-    backend_of,
-    in_library_of,
-    like,
-    namespace,
-    precise,
-    sum_rows,
-    to_numpy,
-    within_budget,
-)
+from kernelmetric import compute
 from kernelmetric.inputs import check_points, labels_and_weights, unchanged_on_failure
 from kernelmetric.kernels import as_kernel
 from kernelmetric.solvers import column_signs, right_singular
@@ -42,7 +33,7 @@ class FeatureMapSpace(_base.Space):
         if n_samples <= m:  # no blocks: all features at once
             return in_full
         block = min(n_samples, max(256, _base.BLOCK_BYTES // (8 * m)))
-        return in_full + within_budget(8.0 * block * (3 * m + n_features))
+        return in_full + compute.within_budget(8.0 * block * (3 * m + n_features))
 
     def _bytes_in_full(self, n_samples: int, n_features: int) -> float:
         # the scatter of the features, or all of them, with the workspace of LAPACK; the map
@@ -99,23 +90,23 @@ class FeatureMapSpace(_base.Space):
                 sparse = self.kernel_.accepts_sparse
                 X = check_points(self, X, reset=False, accept_sparse=sparse)
                 seen = self.moments_
-                m, P = seen["projection"].shape[0], in_library_of(seen["projection"], X)
+                m, P = seen["projection"].shape[0], compute.in_library_of(seen["projection"], X)
             self._add(X, P, m, seen)
         return self
 
     def _add(self, X: Any, P: Any | None, m: int, seen: dict[str, Any]) -> None:
         """Turn the axes to those of the rows seen and of X, and keep the moments of features."""
         mean, scatter = self._moments(X, P, m, None)
-        scatter, n = to_numpy(scatter), float(X.shape[0])
+        scatter, n = compute.to_numpy(scatter), float(X.shape[0])
         if seen["count"]:
             before, count = seen["mean"], seen["count"]
             between = (mean - before) * np.sqrt(count * n / (count + n))
             scatter = scatter + np.diag(seen["scatter"]) + np.outer(between, between)
             mean, n = before + (n / (count + n)) * (mean - before), count + n
         norms = seen["norms"] + self._squared_norms(X, None)
-        values, V = backend_of(scatter).symmetric_eigenpairs(scatter)
+        values, V = compute.backend_of(scatter).symmetric_eigenpairs(scatter)
         axes = mean, values[::-1], np.ascontiguousarray(V[:, ::-1])
-        P = None if P is None else to_numpy(P)
+        P = None if P is None else compute.to_numpy(P)
         self._keep(X, axes, P, (n, n, norms), seen["cut_off"])
         self.moments_ = {
             "projection": axes[2] if P is None else P @ axes[2],
@@ -155,15 +146,15 @@ class FeatureMapSpace(_base.Space):
         # ‖mean‖² in the span of f bounds that of the feature space from below, so this total is
         # an upper bound, and the fraction of variance kept a lower one.
         total = max(norms - n * float(mean @ mean), float(values.clip(0).sum()))
-        eps = float(namespace(X).finfo(X.dtype).eps)
+        eps = float(compute.namespace(X).finfo(X.dtype).eps)
         # As in KPCA: what the round-off of centring leaves of identical points is no direction.
         floor = max(cut_off * values[0], rows * np.finfo(np.float64).eps * norms, 0.0)
         kept = _base.n_kept(values, max(floor, eps * norms / rows), self.n_components, total)
         if kept == 0:
             _base.refuse_rank_zero(X.shape[0], self.kernel_)
         V = V[:, :kept]
-        host_V = to_numpy(V) * column_signs(to_numpy(V))
-        V = in_library_of(host_V, V)
+        host_V = compute.to_numpy(V) * column_signs(compute.to_numpy(V))
+        V = compute.in_library_of(host_V, V)
         self.eigenvalues_ = np.array(values[:kept])
         self.rank_ = kept
         self.explained_variance_ratio_ = float(self.eigenvalues_.sum() / total)
@@ -176,61 +167,63 @@ class FeatureMapSpace(_base.Space):
         """Mean of f, eigenvalues of its scatter in descending order, eigenvectors in columns."""
         if X.shape[0] > m:
             mean, scatter = self._moments(X, W, m, counts)
-            values, V = backend_of(scatter).symmetric_eigenpairs(scatter)
-            return mean, values[::-1], namespace(V).flip(V, axis=1)
+            values, V = compute.backend_of(scatter).symmetric_eigenpairs(scatter)
+            return mean, values[::-1], compute.namespace(V).flip(V, axis=1)
         # Fewer points than features: all features together are smaller than their scatter.
-        F = to_numpy(self._features(X)).astype(np.float64)
-        F = F if W is None else F @ to_numpy(W)
+        F = compute.to_numpy(self._features(X)).astype(np.float64)
+        F = F if W is None else F @ compute.to_numpy(W)
         mean = np.average(F, axis=0, weights=counts)
         F = F - mean
         singular, Vt = right_singular(F if counts is None else np.sqrt(counts)[:, None] * F)
-        return mean, singular**2, in_library_of(Vt.T, X)
+        return mean, singular**2, compute.in_library_of(Vt.T, X)
 
     def _moments(
         self, X: Any, W: Any | None, m: int, counts: np.ndarray | None
     ) -> tuple[np.ndarray, Any]:
         """Mean and scatter of f, accumulated in float64 around the mean of the first rows."""
         # Where all digits cost no time, one product with them replaces two
-        of_X = like(np.zeros(1), X)
-        cheap = W is not None and precise(of_X, if_cheap=True).dtype != X.dtype
+        of_X = compute.like(np.zeros(1), X)
+        cheap = W is not None and compute.precise(of_X, if_cheap=True).dtype != X.dtype
         last = W if cheap else None
         W = None if W is None or cheap else _finite_like(W, X)
 
         def mapped(rows: slice) -> Any:
             F = self._features(X[rows, :])
             F = F if W is None else _base.times(F, W)
-            return precise(F) if cheap else F
+            return compute.precise(F) if cheap else F
 
         first = mapped(slice(0, min(_SHIFT_ROWS, X.shape[0])))
-        shift = namespace(first).mean(first, axis=0, keepdims=True)
+        shift = compute.namespace(first).mean(first, axis=0, keepdims=True)
 
         def moments(rows: slice) -> tuple[Any, Any]:
             F = mapped(rows) - shift
-            xp = namespace(F)
-            G = F if counts is None else like(counts[rows], F)[:, None] * F
-            scatter = backend_of(F).column_products(F) if counts is None else F.T @ G
+            xp = compute.namespace(F)
+            G = F if counts is None else compute.like(counts[rows], F)[:, None] * F
+            scatter = compute.backend_of(F).column_products(F) if counts is None else F.T @ G
             scatter = xp.astype(scatter, xp.float64, copy=False)
             return xp.sum(xp.astype(G, xp.float64, copy=False), axis=0), scatter
 
-        total, scatter = sum_rows(moments, X.shape[0], **_base.block_size(X, 2 * m if cheap else m))
+        total, scatter = compute.sum_rows(
+            moments, X.shape[0], **_base.block_size(X, 2 * m if cheap else m)
+        )
         if last is not None:
             total, scatter, shift = total @ last, last.T @ scatter @ last, shift @ last
         drift = total / (X.shape[0] if counts is None else float(np.sum(counts)))
-        mean = to_numpy(shift)[0].astype(np.float64) + to_numpy(drift)
+        mean = compute.to_numpy(shift)[0].astype(np.float64) + compute.to_numpy(drift)
         return mean, scatter - total[:, None] * drift[None, :]
 
     def _squared_norms(self, X: Any, counts: np.ndarray | None) -> float:
         def norms(rows: slice) -> float:
-            squares = to_numpy(self.kernel_.diag(X[rows, :]))
+            squares = compute.to_numpy(self.kernel_.diag(X[rows, :]))
             squares = squares if counts is None else counts[rows] * squares
             return float(np.sum(squares, dtype=np.float64))
 
         if self.kernel_.pairwise:
             return norms(slice(None))  # the diagonal is of all rows together
-        return sum_rows(norms, X.shape[0], 8 * (3 * X.shape[1] + 64))
+        return compute.sum_rows(norms, X.shape[0], 8 * (3 * X.shape[1] + 64))
 
 
 def _finite_like(values: np.ndarray, X: Any) -> Any:
     """Values in the library and dtype of X, refused where float32 has no number for them."""
     with np.errstate(all="ignore"):
-        return _base.as_finite(like(values, X), X.dtype)
+        return _base.as_finite(compute.like(values, X), X.dtype)
