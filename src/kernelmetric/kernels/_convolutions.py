@@ -1,6 +1,7 @@
 """A kernel of series by how often small patterns occur in them."""
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from itertools import combinations
 from numbers import Integral
 from typing import Any
@@ -20,6 +21,7 @@ _CACHED = 2**16  # numbers of a block of series
 _GOLDEN = (np.sqrt(5) + 1) / 2
 
 
+@dataclass(eq=False, repr=False)
 class Convolutions(SeriesKernel):
     r"""Series by how often small patterns occur in them, as MiniRocket [1]_ counts it.
 
@@ -60,18 +62,11 @@ class Convolutions(SeriesKernel):
     True
     """
 
-    def __init__(
-        self,
-        n_features: int = 9996,
-        *,
-        derivative: bool = False,
-        random_state: int = 0,
-        learned: dict[str, np.ndarray] | None = None,
-    ):
-        self.n_features = n_features
-        self.derivative = derivative
-        self.random_state = random_state
-        self.learned = learned
+    n_features: int = 9996
+    _: KW_ONLY
+    derivative: bool = False
+    random_state: int = 0
+    learned: dict[str, np.ndarray] | None = None
 
     @property
     def is_bound(self) -> bool:

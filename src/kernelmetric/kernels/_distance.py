@@ -1,6 +1,7 @@
 """A kernel from any distance of objects: of names, of series, of sets, or one of your own."""
 
 from collections.abc import Hashable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +30,7 @@ _STRINGS = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class FromDistance(ObjectKernel):
     r"""A kernel from any distance, made positive semi-definite; what that leaves out is told.
 
@@ -76,20 +78,12 @@ class FromDistance(ObjectKernel):
 
     expects: ClassVar[str] = "objects that its distance takes"
 
-    def __init__(
-        self,
-        distance: Any = "levenshtein",
-        relative_width: Any = "auto",
-        *,
-        n_references: int = 500,
-        random_state: int = 0,
-        learned: dict[str, Any] | None = None,
-    ):
-        self.distance = distance
-        self.relative_width = relative_width
-        self.n_references = n_references
-        self.random_state = random_state
-        self.learned = learned
+    distance: Any = "levenshtein"
+    relative_width: Any = "auto"
+    _: KW_ONLY
+    n_references: int = 500
+    random_state: int = 0
+    learned: dict[str, Any] | None = None
 
     @property
     def is_bound(self) -> bool:

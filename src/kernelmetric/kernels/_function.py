@@ -1,6 +1,7 @@
 """Kernels that a user gives: functions, names of scikit-learn, matrices of kernel values."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from kernelmetric.kernels._points import as_block
 from kernelmetric.tables._frames import holds_objects
 
 
+@dataclass(eq=False, repr=False)
 class FunctionKernel(Kernel):
     """Any function as a kernel.
 
@@ -47,18 +49,11 @@ class FunctionKernel(Kernel):
            [1.5, 3.5]])
     """
 
-    def __init__(
-        self,
-        function: Callable,
-        params: dict | None = None,
-        form: str = "auto",
-        *,
-        objects: bool = False,
-    ):
-        self.function = function
-        self.params = params
-        self.form = form
-        self.objects = objects
+    function: Callable
+    params: dict | None = None
+    form: str = "auto"
+    _: KW_ONLY
+    objects: bool = False
 
     @property
     def takes_objects(self) -> bool:
