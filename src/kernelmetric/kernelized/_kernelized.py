@@ -143,16 +143,7 @@ class Kernelized(CallbackSupportMixin, ShowsRecipe, NewPoints, Costs, BaseEstima
     random_state: Any = None
 
     @with_callbacks
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        similar: Any = None,
-        dissimilar: Any = None,
-        tuples: Any = None,
-        **fit_params,
-    ) -> Self:
+    def fit(self, X, y=None, *, similar=None, dissimilar=None, tuples=None, **fit_params) -> Self:
         """Fit kernel, space and learner.
 
         Parameters

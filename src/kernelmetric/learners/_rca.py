@@ -73,15 +73,7 @@ class RCA(SpectralLearner):
     _passes = 0.0
 
     def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        chunks: Any = None,
-        similar: Any = None,
-        pairs: Any = None,
-        gram: Any = None,
-        sample_weight: Any = None,
+        self, X, y=None, *, chunks=None, similar=None, pairs=None, gram=None, sample_weight=None
     ) -> Self:
         """Learn the metric from chunks, from similar pairs or from labels.
 

@@ -42,15 +42,7 @@ class SpectralLearner(Learner):
 class LocalLearner(SpectralLearner):
     """A spectral learner from neighbours, and labels; a class that derives has ``_learn``."""
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        gram: Any = None,
-        neighbors: Any = None,
-        sample_weight: Any = None,
-    ) -> Self:
+    def fit(self, X, y=None, *, gram=None, neighbors=None, sample_weight=None) -> Self:
         """Learn the map from labelled points; LPP, from points with labels or without.
 
         Parameters
