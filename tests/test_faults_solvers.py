@@ -356,7 +356,9 @@ def path_graph(n):
 
 def test_a_dense_eigendecomposition_asks_for_what_it_takes(monkeypatch):
     asked = []
-    monkeypatch.setattr(spectral, "require_memory", lambda n_bytes, *words: asked.append(n_bytes))
+    monkeypatch.setattr(
+        spectral.compute, "require_memory", lambda n_bytes, *words: asked.append(n_bytes)
+    )
     A = path_graph(400).tocsr()
     smallest_eigenvectors(A, 2, random_state=0)  # what is imported late, once
     tracemalloc.start()

@@ -16,24 +16,13 @@ from kernelmetric.compute import in_library_of, in_memory, require_memory
 from kernelmetric.compute.watch import stage
 from kernelmetric.graphs import are_tuples
 from kernelmetric.inputs import check_weights, on_clusters, rows_of, to_host, unchanged_on_failure
-from kernelmetric.kernelized import _parts, _places
-from kernelmetric.kernelized._arguments import (
-    boundary_part,
-    learner_arguments,
-    naming,
-    refuse_zeros,
-)
+from kernelmetric.kernelized import _arguments, _parts, _places, _supervision
 from kernelmetric.kernelized._copies import Copies
 from kernelmetric.kernelized._costs import Costs, fit_bytes, rows_in_time
 from kernelmetric.kernelized._delegation import NewPoints, in_dtype_of, inner_has, placed_among
 from kernelmetric.kernelized._folded import FoldedMap, can_fold
 from kernelmetric.kernelized._recipe import Recipe, ShowsRecipe, check_recipe, choose, used
-from kernelmetric.kernelized._supervision import (
-    Supervision,
-    coordinates_of_tuples,
-    fit_coordinates_of,
-    is_compared,
-)
+from kernelmetric.kernelized._supervision import Supervision
 from kernelmetric.learners._progress import (
     CallbackSupportMixin,
     propagated_callbacks,
@@ -189,7 +178,7 @@ class Kernelized(CallbackSupportMixin, ShowsRecipe, NewPoints, Costs, BaseEstima
         array of shape (n_samples,)
             What the learner's own ``fit_predict`` gives.
         """
-        refuse_zeros(fit_params.get("sample_weight"), _num_samples(X))
+        _arguments.refuse_zeros(fit_params.get("sample_weight"), _num_samples(X))
         return self._fit(X, y, how="fit_predict", **fit_params)[1]
 
     @with_callbacks
@@ -214,7 +203,7 @@ class Kernelized(CallbackSupportMixin, ShowsRecipe, NewPoints, Costs, BaseEstima
         """
         X = _parts.read_points(self, X)
         if not hasattr(self.learner, "transform"):
-            refuse_zeros(fit_params.get("sample_weight"), _num_samples(X))
+            _arguments.refuse_zeros(fit_params.get("sample_weight"), _num_samples(X))
             Z, E = self._fit(X, y, how="fit_transform", **fit_params)
             return in_dtype_of(Z, E)
         Z, _ = self._fit(X, y, **fit_params)
@@ -272,7 +261,7 @@ class Kernelized(CallbackSupportMixin, ShowsRecipe, NewPoints, Costs, BaseEstima
     def _fit(self, X: Any, y: Any, *, how: str = "fit", **given) -> tuple[Any, Any]:
         """Fit everything; coordinates of the training points, and what the learner returned."""
         X = _parts.read_points(self, X)
-        compared = is_compared(X, given.get("tuples"), given)
+        compared = _supervision.is_compared(X, given.get("tuples"), given)
         kernel = _parts.check_parts(self, y, compared=compared)
         check_recipe(self.recipe)
         interrupted, name = None, f"Kernelized({type(self.learner).__name__})"
@@ -294,20 +283,21 @@ class Kernelized(CallbackSupportMixin, ShowsRecipe, NewPoints, Costs, BaseEstima
                 kernel=_parts.with_columns(recipe.kernel, schema)
             )
             some = None if elsewhere else rows_in_time(recipe, X, supervision)
-            Z = fit_coordinates_of(space, X, supervision, some)
-            arguments = learner_arguments(self, space, X, supervision.given)
+            Z = _supervision.fit_coordinates_of(space, X, supervision, some)
+            arguments = _arguments.learner_arguments(self, space, X, supervision.given)
             if not isinstance(self.learner, Metric):
                 Z = to_host(Z)
             y = supervision.y
             data: list[Any] = [Z, y]
             if supervision.tuples is not None:
-                T = coordinates_of_tuples(Z, supervision.tuples)
+                T = _supervision.coordinates_of_tuples(Z, supervision.tuples)
                 data = [T] if y is None else [T, y]
             else:
-                *data, arguments = boundary_part(self.learner, space, Z, y, arguments)
+                *data, arguments = _arguments.boundary_part(self.learner, space, Z, y, arguments)
             learner, result = clone(recipe.learner), None
             try:
-                with propagated_callbacks(self, learner, X, y), naming(supervision.given, learner):
+                naming = _arguments.naming(supervision.given, learner)
+                with propagated_callbacks(self, learner, X, y), naming:
                     result = getattr(learner, how)(*data, **arguments)
             except KeyboardInterrupt as stop:
                 if not hasattr(learner, "components_"):

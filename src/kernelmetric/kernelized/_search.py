@@ -20,15 +20,9 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 from kernelmetric.compute import require_memory, to_numpy
 from kernelmetric.compute.watch import told_once
 from kernelmetric.inputs import rows_of
+from kernelmetric.kernelized import _candidates
 from kernelmetric.kernelized._arguments import counted_rows, search_arguments
-from kernelmetric.kernelized._candidates import (
-    check_search,
-    checked_data,
-    judge_of,
-    listed_folds,
-    listed_kernels,
-    listed_ranks,
-)
+from kernelmetric.kernelized._candidates import listed_kernels, listed_ranks
 from kernelmetric.kernelized._costs import search_bytes
 from kernelmetric.kernelized._delegation import BestMetric, Predictions, inner_has, placed_among
 from kernelmetric.kernelized._folds import Fold, Trial, all_outcomes, candidate, on_cluster
@@ -199,11 +193,11 @@ class KernelizedCV(CallbackSupportMixin, ShowsRecipe, Predictions, BestMetric, B
     @told_once()
     def _search(self, X: Any, y: Any, params: dict[str, Any]) -> tuple[Any, Any]:
         """Search; the rows that have weight, None for all, and their coordinates after a refit."""
-        judge = judge_of(self, y)
-        scorer = check_search(self, judge)
+        judge = _candidates.judge_of(self, y)
+        scorer = _candidates.check_search(self, judge)
         kernels, ranks = listed_kernels(self.kernels), listed_ranks(self.n_components)
         X = read_once(self, X)
-        points, labels = checked_data(self, X, y, judge)
+        points, labels = _candidates.checked_data(self, X, y, judge)
         require_memory(
             self.estimate_memory(*points.shape),
             f"KernelizedCV({type(self.learner).__name__}) on {points.shape[0]} points",
@@ -217,7 +211,7 @@ class KernelizedCV(CallbackSupportMixin, ShowsRecipe, Predictions, BestMetric, B
             X, y, points, labels = (rows_of(part, rows) for part in (X, y, points, labels))
         folds = [
             self._fold(X, train, test, fit_params)
-            for train, test in listed_folds(self.cv, judge, X, labels, split_params)
+            for train, test in _candidates.listed_folds(self.cv, judge, X, labels, split_params)
         ]
         by_metric = self.estimator is None
         trial = Trial(self.learner, judge, scorer, self.error_score, ranks, by_metric)
@@ -305,7 +299,7 @@ class KernelizedCV(CallbackSupportMixin, ShowsRecipe, Predictions, BestMetric, B
         MetadataRouter
             ``fit`` of this class to ``fit`` of the learner and ``split`` of the splitter.
         """
-        splitter = check_cv(self.cv, classifier=is_classifier(judge_of(self)))
+        splitter = check_cv(self.cv, classifier=is_classifier(_candidates.judge_of(self)))
         to_fit, to_split = MethodMapping(), MethodMapping()
         for caller in ("fit", "fit_transform"):  # which is what a pipeline calls
             to_fit.add(caller=caller, callee="fit")
@@ -316,7 +310,8 @@ class KernelizedCV(CallbackSupportMixin, ShowsRecipe, Predictions, BestMetric, B
 
     def __sklearn_tags__(self) -> Any:
         kernels = partial(listed_kernels, self.kernels)
-        tags = metric_tags(super().__sklearn_tags__(), self.learner, judge_of(self), kernels)
+        judge = _candidates.judge_of(self)
+        tags = metric_tags(super().__sklearn_tags__(), self.learner, judge, kernels)
         tags.target_tags.required = True
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_label = False  # learners know one label for each point
@@ -325,13 +320,13 @@ class KernelizedCV(CallbackSupportMixin, ShowsRecipe, Predictions, BestMetric, B
     @cached_property
     def scorer_(self) -> Any:
         """What scores candidates, by ``scoring``; a file does not hold it."""
-        return check_search(self, self._inner)
+        return _candidates.check_search(self, self._inner)
 
     # --- what there is to search ----------------------------------------------------------------
 
     @property
     def _inner(self) -> Any:
-        return vars(self).get("estimator_", judge_of(self))
+        return vars(self).get("estimator_", _candidates.judge_of(self))
 
     def _through(self, method: str, X: Any) -> Any:
         return getattr(self._inner, method)(to_numpy(self._embed(X)))

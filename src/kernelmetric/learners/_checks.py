@@ -31,9 +31,8 @@ def with_weights(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a fit with :class:`Weights` and without rows of weight zero."""
     sample_weight, class_weight = options.get("sample_weight"), vars(learner).get("class_weight")
-    if isinstance(sample_weight, inputs.Weights) or (
-        sample_weight is None and class_weight is None
-    ):
+    plain = sample_weight is None and class_weight is None
+    if plain or isinstance(sample_weight, inputs.Weights):
         return args, options
     given = arguments_of(learner, fit, args, options)
     X, y = given["X"], given.get("y")

@@ -13,6 +13,7 @@ from kernelmetric.inputs._labels import require_target
 from kernelmetric.learners import _descent as descents
 from kernelmetric.learners._base import frobenius
 from kernelmetric.learners._checks import refuse_one_target
+from kernelmetric.learners._descent import Descent, Found, GradientLearner, Training
 from kernelmetric.learners._nca import REG, shrinking, softmax_start
 from kernelmetric.learners._progress import Iterations
 
@@ -20,7 +21,7 @@ _SMALL_ERROR = 0.1  # of the variance of y
 
 
 @dataclass(eq=False, repr=False)
-class MLKR(descents.GradientLearner):
+class MLKR(GradientLearner):
     r"""Metric learning for kernel regression: for targets that are numbers.
 
     Every point is predicted from all others, near ones with larger weight, and the squared error
@@ -113,15 +114,13 @@ class MLKR(descents.GradientLearner):
         X = self._check_points(X)
         return X, like(_standardized(y, X), X)
 
-    def _descent(self, training: descents.Training) -> descents.Descent:
+    def _descent(self, training: Training) -> Descent:
         X, Y, gram, weights = training
         rank = self._check_n_components(X.shape[1])
         no_classes = training.without_classes()
         start = self._start(no_classes, rank, lambda L: softmax_start(L, X, weights))
-        points, total = (
-            descents.about_mean(X, None),
-            X.shape[0] if weights is None else weights.total,
-        )
+        points = descents.about_mean(X, None)
+        total = X.shape[0] if weights is None else weights.total
         reg = 0.0 if isinstance(self.reg, str) else float(self.reg)
         reg, unit = reg + total * shrinking(self.reg, X, weights), _SMALL_ERROR * total
         if weights is not None:
@@ -138,12 +137,12 @@ class MLKR(descents.GradientLearner):
 
             return objective, self.tol
 
-        def minimise(report: Iterations) -> descents.Found:
+        def minimise(report: Iterations) -> Found:
             # A far row takes the digits of all others: the finish is in all digits.
             stages = [on(points)] if few is points else [on(few), on(points)]
             return descents.descend_in_stages(unit, stages, start, report, self.max_iter)
 
-        return descents.Descent(start, minimise)
+        return Descent(start, minimise)
 
 
 def mlkr_loss(L: Any, X: Any, Y: Any, weights: Weights | None = None) -> tuple[float, Any]:

@@ -10,22 +10,10 @@ from kernelmetric.compute import in_memory, like, namespace, precise, rough, tak
 from kernelmetric.compute.reductions import product, squared_distances
 from kernelmetric.inputs import Weights, check_labels, check_points
 from kernelmetric.inputs._parameters import LARGEST, Numbers
-from kernelmetric.learners._descent import (
-    OF_POINTS,
-    Descent,
-    Found,
-    GradientLearner,
-    Training,
-    about_mean,
-    descend_in,
-)
-from kernelmetric.learners._nca_solvers import (
-    DrawnPoints,
-    NCAProblem,
-    descend_batches,
-    descend_exactly,
-    held_back,
-)
+from kernelmetric.learners import _descent as descents
+from kernelmetric.learners import _nca_solvers
+from kernelmetric.learners._descent import Descent, Found, GradientLearner, Training
+from kernelmetric.learners._nca_solvers import DrawnPoints, NCAProblem
 from kernelmetric.learners._progress import Iterations
 
 # Squared length, on average, of the points under the first map. At least 4: kernel coordinates are
@@ -205,7 +193,7 @@ class NCA(GradientLearner):
         self.solver_ = "minibatch" if drawn else self._solver_for(*X.shape)
 
         def problem_of(X: Any, codes: np.ndarray, weights: Weights | None = None) -> NCAProblem:
-            problem = NCAProblem(about_mean(X, None), codes, reg, gram, weights, pull)
+            problem = NCAProblem(descents.about_mean(X, None), codes, reg, gram, weights, pull)
             return problem.subset(np.argsort(codes, kind="stable"))  # as the block kernel wants it
 
         problem = problem_of(X, codes, weights)
@@ -218,7 +206,7 @@ class NCA(GradientLearner):
         n, held_out, self.validation_scores_ = len(problem.codes), None, None
         early = n >= _EARLY_FROM if isinstance(self.early_stopping, str) else self.early_stopping
         if early:
-            problem, held_out = held_back(problem, self.random_state)
+            problem, held_out = _nca_solvers.held_back(problem, self.random_state)
             if held_out is None and self.early_stopping is True:
                 raise ValueError(
                     "Got early_stopping=True, but no class has a point to spare: expected one of "
@@ -231,9 +219,9 @@ class NCA(GradientLearner):
         if n >= above and fresh:
             rows = np.linspace(0, len(problem.codes) - 1, most).astype(int)
             some = problem.subset(rows)
-            some = some.rough(OF_POINTS * tol)
+            some = some.rough(descents.OF_POINTS * tol)
             quiet = some.unit, some.objective, L, lambda *_: False
-            L = descend_in(*quiet, self.max_iter, tol)[0]
+            L = descents.descend_in(*quiet, self.max_iter, tol)[0]
             if held_out is not None:
                 held_out(L)
                 L = held_out.best
@@ -242,10 +230,10 @@ class NCA(GradientLearner):
         how = problem, L, report, self.max_iter
         tol = self._resolved().get("tol", self.tol)
         if self.solver_ == "lbfgs":
-            found = descend_exactly(*how, tol)
+            found = _nca_solvers.descend_exactly(*how, tol)
         else:
             drawn = {"random_state": self.random_state, "renewed": renewed}
-            found = descend_batches(*how, batch_size=self.batch_size, **drawn)
+            found = _nca_solvers.descend_batches(*how, batch_size=self.batch_size, **drawn)
         if held_out is None:
             return found
         if self.solver_ == "minibatch":  # never all pairs: its points may be millions
@@ -262,7 +250,7 @@ def shrinking(reg: Any, X: Any, weights: Weights | None) -> float:
     # Copies say nothing new: weights, and repeated rows, leave the pull as it is.
     n_distinct = len(np.unique(X.view(f"V{X.itemsize * X.shape[1]}")))
     pull = _PULL * max(1.0, np.sqrt(_PULL_ROWS / n_distinct))
-    return pull * float(np.sum(about_mean(X, weights) ** 2)) / total
+    return pull * float(np.sum(descents.about_mean(X, weights) ** 2)) / total
 
 
 def softmax_start(L: np.ndarray, X: Any, weights: Weights | None = None) -> np.ndarray:

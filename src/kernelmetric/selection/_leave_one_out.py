@@ -16,19 +16,9 @@ from kernelmetric.graphs import coded_targets, spread_rows
 from kernelmetric.inputs._keys import column_order
 from kernelmetric.inputs._parameters import Numbers, check_flags
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Rescaled
+from kernelmetric.selection import _relevance
 from kernelmetric.selection._many_rows import LANDMARKS, MANY_ROWS, for_many_rows
-from kernelmetric.selection._relevance import (
-    CHOICE,
-    Sample,
-    better_units,
-    checked_groups,
-    in_units,
-    learned_map,
-    refuse_overflow,
-    relevances,
-    units_of,
-    without_gaps,
-)
+from kernelmetric.selection._relevance import CHOICE, Sample
 from kernelmetric.solvers import RIDGES, Family, Grid, evenly
 
 FAMILIES = (
@@ -143,10 +133,10 @@ class LeaveOneOutRidge(Kernel):
     def _bound(self, X: Any, y: Any) -> Kernel:
         check_flags(self)
         if in_memory(X) and not is_sparse(X):
-            units = units_of(X)
+            units = _relevance.units_of(X)
             if units is not None:
-                return in_units(self.bind(X * like(units, X), y), units)
-            refuse_overflow(X)
+                return _relevance.in_units(self.bind(X * like(units, X), y), units)
+            _relevance.refuse_overflow(X)
             inputs.refuse_tiny_columns(X)
             if self.groups is None:  # a table speaks for itself
                 inputs.warn_of_far_cells(X)
@@ -166,7 +156,8 @@ class LeaveOneOutRidge(Kernel):
             roots = None if shares is None else np.sqrt(shares[rows] / np.mean(shares[rows]))
             points = take_rows(X, rows)
             if not is_sparse(points):
-                points = without_gaps(to_numpy(points).astype(np.float64), usual)[:, order]
+                points = to_numpy(points).astype(np.float64)
+                points = _relevance.without_gaps(points, usual)[:, order]
             return Sample(points, targets.columns(rows), roots)
 
         most = min(self._most_rows(), len(targets.key))
@@ -177,18 +168,18 @@ class LeaveOneOutRidge(Kernel):
             median.__dict__["ridge_"] = FALLBACK_RIDGE
             return median
         if self.groups is None and plain:
-            units = better_units(sample.X, lambda X: _soon_told(sample._replace(X=X)))
+            units = _relevance.better_units(sample.X, lambda X: _soon_told(sample._replace(X=X)))
             if units is not None:
                 with warnings.catch_warnings(
                     category=inputs.FarCellWarning, action="ignore"
                 ):  # told of
                     units = units[np.argsort(order)]
-                    return in_units(self.bind(X * like(units, X), y), units)
+                    return _relevance.in_units(self.bind(X * like(units, X), y), units)
         # Far points may underflow.
         what = f"{type(self).__name__}: comparing kernels on {len(rows):,} rows"
         working = stage(what, shown=self.verbose)
         with np.errstate(all="ignore"), repeatable(), working:
-            groups = checked_groups(self.groups, X.shape[1], order)
+            groups = _relevance.checked_groups(self.groups, X.shape[1], order)
             choice, mistakes = choose(sample, targets.key[rows], groups), np.nan
             more = self._rows_again(len(targets.key))
             if more > len(rows) and not ended_by_limit(CHOICE):
@@ -269,7 +260,8 @@ def choose(sample: Sample, key: np.ndarray, groups: np.ndarray) -> Choice:
         if learned.gains.min() < (_GROUP_GAIN if grouped else _GAIN):
             # Two blocks of half the points take a quarter of the time of one of all.
             halves = [sample.take(slice(k, None, 2)) for k in (0, 1)]
-            scales = _scales(relevances(halves, learned.logs[-1], _LAST_STEPS, groups)[1])
+            last = _relevance.relevances(halves, learned.logs[-1], _LAST_STEPS, groups)[1]
+            scales = _scales(last)
             grids = [
                 sample.mapped(scales).grid(grid.family, _JUDGED).look([place])
                 for grid, place in zip(grids, learned.places, strict=True)
@@ -283,7 +275,7 @@ def choose(sample: Sample, key: np.ndarray, groups: np.ndarray) -> Choice:
         if scales is not None:  # those of the first third serve the second, where it was not asked
             used = [_scales(logs) for logs in (learned.logs * 2)[:2]]
             error = common.error * float(learned.gains.min())
-        found = learned_map(sample, grid.family, grid.best, used)
+        found = _relevance.learned_map(sample, grid.family, grid.best, used)
         if found is not None:
             candidates["mapped"] = error * found.gain
             if found.L is not None and found.is_better:
@@ -369,10 +361,10 @@ def _learned_scales(
         others = np.delete(np.arange(len(sample.Y)), judges)
         learn = [sample.take(others[evenly(len(others), _ROWS_FOR_SCALES)])]
         judge = sample.take(judges)
-        ends = [relevances(learn, start, _FIRST_STEPS, groups) for start in starts]
+        ends = [_relevance.relevances(learn, start, _FIRST_STEPS, groups) for start in starts]
         lead = int(np.argmin([loss for loss, _ in ends]))
         starts = [starts[lead]]
-        logs = relevances(learn, ends[lead][1], _MORE_STEPS, groups)[1]
+        logs = _relevance.relevances(learn, ends[lead][1], _MORE_STEPS, groups)[1]
         found.append(logs)
         ridge = int(np.argmin(np.abs(np.log(RIDGES) - logs[-1])))
         grids = [judge.mapped(_scales(logs)).grid(f).sweep([ridge]) for f in FAMILIES]

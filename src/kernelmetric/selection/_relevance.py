@@ -7,23 +7,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import linalg, optimize
 
+from kernelmetric import solvers
 from kernelmetric.compute import like, namespace, rough, take_rows, to_numpy
 from kernelmetric.compute.reductions import overflow_error
 from kernelmetric.compute.watch import ended_by_limit
 from kernelmetric.inputs import farthest_column
 from kernelmetric.kernels import Kernel, Rescaled, rescaled
 from kernelmetric.learners._feature_rounds import KERNELS, feature_rounds, square_root
-from kernelmetric.solvers import (
-    FARTHEST,
-    RIDGES,
-    Family,
-    Grid,
-    cholesky_factor,
-    evenly,
-    inverse_of,
-    ridge_solution,
-    with_intercept,
-)
+from kernelmetric.solvers import Family, Grid
 
 CHOICE = "the choice of a kernel: the best so far is kept"  # what a time limit ends
 _PRIOR = 1.0  # weight of a squared log-relevance; it is one sample against n
@@ -87,8 +78,9 @@ def relevance_loss(
     """
     ridge = float(np.exp(parameters[-1]))
     Z = rough((X - X.mean(axis=0)) * np.exp(0.5 * parameters[:-1]), tol)
-    K = np.exp(-np.clip(_squared_distances(Z), 0.0, FARTHEST))
-    G = inverse_of(cholesky_factor(with_intercept(K, roots), ridge), "potri")
+    K = np.exp(-np.clip(_squared_distances(Z), 0.0, solvers.FARTHEST))
+    factor = solvers.cholesky_factor(solvers.with_intercept(K, roots), ridge)
+    G = solvers.inverse_of(factor, "potri")
     np.copyto(G, G.T, where=np.tri(len(G), k=-1, dtype=bool).T)
     if roots is not None:
         Y, K = roots[:, None] * Y, like(roots[:, None] * K * roots, Z)
@@ -210,7 +202,7 @@ def _squared_distances(Z: np.ndarray) -> np.ndarray:
 def units_of(X: Any) -> np.ndarray | None:
     """Scales that bring columns 10³⁰ times as wide, or narrow, as others to the spread of these."""
     with np.errstate(all="ignore"):
-        some = to_numpy(take_rows(X, evenly(X.shape[0], _SPREAD_ROWS))).astype(np.float64)
+        some = to_numpy(take_rows(X, solvers.evenly(X.shape[0], _SPREAD_ROWS))).astype(np.float64)
         wide = np.max(np.abs(some - some[:1]), axis=0)
         used = np.flatnonzero(wide > 0)
         if not len(used):
@@ -315,7 +307,7 @@ def learned_map(
     for k, s in enumerate(scales):
         s = np.ones(d) if s is None else s
         others = np.delete(np.arange(n), slice(k, None, 3))
-        learn = sample.mapped(s).take(others[evenly(len(others), _MAP_ROWS)])
+        learn = sample.mapped(s).take(others[solvers.evenly(len(others), _MAP_ROWS)])
         judged = sample.mapped(s).take(slice(k, None, 3))
         w = np.ones(len(judged.Y)) if judged.roots is None else judged.roots**2
         plain = judged.Y - _predicted(learn, judged.X, family, place)
@@ -323,7 +315,7 @@ def learned_map(
         if k == 0 and classes and np.sum(w * ~_right(judged.Y, plain)) < _TO_WIN * n:
             return None  # there is nothing left to win
         if start is None:
-            few = learn.take(evenly(len(learn.Y), _FEW_ROWS))
+            few = learn.take(solvers.evenly(len(learn.Y), _FEW_ROWS))
             start = few.grid(KERNELS["laplace"]).sweep().best
         rounds = feature_rounds(
             learn.X, learn.Y, "laplace", place=start, roots=learn.roots, what=CHOICE
@@ -362,8 +354,8 @@ def _predicted(
     gamma = float(Grid(known.X, known.Y, family).gammas[place[0]])
 
     def values(D: np.ndarray) -> np.ndarray:
-        return np.exp(-np.minimum(gamma * D, FARTHEST))
+        return np.exp(-np.minimum(gamma * D, solvers.FARTHEST))
 
     K = values(family.distances(known.X))
-    alpha = ridge_solution(K, known.Y, float(RIDGES[place[1]]), known.roots)
+    alpha = solvers.ridge_solution(K, known.Y, float(solvers.RIDGES[place[1]]), known.roots)
     return (values(family.distances(X_new, known.X)) + 1.0) @ alpha

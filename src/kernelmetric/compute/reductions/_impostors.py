@@ -15,21 +15,12 @@ from kernelmetric.compute._budget import fits_budget, itemsize_of, row_blocks, t
 from kernelmetric.compute._execute import sum_tiles
 from kernelmetric.compute._threads import small_steps
 from kernelmetric.compute.backends import backend_of
+from kernelmetric.compute.reductions import _triplets
 from kernelmetric.compute.reductions._distances import robust_center, squared_lengths
 from kernelmetric.compute.reductions._products import BlockProduct
 from kernelmetric.compute.reductions._smallest import true_entries
 from kernelmetric.compute.reductions._softmax import class_slices
-from kernelmetric.compute.reductions._triplets import (
-    Block,
-    Margins,
-    Points,
-    Triplets,
-    distances,
-    huber_hinge,
-    impostor_blocks,
-    points_of,
-    targets_part,
-)
+from kernelmetric.compute.reductions._triplets import Block, Margins, Points, Triplets
 
 _SPARSE_BELOW = 0.1  # share of active pairs under which a sparse product beats the dense one
 _WORTH_SHARING = 1e7  # operations of a sparse product
@@ -60,20 +51,20 @@ def lmnn_hinge(
     if not backend_of(E).host:
         return _on_device(E, V, targets, codes, c, smoothing, weighed)
     class_slices(codes)  # refuses unsorted rows
-    value, margins, pull = targets_part(E, targets, weighed, smoothing)
+    value, margins, pull = _triplets.targets_part(E, targets, weighed, smoothing)
     n, p = V.shape
     i, slot = np.nonzero(targets >= 0)
     if n <= _WHOLE_ROWS and fits_budget(_WHOLE_BYTES * n * n):
         with small_steps(2.0 * n * n * (E.shape[1] + p)):
-            D2 = distances(points_of(E, codes), Block(slice(0, n), slice(0, 0)))
+            D2 = _triplets.distances(_triplets.points_of(E, codes), Block(slice(0, n), slice(0, 0)))
             rows, others, hinge, values, slopes = _active(D2, margins)
             weights = (pull + c * slopes)[i, slot]
             lists = (i, rows), (targets[i, slot], others), (weights, -c * values)
             first, second, both = map(np.concatenate, lists)
             return value + c * hinge, laplacian_product(first, second, both, V)
     hinge, slopes, product = sum_tiles(
-        partial(_hinge_sums, points_of(E, codes), V, margins),
-        impostor_blocks(codes, E),
+        partial(_hinge_sums, _triplets.points_of(E, codes), V, margins),
+        _triplets.impostor_blocks(codes, E),
         flops=2.0 * n * n * E.shape[1],
         entries=n * p,
     )
@@ -89,7 +80,7 @@ def _hinge_sums(
     total, slopes, product = 0.0, np.zeros(margins.thresholds.shape), np.zeros_like(V)
     for block in blocks:
         rows = block.rows
-        D2 = distances(points, block)
+        D2 = _triplets.distances(points, block)
         i, impostor, loss, values, slopes[rows] = _active(D2, margins.of(block))
         total += loss
         V_rows = V[rows]
@@ -173,7 +164,7 @@ def _all_impostors(
         D2 = xp.where(same, xp.full_like(D2[:1, :1], xp.inf), D2)
         W, collected = xp.zeros_like(D2), []
         for t in range(thresholds.shape[1]):
-            h, slope = huber_hinge(thresholds[rows, t][:, None] - D2, smoothing, xp)
+            h, slope = _triplets.huber_hinge(thresholds[rows, t][:, None] - D2, smoothing, xp)
             if weighed is not None:
                 count = weighed.parts[rows, t][:, None] * weighed.counts[None, :]
                 h, slope = h * count, slope * count

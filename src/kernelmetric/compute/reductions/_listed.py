@@ -11,21 +11,11 @@ from kernelmetric.compute._arrays import like, read_only, to_numpy
 from kernelmetric.compute._execute import over_tiles, run_on_cluster, sum_tiles
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.backends._native import add_listed_hinge, add_pulled, hinge_compiled
+from kernelmetric.compute.reductions import _triplets
 from kernelmetric.compute.reductions._impostors import laplacian_product
 from kernelmetric.compute.reductions._products import product
 from kernelmetric.compute.reductions._smallest import smallest_of_rows, true_entries, upper_bounds
-from kernelmetric.compute.reductions._triplets import (
-    FLOPS_OF_ONE,
-    Block,
-    Margins,
-    Points,
-    Triplets,
-    distances,
-    impostor_blocks,
-    pair_distances,
-    points_of,
-    targets_part,
-)
+from kernelmetric.compute.reductions._triplets import Block, Margins, Points, Triplets
 
 _PARTS = 16  # of a list, for threads and workers to share
 _LONG = 1.3  # pairs for each number of the points, from which sums of parts take their own product
@@ -57,7 +47,7 @@ def lmnn_step_on(
         value, sums = sum_tiles(
             partial(_step_sums, X if long else None, pairs, targets, c),
             parts,
-            flops=FLOPS_OF_ONE * len(pairs) * r + (4.0 * X.size * r if long else 0.0),
+            flops=_triplets.FLOPS_OF_ONE * len(pairs) * r + (4.0 * X.size * r if long else 0.0),
             entries=n * r,
             once=partial(_pulled, X, L, targets, weighed, smoothing),
         )
@@ -69,7 +59,7 @@ def _pulled(
 ) -> tuple[np.ndarray, float, Margins, np.ndarray]:
     """Mapped points, the sum of target distances, the margins beyond these, and their weights."""
     E = np.ascontiguousarray(product(X, L.T))
-    return E, *targets_part(E, targets, *how)
+    return E, *_triplets.targets_part(E, targets, *how)
 
 
 def _step_sums(
@@ -107,9 +97,9 @@ def lmnn_hinge_on(
     weighed: Triplets | None = None,
 ) -> tuple[float, Any]:
     """The LMNN objective over listed impostors alone, and ``Lap(ω) V``; see :func:`lmnn_hinge`."""
-    value, margins, pull = targets_part(E, targets, weighed, smoothing)
+    value, margins, pull = _triplets.targets_part(E, targets, weighed, smoothing)
     i, impostor = pairs[:, 0], pairs[:, 1]
-    d = pair_distances(E, i, impostor)
+    d = _triplets.pair_distances(E, i, impostor)
     active = np.flatnonzero(d < margins.thresholds.max(axis=1)[i])
     i, impostor = i[active], impostor[active]
     hinge, weights, slopes = margins.costs(i, impostor, d[active])
@@ -137,11 +127,11 @@ def mine_impostors(
     A pair is listed when its squared distance is below (1 + slack) times the row's margin, the
     ``most`` nearest of a row; int32, sorted by point, read-only.
     """
-    value, margins, _ = targets_part(E, targets, weighed)
+    value, margins, _ = _triplets.targets_part(E, targets, weighed)
     reach = (1.0 + slack) * margins.thresholds.max(axis=1)
     found = over_tiles(
-        partial(_mined, points_of(E, codes), margins, reach, most),
-        impostor_blocks(codes, E),
+        partial(_mined, _triplets.points_of(E, codes), margins, reach, most),
+        _triplets.impostor_blocks(codes, E),
         flops=2.0 * len(codes) ** 2 * E.shape[1],
         host=backend_of(E).host,
     )
@@ -163,10 +153,10 @@ def lmnn_at_lengths(
 
     ``[1 + s d_ij - s d_il]_+ = s [1/s + d_ij - d_il]_+``. ``every``: one block of rows in so many.
     """
-    pulled, (thresholds, *_), _ = targets_part(E, targets, weighed)
-    blocks = impostor_blocks(codes, E, most=_SAMPLED_ROWS if every > 1 else None)
+    pulled, (thresholds, *_), _ = _triplets.targets_part(E, targets, weighed)
+    blocks = _triplets.impostor_blocks(codes, E, most=_SAMPLED_ROWS if every > 1 else None)
     found = over_tiles(
-        partial(_hinges, points_of(E, codes), thresholds - 1.0, 1.0 / squares, weighed),
+        partial(_hinges, _triplets.points_of(E, codes), thresholds - 1.0, 1.0 / squares, weighed),
         blocks[::every],
         flops=2.0 * len(codes) ** 2 * E.shape[1] / every,
         host=backend_of(E).host,
@@ -178,7 +168,7 @@ def _hinges(
     points: Points, near: np.ndarray, margins: np.ndarray, weighed: Triplets | None, block: Block
 ) -> np.ndarray:
     """The tile: the plain hinges of some rows, for every margin beyond the target distances."""
-    rows, D2 = block.rows, to_numpy(distances(points, block))
+    rows, D2 = block.rows, to_numpy(_triplets.distances(points, block))
     near = np.ascontiguousarray(near[rows].T)  # long rows: NumPy is slow on columns of three
     farthest = near.max(axis=0)[:, None] + margins.max()
     i, columns = true_entries(D2 < farthest.astype(D2.dtype))
@@ -192,7 +182,7 @@ def _mined(
     points: Points, margins: Margins, reach: np.ndarray, most: int, block: Block
 ) -> tuple[float, np.ndarray]:
     """The tile: the hinge of some rows, and their near pairs."""
-    rows, D2 = block.rows, to_numpy(distances(points, block))
+    rows, D2 = block.rows, to_numpy(_triplets.distances(points, block))
     near = np.ascontiguousarray(margins.thresholds[rows].T)
     farthest, within = near.max(axis=0).astype(D2.dtype), reach[rows].astype(D2.dtype)
     bounds = upper_bounds(D2, most)
