@@ -211,7 +211,9 @@ def _show(talk: Talk, study: Study, found: Found, judged: Judged) -> None:
         best = mean == max(means.values())
         told = _is_limited(study) and not study.wanted.regression
         sure = f" ± {196 * judged.error(name):.1f}" if told else ""
-        talk.say(f"  {name:<{width}}  {100 * mean:5.1f} %{sure}", style="bold" if best else None)
+        own = "  (the learned metric)" if name == judged.learned else ""
+        line = f"  {name:<{width}}  {100 * mean:5.1f} %{sure}{own}"
+        talk.say(line, style="bold" if best else None)
     for sentence in verdict(judged)[1:]:
         talk.say(sentence)
     tell_uneven(talk, found.trials, study.name, study.y)
