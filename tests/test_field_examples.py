@@ -70,6 +70,6 @@ def test_cells_without_a_label_are_given_one(tmp_path, monkeypatch):
 def test_spectra_are_regressed_with_intervals(monkeypatch):
     pytest.importorskip("chemotools", reason="needs chemotools")
     pytest.importorskip("ikpls", reason="needs ikpls")
-    found = script("spectra", monkeypatch).main()
+    found = script("spectra", monkeypatch).main([])
     assert found["local regression"] < 4.0
     assert found["inside"] > 0.6
