@@ -22,7 +22,7 @@ from kernelmetric import (
 )
 from kernelmetric.evaluation import ClassScores, holdout
 from kernelmetric.inspection import explain_pair
-from kernelmetric.kernels import Convolutions, GlobalAlignment
+from kernelmetric.kernels import Convolutions, GlobalAlignment, Tanimoto
 from kernelmetric.report import _page_reasons, report_page, visible
 from kernelmetric.report._page_data import (
     apart,
@@ -484,7 +484,7 @@ def test_objects_are_drawn_beside_points_and_their_neighbours_are_those_of_the_m
     assert data["columns"] == ["object"]
     for (cell,), item in zip(data["cells"], [*series, *more], strict=True):
         assert cell["svg"] == metric.kernel_.picture(metric.kernel_.read(item))
-        assert cell["text"] == f"{item.min():.3g} to {item.max():.3g}"
+        assert cell["text"] == f"1 × 30 numbers from {item.min():.3g} to {item.max():.3g}"
     D = np.linalg.norm(metric.transform(more)[:, None] - metric.transform(series), axis=2)
     nearest = np.argsort(D, axis=1, kind="stable")[:, 0]
     assert [row[0] for row in data["points"]["after"]["neighbors"][24:]] == nearest.tolist()
@@ -492,7 +492,7 @@ def test_objects_are_drawn_beside_points_and_their_neighbours_are_those_of_the_m
 
 def test_objects_that_nobody_draws_are_texts():
     evil = "</script><img src=x onerror=alert(1)>"
-    texts = [("red " if i % 2 else "blue ") + evil * (i == 0) + "fox" * (i % 5) for i in range(20)]
+    texts = [f"{('blue', 'red')[i % 2]} fox {i}" + evil * (i == 0) for i in range(20)]
     metric = Kernelized(LDA(), kernel="ngrams").fit(texts, np.arange(20) % 2)
     page = report_page(metric, texts, np.arange(20) % 2)
     assert "<img" not in page
@@ -500,6 +500,11 @@ def test_objects_that_nobody_draws_are_texts():
     assert drawn("ngrams", [None])[0].picture() is None
     assert drawn(GlobalAlignment(), [None])[0].picture() is None  # a gap in a column
     assert drawn(None, ["a"]) == ["a"]
+    bits = np.random.RandomState(0).randint(0, 256, (20, 4)).astype(np.uint8)
+    packed = Kernelized(LDA(), kernel=Tanimoto(packed=True)).fit(bits, np.arange(20) % 2)
+    data = data_of(report_page(packed, bits, np.arange(20) % 2))
+    assert data["columns"] == []
+    assert data["whyColumns"][0] == "coordinate 1"
 
 
 def waves(n, length=30):

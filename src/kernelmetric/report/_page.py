@@ -140,7 +140,7 @@ def report_page(
     )
     n_test = 0 if X_test is None else len(X_test)
     numbers = np.arange(len(X) + n_test) if rows is None else np.asarray(rows)
-    if objects:
+    if linear is not metric:
         feature_names = [f"coordinate {i}" for i in range(1, X.shape[1] + 1)]
     reading = _reasons.columns_of(linear, X, feature_names)
     data, shares = _data(points, numbers, label, {**objects, **(shown or {})}, reading)

@@ -23,9 +23,10 @@ class Drawn:
     item: Any
 
     def text(self) -> str:
-        """What it is in words: of a series, where its numbers lie."""
+        """What it is in words: of an array, where its numbers lie."""
         if isinstance(self.item, np.ndarray):
-            return f"{np.nanmin(self.item):.3g} to {np.nanmax(self.item):.3g}"
+            size = " × ".join(map(str, self.item.shape))
+            return f"{size} numbers from {self.item.min():.3g} to {self.item.max():.3g}"
         return short(self.item) if isinstance(self.item, str) else shown(self.item)
 
     def picture(self) -> str | None:
@@ -50,4 +51,5 @@ def in_numbers(metric: Any, X: Any, X_test: Any) -> tuple[Any, Any, Any, Mapping
     given = [None if part is None else kernel.points(part) for part in (X, X_test)]
     objects = [item for part in given if part is not None for item in part.listed()]
     Z = [None if part is None else to_numpy(metric.space_.transform(part)) for part in given]
-    return metric.learner_, *Z, {"object": drawn(kernel, objects)}
+    known = kernel_of_objects(kernel)  # packed bits are objects of a kernel of numbers
+    return metric.learner_, *Z, {} if known is None else {"object": drawn(known, objects)}
