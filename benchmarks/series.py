@@ -6,7 +6,7 @@ Euclidean distance and by dynamic time warping (window chosen by leaving out one
 after the other), MiniRocket with ridge regression, a support vector machine on the kernel of global
 alignments, and metrics learned in two kernels. Every result is appended to the file at once, and
 what is there is not run again. ``--quick`` takes two problems, ``--page`` prints the table of a
-file. Nothing was chosen on these problems: learners and kernels are as they come.
+file. Nothing is chosen on these problems: that is what ``benchmarks/series_choice.py`` is for.
 """
 
 from __future__ import annotations

@@ -84,6 +84,7 @@ def test_a_picture_is_a_drawing_in_svg_or_there_is_none(kernel, objects):
     assert bool(drawn) == (of_series or isinstance(kernel, Molecules))
     kinds = {part.tag.rpartition("}")[2] for root in drawn for part in root.iter()}
     assert kinds <= {"svg", "path", "polyline"}
+    assert all(len(root) for root in drawn)
     assert not drawn or len(set(pictures)) > N // 2
 
 

@@ -498,7 +498,8 @@ def test_objects_that_nobody_draws_are_texts():
     assert "<img" not in page
     assert [cell for (cell,) in data_of(page)["cells"]] == texts
     assert drawn("ngrams", [None])[0].picture() is None
-    assert drawn(GlobalAlignment(), [None])[0].picture() is None  # a gap in a column
+    gap = drawn(GlobalAlignment(), [None])[0]  # as in a column of a table
+    assert (gap.text(), gap.picture()) == ("", None)
     assert drawn(None, ["a"]) == ["a"]
     bits = np.random.RandomState(0).randint(0, 256, (20, 4)).astype(np.uint8)
     packed = Kernelized(LDA(), kernel=Tanimoto(packed=True)).fit(bits, np.arange(20) % 2)

@@ -24,10 +24,11 @@ class Drawn:
 
     def text(self) -> str:
         """What it is in words: of an array, where its numbers lie."""
-        if isinstance(self.item, np.ndarray):
-            size = " × ".join(map(str, self.item.shape))
-            return f"{size} numbers from {self.item.min():.3g} to {self.item.max():.3g}"
-        return short(self.item) if isinstance(self.item, str) else shown(self.item)
+        item = self.item
+        if isinstance(item, np.ndarray) and item.dtype.kind in "biuf" and item.size:
+            size = " × ".join(map(str, item.shape))
+            return f"{size} numbers from {item.min():.3g} to {item.max():.3g}"
+        return short(item) if item is None or isinstance(item, str) else shown(item)
 
     def picture(self) -> str | None:
         """Its drawing in SVG; None where there is none, or the object is missing."""
@@ -45,7 +46,7 @@ def drawn(kernel: Any, items: Iterable[Any]) -> list[Any]:
 
 def in_numbers(metric: Any, X: Any, X_test: Any) -> tuple[Any, Any, Any, Mapping[str, Any]]:
     """What is linear on the coordinates of objects, these coordinates, and the objects to show."""
-    kernel = getattr(metric, "kernel_", None)
+    kernel: Any = getattr(metric, "kernel_", None)
     if not getattr(kernel, "takes_objects", False):
         return metric, X, X_test, {}
     given = [None if part is None else kernel.points(part) for part in (X, X_test)]
