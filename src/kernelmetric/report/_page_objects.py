@@ -12,7 +12,6 @@ from kernelmetric.compute import to_numpy
 from kernelmetric.inputs import shown
 from kernelmetric.kernels import ObjectKernel, as_kernel
 from kernelmetric.kernels._objects import kernel_of_objects
-from kernelmetric.report._text import short
 
 
 @dataclass(frozen=True)
@@ -28,14 +27,11 @@ class Drawn:
         if isinstance(item, np.ndarray) and item.dtype.kind in "biuf" and item.size:
             size = " × ".join(map(str, item.shape))
             return f"{size} numbers from {item.min():.3g} to {item.max():.3g}"
-        return short(item) if item is None or isinstance(item, str) else shown(item)
+        return item if isinstance(item, str) else shown(item)
 
     def picture(self) -> str | None:
-        """Its drawing in SVG; None where there is none, or the object is missing."""
-        try:
-            return self.kernel.picture(self.kernel.read(self.item))
-        except ValueError:
-            return None
+        """Its drawing in SVG; None where there is none."""
+        return self.kernel.picture(self.kernel.read(self.item))
 
 
 def drawn(kernel: Any, items: Iterable[Any]) -> list[Any]:
