@@ -23,6 +23,7 @@ from kernelmetric.evaluation import Trial, class_scores, holdout, run_trials
 from kernelmetric.inspection import feature_columns, feature_importance
 from kernelmetric.kernelized._recipe import described
 from kernelmetric.report import report_page, write_atomically
+from kernelmetric.report._page_objects import drawn
 from kernelmetric.report._page_scores import Judged, verdict
 from kernelmetric.shipping import save
 
@@ -303,7 +304,10 @@ def _page(study: Study, found: Found, judged: Judged) -> str:
         label=study.wanted.label or "class",
         feature_names=names,
         rows=study.row_names[order],
-        shown={name: study.frame[name].to_numpy()[order] for name in shown},
+        shown={
+            name: drawn(study.plan.objects.get(name), study.frame[name].to_numpy()[order])
+            for name in shown
+        },
         facts={
             "rows": f"{n_shown:,}{sample}, {X.shape[1]:,} features",
             "time to learn": f"{np.mean(seconds):.1f} s",
