@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,16 +59,7 @@ class Bag:
     """Which words, and which three letters, each of some texts has."""
 
     def __init__(self, texts: list[str]):
-        import pandas as pd
-
-        lists = [words_of(text) for text in texts]
-        sizes = np.fromiter(map(len, lists), dtype=np.intp, count=len(lists))
-        flat = np.empty(int(sizes.sum()), dtype=object)
-        flat[:] = [word for words in lists for word in words]
-        at, self.words = pd.factorize(flat)
-        rows = np.repeat(np.arange(len(texts)), sizes)
-        ones = np.ones(len(rows))
-        self._W = coo_array((ones, (rows, at)), shape=(len(texts), len(self.words))).tocsr()
+        self.words, self._W = incidence([words_of(text) for text in texts])
 
     def of_words(self) -> tuple[np.ndarray, Any]:
         """The words, and which text has which."""
@@ -76,17 +67,20 @@ class Bag:
 
     def of_letters(self) -> tuple[np.ndarray, Any]:
         """The three letters in a row inside words, spaces around them, and which text has which."""
-        import pandas as pd
-
-        pieces = [list(_pieces(f" {word} ")) for word in self.words]
-        sizes = [len(each) for each in pieces]
-        flat = np.empty(sum(sizes), dtype=object)
-        flat[:] = [piece for each in pieces for piece in each]
-        at, grams = pd.factorize(flat)
-        rows = np.repeat(np.arange(len(pieces)), sizes)
-        ones = np.ones(len(rows))
-        G = coo_array((ones, (rows, at)), shape=(len(pieces), len(grams))).tocsr()
+        grams, G = incidence([list(_pieces(f" {word} ")) for word in self.words])
         return grams, _ones(self._W @ G)
+
+
+def incidence(lists: Sequence[Collection[str]]) -> tuple[np.ndarray, Any]:
+    """The pieces that lists have, and how often which list has which, a sparse array."""
+    import pandas as pd
+
+    sizes = np.fromiter(map(len, lists), dtype=np.intp, count=len(lists))
+    flat = np.empty(int(sizes.sum()), dtype=object)
+    flat[:] = [piece for pieces in lists for piece in pieces]
+    at, pieces = pd.factorize(flat)
+    rows, ones = np.repeat(np.arange(len(lists)), sizes), np.ones(len(flat))
+    return pieces, coo_array((ones, (rows, at)), shape=(len(lists), len(pieces))).tocsr()
 
 
 def hashed(pieces: np.ndarray) -> np.ndarray:

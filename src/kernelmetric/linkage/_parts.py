@@ -1,0 +1,215 @@
+"""Evidence from parts of texts: model numbers, numbers, years, words that are spelled in two ways.
+
+Parts are places in lists of all parts that texts have, so that many pairs are compared at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from kernelmetric.compute import map_rows
+from kernelmetric.linkage._bags import incidence, sums
+from kernelmetric.linkage._words import abbreviates, parts_of
+
+PARTS = (
+    "model number in both", "model numbers on the left alone", "model numbers on the right alone",
+    "model numbers differ", "model numbers begin alike", "numbers in both",
+    "numbers on the left alone", "numbers on the right alone", "quantities agree",
+    "quantities differ", "years agree", "years differ", "rarest left word without a partner",
+    "rarest right word without a partner", "left words with a partner",
+    "right words with a partner", "first words alike",
+)  # fmt: skip
+_RAREST = 8  # words that one side has alone, looked for among those of the other
+_ALIKE = 0.9  # of two spellings of a word, by Jaro and Winkler
+_SPELLED = 4  # letters of a word that may be misspelled
+_CUT = 3  # letters of a word that may stand in the other text glued to others, or cut
+_AT_ONCE = 20_000  # pairs
+_COUPLE_BYTES, _WORD_BYTES = 60.0, 150.0  # of two words beside each other, and of a text's word
+_DECIMALS = 12  # of sums of rarities, whose order must not show
+_LETTERS = 2**21  # more than there are code points
+
+
+class PartedTexts:
+    """The parts of the texts of two tables, ready to be compared pair by pair.
+
+    Parameters
+    ----------
+    sides : list of list of str
+        Folded texts of both tables.
+    words, W, rarity : array of str, sparse array and array
+        All words, which text of both tables has which, and how rare each is.
+    """
+
+    def __init__(self, sides: list[list[str]], words: np.ndarray, W: Any, rarity: np.ndarray):
+        self._left, self._rarity, self._total = len(sides[0]), rarity, W @ rarity
+        self._all = parts = [parts_of(text) for text in sides[0] + sides[1]]
+        self._joined = np.array([each.joined for each in parts], dtype=object)
+        self._first = np.array([each.first for each in parts], dtype=object)
+        self._words, self._W = words, W
+        self._codes, self._C = incidence([each.codes for each in parts])
+        self._lengths, self._letters = _traits(words)
+        self._code_lengths, self._code_letters = _traits(self._codes)
+        self._digits = np.array([any(map(str.isdigit, word)) for word in words], dtype=bool)
+        self._rank = np.empty(len(words), dtype=np.intp)
+        by_letters = np.argsort(words)
+        rarest = by_letters[np.argsort(-rarity[by_letters], kind="stable")]
+        self._rank[rarest] = np.arange(len(words))
+        self._N = incidence([each.numbers for each in parts])[1]
+        self._Y = incidence([each.years for each in parts])[1]
+        said = [[f"{x} {unit}" for unit, xs in p.quantities.items() for x in xs] for p in parts]
+        quantities, self._Q = incidence(said)
+        self._units = incidence([each.split()[1:] for each in quantities])[1]
+
+    def columns(self, pairs: np.ndarray) -> np.ndarray:
+        """What the parts of pairs have in common, in the order of PARTS."""
+
+        def work(rows: slice) -> np.ndarray:
+            i, j = pairs[rows].T + np.array([[0], [self._left]])
+            numbers, years = (sums(B[i] * B[j]) for B in (self._N, self._Y))
+            alone = [sums(self._N[own]) - numbers for own in (i, j)]
+            agree = sums(((self._Q[i] * self._Q[j]) @ self._units).sign())
+            units = (self._Q @ self._units).sign()
+            differ = sums(units[i] * units[j]) - agree
+            other = (years == 0) & (sums(self._Y[i]) > 0) & (sums(self._Y[j]) > 0)
+            codes, words = self._of_codes(i, j), self._of_words(i, j)
+            first = list(map(_begin, self._first[i], self._first[j]))
+            return np.column_stack(
+                [*codes, numbers, *alone, agree, differ, years, other, *words, first]
+            )
+
+        most = float(np.diff(self._W.indptr).max(initial=0))
+        each = _COUPLE_BYTES * _RAREST**2 + _WORD_BYTES * most
+        return map_rows(work, len(pairs), each, most=_AT_ONCE)
+
+    def says(self, column: str, value: float, i: int, j: int) -> str | None:
+        """In words what a column found in a pair, or None where it is a number."""
+        a, b = self._all[i], self._all[self._left + j]
+        found: Any = {
+            "rarest word in both": a.words & b.words,
+            "rarest word on the left alone": a.words - b.words,
+            "rarest word on the right alone": b.words - a.words,
+            "model number in both": {c for c in a.codes if c in b.joined}
+            | {c for c in b.codes if c in a.joined},
+            "model numbers on the left alone": {c for c in a.codes if c not in b.joined},
+            "model numbers on the right alone": {c for c in b.codes if c not in a.joined},
+            "numbers in both": a.numbers & b.numbers,
+            "numbers on the left alone": a.numbers - b.numbers,
+            "numbers on the right alone": b.numbers - a.numbers,
+            "years agree": a.years & b.years,
+        }.get(column)
+        if column == "model numbers differ" and value:
+            return f"{_some(a.codes)} beside {_some(b.codes)}"
+        if column == "years differ" and value:
+            return f"{_some(a.years)} beside {_some(b.years)}"
+        if column == "first words alike":
+            return f"{a.first} beside {b.first}"
+        if found is None:
+            return None
+        if column.startswith("rarest"):
+            places = [k for k in self._W[[i, self._left + j]].indices if self._words[k] in found]
+            return _some(self._words[sorted(places, key=lambda k: self._rank[k])[:1]])
+        return _some(sorted(found, key=lambda word: (-len(word), word)))
+
+    def _of_codes(self, i: np.ndarray, j: np.ndarray) -> list[np.ndarray]:
+        """The longest model number in both, how many are alone, whether they differ or begin so."""
+        longest, begin = np.zeros((2, len(i)))
+        have, lone = [], []
+        for own, other in ((i, j), (j, i)):
+            rows, codes, there = self._looked_for(self._C[own], self._codes, other)
+            np.maximum.at(longest, rows[there], self._code_lengths[codes[there]])
+            have.append(np.bincount(rows, minlength=len(i)) > 0)
+            lone.append((rows[~there], codes[~there]))
+        # Those that begin alike have the first letter in common.
+        p, q = _met(*(rows * _LETTERS + self._code_letters[codes] for rows, codes in lone))
+        (rows, left), (others, right) = lone
+        alike = list(map(_begin, self._codes[left[p]], self._codes[right[q]]))
+        np.maximum.at(begin, rows[p], alike)
+        alone = [np.bincount(each, minlength=len(i)) for each in (rows, others)]
+        return [longest, *alone, have[0] & have[1] & (longest == 0), begin]
+
+    def _of_words(self, i: np.ndarray, j: np.ndarray) -> list[np.ndarray]:
+        """The rarest word of each side without a partner, and the part of words that have one."""
+        both, alone, tried = self._W[i] * self._W[j], [], []
+        for own, other in ((i, j), (j, i)):
+            E = csr_array(self._W[own] - both)
+            E.eliminate_zeros()
+            rows, words, there = self._looked_for(E, self._words, other)
+            rows, words = rows[~there], words[~there]
+            order = np.lexsort((self._rank[words], rows))
+            rows, words = rows[order], words[order]
+            alone.append((rows, words))
+            tried.append(
+                np.flatnonzero(np.arange(len(rows)) - np.searchsorted(rows, rows) < _RAREST)
+            )
+        p, q = _met(*(rows[at] for (rows, _), at in zip(alone, tried, strict=True)))
+        at = tried[0][p], tried[1][q]
+        close = self._close(*(words[k] for (_, words), k in zip(alone, at, strict=True)))
+        rarest, shares = [], []
+        for (rows, words), k, own in zip(alone, at, (i, j), strict=True):
+            left = np.ones(len(rows), dtype=bool)
+            left[k[close]] = False
+            rarity, largest = self._rarity[words[left]], np.zeros(len(own))
+            np.maximum.at(largest, rows[left], rarity)
+            total = self._total[own]
+            lost = np.bincount(rows[left], rarity, len(own))
+            rarest.append(largest)
+            share = np.where(total > 0, 1 - lost / np.maximum(total, 1), 0.0)
+            shares.append(np.maximum(share, 0.0).round(_DECIMALS))  # 0 where no word has a partner
+        return [*rarest, *shares]
+
+    def _looked_for(
+        self, E: Any, pieces: np.ndarray, other: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows and pieces of a matrix, and which the other texts hold: even glued together, or cut."""
+        rows = np.repeat(np.arange(E.shape[0]), np.diff(E.indptr))
+        held = zip(self._joined[other[rows]], pieces[E.indices], strict=True)
+        there = [len(piece) >= _CUT and piece in text for text, piece in held]
+        return rows, E.indices, np.array(there, dtype=bool)
+
+    def _close(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Which couples of words are two spellings of one, or one and its abbreviation."""
+        from rapidfuzz.distance import JaroWinkler
+        from rapidfuzz.process import cpdist
+
+        short, long = np.sort([self._lengths[p], self._lengths[q]], axis=0)
+        close = np.zeros(len(p), dtype=bool)
+        # Words are less alike than that where one has more than twice the letters of the other.
+        plain = ~(self._digits[p] | self._digits[q]) & (short >= _SPELLED) & (2 * short >= long)
+        at = np.flatnonzero(plain)
+        a, b = self._words[p[at]], self._words[q[at]]
+        close[at] = cpdist(a, b, scorer=JaroWinkler.similarity, dtype=np.float64) >= _ALIKE
+        at = np.flatnonzero((self._letters[p] == self._letters[q]) & (short > 1) & ~close)
+        couples = zip(self._words[p[at]], self._words[q[at]], strict=True)
+        close[at] = [abbreviates(a, b) for a, b in couples]
+        return close
+
+
+def _met(p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places of all couples of equal keys."""
+    order = np.argsort(q, kind="stable")
+    begin, end = (np.searchsorted(q[order], p, side) for side in ("left", "right"))
+    sizes = end - begin
+    shift = np.repeat(begin - np.cumsum(sizes) + sizes, sizes)
+    return np.repeat(np.arange(len(p)), sizes), order[np.arange(len(shift)) + shift]
+
+
+def _traits(pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How many letters pieces have, and which is the first."""
+    lengths = np.fromiter(map(len, pieces), dtype=np.intp, count=len(pieces))
+    return lengths, np.array([ord(piece[0]) for piece in pieces], dtype=np.intp)
+
+
+def _begin(a: str, b: str) -> float:
+    """How much of the longer of two words is a beginning of both."""
+    short = min(len(a), len(b))
+    same = next((k for k in range(short) if a[k] != b[k]), short)
+    return same / max(len(a), len(b), 1)
+
+
+def _some(words: Any) -> str:
+    """A few words, or that there is none."""
+    listed = list(words)
+    return ", ".join(listed[:3]) + (" …" if len(listed) > 3 else "") or "none"
