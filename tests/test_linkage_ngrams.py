@@ -101,6 +101,7 @@ def test_no_block_changes_which_texts_are_nearest(two, monkeypatch):
     monkeypatch.setattr(_ngrams, "_BLOCK", 800)
     monkeypatch.setattr(_ngrams, "_COMPILED_BLOCK", 800)
     monkeypatch.setattr(_sparse, "_ROWS", 7)
+    monkeypatch.setattr(_sparse, "_PART", 7)
     monkeypatch.setattr(_sparse, "tiles_at_once", lambda operations: 6)
     with memory_budget("200kB"):
         pairs = NearestText(n_neighbors=4).pairs(*tables)

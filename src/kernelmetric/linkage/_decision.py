@@ -55,11 +55,15 @@ class Line:
 
     def points(self, X: np.ndarray) -> np.ndarray:
         """Normal scores, of mean 0 and deviation 1 among the candidates."""
-        Z = np.empty(X.shape)
-        for k, (column, knots) in enumerate(zip(X.T, self.knots.T, strict=True)):
-            up = np.interp(column, knots, _SCORES)
-            Z[:, k] = 0.5 * (up - np.interp(-column, -knots[::-1], -_SCORES[::-1]))
-        return (Z - self.centre) / self.scale
+        Z = np.array(X.T, order="C")  # columns lie together: one at a time is looked at
+        for column, knots in zip(Z, self.knots.T, strict=True):
+            scores = np.interp(column, knots, _SCORES)
+            for value in np.unique(knots[1:][np.diff(knots) == 0]):  # the middle of equal knots
+                scores[column == value] = _SCORES[knots == value][[0, -1]].mean()
+            column[:] = scores
+        Z -= self.centre[:, None]
+        Z /= self.scale[:, None]
+        return Z.T
 
     def odds(self, X: np.ndarray) -> np.ndarray:
         """The log odds."""
@@ -202,6 +206,7 @@ def learned_decision(
     have the log odds ``ratio``.
     """
     X = design(S, start.n_fields)
+    Z = start.line.points(X)
     # Labels gathered by kind have a share of matches of their own.
     offset = ratio - float(logit(start.match_share)) if by_kind else 0.0
     n_groups = len(np.unique(groups))
@@ -209,9 +214,13 @@ def learned_decision(
     splits = GroupKFold(_FOLDS).split(X, groups=groups) if judged else ()
     held_out = np.zeros((len(same), 3))
     for train, test in splits:
-        parts = _taught(start, fields, X, same, train, offset)
-        held_out[test] = _said(parts, start.n_fields, X[test], S[test], offset, ratio)
-    line, trees, own = _taught(start, fields, X, same, np.arange(len(same)), offset)
+        line, trees, own = _taught(start, fields, X, Z, same, train, offset)
+        held_out[test, 0] = Z[test] @ line.coef + line.intercept + offset
+        if trees is not None:
+            held_out[test, 1] = trees.odds(X[test])
+        if own is not None:
+            held_out[test, 2] = own.odds(S[test, : start.n_fields]) + ratio
+    line, trees, own = _taught(start, fields, X, Z, same, np.arange(len(same)), offset)
     constant, counts = 0.0, np.array([1.0, 0.0, 0.0])
     if judged:
         there = np.flatnonzero([True, trees is not None, own is not None])
@@ -224,11 +233,16 @@ def learned_decision(
 
 
 def _taught(
-    start: TextModel, fields: Any, X: np.ndarray, same: np.ndarray, rows: np.ndarray, offset: float
+    start: TextModel,
+    fields: Any,
+    X: np.ndarray,
+    Z: np.ndarray,
+    same: np.ndarray,
+    rows: np.ndarray,
+    offset: float,
 ) -> tuple[Line, Trees | None, Any]:
-    """The line, the trees and the fields' model, from some of the labels."""
-    y, line = same[rows], start.line
-    Z = line.points(X[rows])
+    """The line, the trees and the fields' model, from some of the labels; Z are points of X."""
+    y, Z, line = same[rows], Z[rows], start.line
     total = Z @ line.coef + line.intercept
     A = np.column_stack([np.ones(len(Z)), total, Z])
     begin = np.r_[0.0, 1.0, np.zeros(Z.shape[1])]
@@ -240,25 +254,6 @@ def _taught(
     trees = grown(X[rows], y) if fewest >= _TREES_FROM else None
     few = fewest >= _FEWEST and len(rows) <= _MOST_FOR_FIELDS
     return line, trees, fields(rows) if few else None
-
-
-def _said(
-    parts: tuple[Line, Trees | None, Any],
-    n_fields: int,
-    X: np.ndarray,
-    S: np.ndarray,
-    offset: float,
-    ratio: float,
-) -> np.ndarray:
-    """Log odds by each of the three among the labels, 0 where it is not there."""
-    line, trees, fields = parts
-    said = np.zeros((len(X), 3))
-    said[:, 0] = line.odds(X) + offset
-    if trees is not None:
-        said[:, 1] = trees.odds(X)
-    if fields is not None:
-        said[:, 2] = fields.odds(S[:, :n_fields]) + ratio
-    return said
 
 
 def grown(X: np.ndarray, same: np.ndarray) -> Trees:

@@ -163,7 +163,7 @@ class PartedTexts:
     def _looked_for(
         self, E: Any, pieces: np.ndarray, other: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows and pieces of a matrix, and which the other texts hold: even glued together, or cut."""
+        """Rows and pieces of a matrix, and which the other texts hold, even glued or cut."""
         rows = np.repeat(np.arange(E.shape[0]), np.diff(E.indptr))
         held = zip(self._joined[other[rows]], pieces[E.indices], strict=True)
         there = [len(piece) >= _CUT and piece in text for text, piece in held]
