@@ -111,10 +111,12 @@ def test_no_block_changes_which_texts_are_nearest(two, monkeypatch):
 def test_small_budgets_make_small_blocks(way, monkeypatch):
     taken = []
     lines = ["anna berg", "", "paul stone"] * 50
-    cuts = _grams.Grams if way == "compiled" else _ngrams.TextWeights
-    pieces = cuts._pieces
+    cuts, name = (_ngrams.TextWeights, "_counted")
+    if way == "compiled":
+        cuts, name = (_grams.Grams, "_pieces")
+    pieces = getattr(cuts, name)
     monkeypatch.setattr(
-        cuts, "_pieces",
+        cuts, name,
         lambda self, texts: taken.append(len("".join(texts))) or pieces(self, texts),
     )  # fmt: skip
     with memory_budget("40kB"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from scipy.sparse import coo_array, csr_array, diags_array
 from kernelmetric.linkage._words import words_of
 
 _BLOCK = 50_000  # texts at a time
-_LETTERS = 3
+_LETTERS = range(3, 4)
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,11 @@ def counted(texts: list[list[str]]) -> tuple[Frequencies, Frequencies]:
             for kind, (pieces, B) in enumerate((bag.of_words(), bag.of_letters())):
                 found[kind].append((hashed(pieces), np.bincount(B.indices, minlength=B.shape[1])))
     n = sum(sum(map(bool, side)) for side in texts)
-    return tuple(_merged(kind, n) for kind in found)  # type: ignore[return-value]
+    return tuple(merged(kind, n) for kind in found)  # type: ignore[return-value]
 
 
-def _merged(parts: list[tuple[np.ndarray, np.ndarray]], n: int) -> Frequencies:
+def merged(parts: list[tuple[np.ndarray, np.ndarray]], n: int) -> Frequencies:
+    """What parts of n texts have together."""
     if not parts:
         return Frequencies(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64), n)
     codes, counts = map(np.concatenate, zip(*parts, strict=True))
@@ -67,7 +68,7 @@ class Bag:
 
     def of_letters(self) -> tuple[np.ndarray, Any]:
         """The three letters in a row inside words, spaces around them, and which text has which."""
-        grams, G = incidence([list(_pieces(f" {word} ")) for word in self.words])
+        grams, G = incidence([pieces_of(word, _LETTERS) for word in self.words])
         return grams, _ones(self._W @ G)
 
 
@@ -120,8 +121,11 @@ def largest(B: Any) -> np.ndarray:
     return found
 
 
-def _pieces(word: str) -> Iterator[str]:
-    return (word[k : k + _LETTERS] for k in range(len(word) - _LETTERS + 1))
+def pieces_of(word: str, sizes: range) -> list[str]:
+    """Letters in a row of a word with a space on both sides; all of it where it has fewer."""
+    word = f" {word} "
+    found = [word[k : k + size] for size in sizes for k in range(len(word) - size + 1)]
+    return found or [word]
 
 
 def _ones(B: Any) -> Any:

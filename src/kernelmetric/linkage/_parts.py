@@ -1,6 +1,6 @@
 """Evidence from parts of texts: model numbers, numbers, years, words that are spelled in two ways.
 
-Parts are places in lists of all parts that texts have, so that many pairs are compared at once.
+Parts are columns of sparse arrays, whose rows are texts, so that many pairs are compared at once.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _RAREST = 8  # words that one side has alone, looked for among those of the othe
 _ALIKE = 0.9  # of two spellings of a word, by Jaro and Winkler
 _SPELLED = 4  # letters of a word that may be misspelled
 _CUT = 3  # letters of a word that may stand in the other text glued to others, or cut
+_DECIMALS = 12  # of sums of rarities, whose order must not show
 _AT_ONCE = 20_000  # pairs
 _COUPLE_BYTES, _WORD_BYTES = 60.0, 150.0  # of two words beside each other, and of a text's word
-_DECIMALS = 12  # of sums of rarities, whose order must not show
 _LETTERS = 2**21  # more than there are code points
 
 
@@ -44,19 +44,18 @@ class PartedTexts:
     """
 
     def __init__(self, sides: list[list[str]], words: np.ndarray, W: Any, rarity: np.ndarray):
-        self._left, self._rarity, self._total = len(sides[0]), rarity, W @ rarity
+        self._left, self._total = len(sides[0]), W @ rarity
+        by_letters = np.argsort(words)
+        rarest = by_letters[np.argsort(-rarity[by_letters], kind="stable")]
+        self._words, self._W, self._rarity = words[rarest], W[:, rarest], rarity[rarest]
+        self._W.sort_indices()
+        self._letter = _first_letters(self._words)
+        digits = np.array([any(map(str.isdigit, word)) for word in self._words], dtype=bool)
+        self._plain = ~digits & (np.array(list(map(len, self._words)), dtype=int) >= _SPELLED)
         self._all = parts = [parts_of(text) for text in sides[0] + sides[1]]
         self._joined = np.array([each.joined for each in parts], dtype=object)
         self._first = np.array([each.first for each in parts], dtype=object)
-        self._words, self._W = words, W
         self._codes, self._C = incidence([each.codes for each in parts])
-        self._lengths, self._letters = _traits(words)
-        self._code_lengths, self._code_letters = _traits(self._codes)
-        self._digits = np.array([any(map(str.isdigit, word)) for word in words], dtype=bool)
-        self._rank = np.empty(len(words), dtype=np.intp)
-        by_letters = np.argsort(words)
-        rarest = by_letters[np.argsort(-rarity[by_letters], kind="stable")]
-        self._rank[rarest] = np.arange(len(words))
         self._N = incidence([each.numbers for each in parts])[1]
         self._Y = incidence([each.years for each in parts])[1]
         said = [[f"{x} {unit}" for unit, xs in p.quantities.items() for x in xs] for p in parts]
@@ -87,47 +86,49 @@ class PartedTexts:
     def says(self, column: str, value: float, i: int, j: int) -> str | None:
         """In words what a column found in a pair, or None where it is a number."""
         a, b = self._all[i], self._all[self._left + j]
-        found: Any = {
+        codes_a = {code for code in a.codes if code not in b.joined}
+        codes_b = {code for code in b.codes if code not in a.joined}
+        beside = {
+            "model numbers differ": (a.codes, b.codes),
+            "years differ": (a.years, b.years),
+            "first words alike": ([a.first], [b.first]),
+        }
+        found = {
             "rarest word in both": a.words & b.words,
             "rarest word on the left alone": a.words - b.words,
             "rarest word on the right alone": b.words - a.words,
-            "model number in both": {c for c in a.codes if c in b.joined}
-            | {c for c in b.codes if c in a.joined},
-            "model numbers on the left alone": {c for c in a.codes if c not in b.joined},
-            "model numbers on the right alone": {c for c in b.codes if c not in a.joined},
+            "model number in both": (a.codes - codes_a) | (b.codes - codes_b),
+            "model numbers on the left alone": codes_a,
+            "model numbers on the right alone": codes_b,
             "numbers in both": a.numbers & b.numbers,
             "numbers on the left alone": a.numbers - b.numbers,
             "numbers on the right alone": b.numbers - a.numbers,
             "years agree": a.years & b.years,
         }.get(column)
-        if column == "model numbers differ" and value:
-            return f"{_some(a.codes)} beside {_some(b.codes)}"
-        if column == "years differ" and value:
-            return f"{_some(a.years)} beside {_some(b.years)}"
-        if column == "first words alike":
-            return f"{a.first} beside {b.first}"
+        if column in beside and (value or column == "first words alike"):
+            return " beside ".join(map(_some, beside[column]))
         if found is None:
             return None
         if column.startswith("rarest"):
-            places = [k for k in self._W[[i, self._left + j]].indices if self._words[k] in found]
-            return _some(self._words[sorted(places, key=lambda k: self._rank[k])[:1]])
+            places = np.unique(self._W[[i, self._left + j]].indices)  # the rarest first
+            return _some([word for word in self._words[places] if word in found][:1])
         return _some(sorted(found, key=lambda word: (-len(word), word)))
 
     def _of_codes(self, i: np.ndarray, j: np.ndarray) -> list[np.ndarray]:
         """The longest model number in both, how many are alone, whether they differ or begin so."""
         longest, begin = np.zeros((2, len(i)))
-        have, lone = [], []
+        have, alone, lone = [], [], []
         for own, other in ((i, j), (j, i)):
-            rows, codes, there = self._looked_for(self._C[own], self._codes, other)
-            np.maximum.at(longest, rows[there], self._code_lengths[codes[there]])
+            rows, places, there = self._looked_for(self._C[own], self._codes, other)
+            codes = self._codes[places]
+            np.maximum.at(longest, rows[there], list(map(len, codes[there])))
             have.append(np.bincount(rows, minlength=len(i)) > 0)
-            lone.append((rows[~there], codes[~there]))
-        # Those that begin alike have the first letter in common.
-        p, q = _met(*(rows * _LETTERS + self._code_letters[codes] for rows, codes in lone))
-        (rows, left), (others, right) = lone
-        alike = list(map(_begin, self._codes[left[p]], self._codes[right[q]]))
-        np.maximum.at(begin, rows[p], alike)
-        alone = [np.bincount(each, minlength=len(i)) for each in (rows, others)]
+            rows, codes = rows[~there], codes[~there]
+            alone.append(np.bincount(rows, minlength=len(i)))
+            lone.append((rows, codes, rows * _LETTERS + _first_letters(codes)))
+        (rows, left, keys), (_, right, others) = lone
+        p, q = _met(keys, others)  # those that begin alike have the first letter in common
+        np.maximum.at(begin, rows[p], list(map(_begin, left[p], right[q])))
         return [longest, *alone, have[0] & have[1] & (longest == 0), begin]
 
     def _of_words(self, i: np.ndarray, j: np.ndarray) -> list[np.ndarray]:
@@ -138,27 +139,20 @@ class PartedTexts:
             E.eliminate_zeros()
             rows, words, there = self._looked_for(E, self._words, other)
             rows, words = rows[~there], words[~there]
-            order = np.lexsort((self._rank[words], rows))
-            rows, words = rows[order], words[order]
             alone.append((rows, words))
-            tried.append(
-                np.flatnonzero(np.arange(len(rows)) - np.searchsorted(rows, rows) < _RAREST)
-            )
-        p, q = _met(*(rows[at] for (rows, _), at in zip(alone, tried, strict=True)))
-        at = tried[0][p], tried[1][q]
-        close = self._close(*(words[k] for (_, words), k in zip(alone, at, strict=True)))
-        rarest, shares = [], []
-        for (rows, words), k, own in zip(alone, at, (i, j), strict=True):
-            left = np.ones(len(rows), dtype=bool)
-            left[k[close]] = False
-            rarity, largest = self._rarity[words[left]], np.zeros(len(own))
-            np.maximum.at(largest, rows[left], rarity)
-            total = self._total[own]
-            lost = np.bincount(rows[left], rarity, len(own))
-            rarest.append(largest)
-            share = np.where(total > 0, 1 - lost / np.maximum(total, 1), 0.0)
-            shares.append(np.maximum(share, 0.0).round(_DECIMALS))  # 0 where no word has a partner
-        return [*rarest, *shares]
+            tried.append(np.arange(len(rows)) - np.searchsorted(rows, rows) < _RAREST)
+        (rows, left), (others, right) = alone
+        p, q = (np.flatnonzero(each) for each in tried)
+        first, second = _met(rows[p], others[q])
+        p, q = p[first], q[second]
+        close = self._close(left[p], right[q])
+        rarest, shares = np.zeros((2, 2, len(i)))
+        for k, (at, own) in enumerate(((p, i), (q, j))):
+            rows, words = (np.delete(each, at[close]) for each in alone[k])
+            np.maximum.at(rarest[k], rows, self._rarity[words])
+            total, lost = self._total[own], np.bincount(rows, self._rarity[words], len(own))
+            np.divide(total - lost, total, out=shares[k], where=total > 0)
+        return [*rarest, *shares.clip(0).round(_DECIMALS)]
 
     def _looked_for(
         self, E: Any, pieces: np.ndarray, other: np.ndarray
@@ -174,16 +168,12 @@ class PartedTexts:
         from rapidfuzz.distance import JaroWinkler
         from rapidfuzz.process import cpdist
 
-        short, long = np.sort([self._lengths[p], self._lengths[q]], axis=0)
-        close = np.zeros(len(p), dtype=bool)
-        # Words are less alike than that where one has more than twice the letters of the other.
-        plain = ~(self._digits[p] | self._digits[q]) & (short >= _SPELLED) & (2 * short >= long)
-        at = np.flatnonzero(plain)
-        a, b = self._words[p[at]], self._words[q[at]]
-        close[at] = cpdist(a, b, scorer=JaroWinkler.similarity, dtype=np.float64) >= _ALIKE
-        at = np.flatnonzero((self._letters[p] == self._letters[q]) & (short > 1) & ~close)
-        couples = zip(self._words[p[at]], self._words[q[at]], strict=True)
-        close[at] = [abbreviates(a, b) for a, b in couples]
+        a, b = self._words[p], self._words[q]
+        close, plain = np.zeros(len(p), dtype=bool), self._plain[p] & self._plain[q]
+        alike = cpdist(a[plain], b[plain], scorer=JaroWinkler.similarity, dtype=np.float64)
+        close[plain] = alike >= _ALIKE
+        at = np.flatnonzero(self._letter[p] == self._letter[q])
+        close[at] |= np.array(list(map(abbreviates, a[at], b[at])), dtype=bool)
         return close
 
 
@@ -196,10 +186,8 @@ def _met(p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(np.arange(len(p)), sizes), order[np.arange(len(shift)) + shift]
 
 
-def _traits(pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How many letters pieces have, and which is the first."""
-    lengths = np.fromiter(map(len, pieces), dtype=np.intp, count=len(pieces))
-    return lengths, np.array([ord(piece[0]) for piece in pieces], dtype=np.intp)
+def _first_letters(words: np.ndarray) -> np.ndarray:
+    return np.array([ord(word[0]) for word in words], dtype=np.intp)
 
 
 def _begin(a: str, b: str) -> float:
