@@ -58,7 +58,7 @@ def candidate_pairs(left: Any, right: Any = None, rules: Sequence[Any] | None = 
         if not hasattr(rule, "pairs"):
             raise ValueError(f"Got the rule {rule!r}, but expected one with pairs(left, right).")
         pairs = np.asarray(rule.pairs(left, right), dtype=np.int64)
-        codes = distinct(np.concatenate([codes, pairs[:, 0] * width + pairs[:, 1]]))
+        codes = distinct(np.append(codes, pairs[:, 0] * width + pairs[:, 1]))
     return np.column_stack(np.divmod(codes, max(width, 1))).astype(np.intp)
 
 

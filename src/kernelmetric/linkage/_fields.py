@@ -54,7 +54,7 @@ def column_of(table: Any, key: Key) -> Any:
 
 def holds_numbers(value: Any) -> bool:
     """Whether a value is a vector, which has no text."""
-    return isinstance(value, list | tuple | np.ndarray)
+    return type(value) is not str and isinstance(value, list | tuple | np.ndarray)
 
 
 def is_whole(column: Any) -> bool:
@@ -81,7 +81,7 @@ def texts_of(column: Any) -> np.ndarray:
     texts = np.empty(len(values), dtype=object)
     try:
         texts[:] = [
-            (_cleaned(value) if type(value) is str else known and _text_of(value)) or None
+            (known and not holds_numbers(value) and " ".join(str(value).casefold().split())) or None
             for value, known in zip(values, there, strict=True)
         ]
     except ValueError as error:  # a whole number of more than 4,300 digits
@@ -89,14 +89,6 @@ def texts_of(column: Any) -> np.ndarray:
             f"Got a value in the column {column.name!r} that has no text: {error}."
         ) from error
     return texts
-
-
-def _cleaned(text: str) -> str:
-    return " ".join(text.casefold().split())
-
-
-def _text_of(value: Any) -> str:
-    return "" if holds_numbers(value) else _cleaned(str(value))
 
 
 def _inferred(column: Any) -> Any:

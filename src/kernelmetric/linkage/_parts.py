@@ -117,32 +117,31 @@ class PartedTexts:
     def _of_codes(self, i: np.ndarray, j: np.ndarray) -> list[np.ndarray]:
         """The longest model number in both, how many are alone, whether they differ or begin so."""
         longest, begin = np.zeros((2, len(i)))
-        have, alone, lone = [], [], []
+        n_codes, lone = np.diff(self._C.indptr), []
         for own, other in ((i, j), (j, i)):
             rows, places, there = self._looked_for(self._C[own], self._codes, other)
             codes = self._codes[places]
             np.maximum.at(longest, rows[there], list(map(len, codes[there])))
-            have.append(np.bincount(rows, minlength=len(i)) > 0)
-            rows, codes = rows[~there], codes[~there]
-            alone.append(np.bincount(rows, minlength=len(i)))
-            lone.append((rows, codes, rows * _LETTERS + _first_letters(codes)))
-        (rows, left, keys), (_, right, others) = lone
-        p, q = _met(keys, others)  # those that begin alike have the first letter in common
+            lone.append((rows[~there], codes[~there]))
+        # Those that begin alike have the first letter in common.
+        p, q = _met(*(rows * _LETTERS + _first_letters(codes) for rows, codes in lone))
+        (rows, left), (others, right) = lone
         np.maximum.at(begin, rows[p], list(map(_begin, left[p], right[q])))
-        return [longest, *alone, have[0] & have[1] & (longest == 0), begin]
+        alone = [np.bincount(each, minlength=len(i)) for each in (rows, others)]
+        differ = (np.minimum(n_codes[i], n_codes[j]) > 0) & (longest == 0)
+        return [longest, *alone, differ, begin]
 
     def _of_words(self, i: np.ndarray, j: np.ndarray) -> list[np.ndarray]:
         """The rarest word of each side without a partner, and the part of words that have one."""
-        both, alone, tried = self._W[i] * self._W[j], [], []
+        both, alone = self._W[i] * self._W[j], []
         for own, other in ((i, j), (j, i)):
             E = csr_array(self._W[own] - both)
             E.eliminate_zeros()
             rows, words, there = self._looked_for(E, self._words, other)
-            rows, words = rows[~there], words[~there]
-            alone.append((rows, words))
-            tried.append(np.arange(len(rows)) - np.searchsorted(rows, rows) < _RAREST)
+            alone.append((rows[~there], words[~there]))
         (rows, left), (others, right) = alone
-        p, q = (np.flatnonzero(each) for each in tried)
+        places = (np.arange(len(each)) - np.searchsorted(each, each) for each in (rows, others))
+        p, q = (np.flatnonzero(place < _RAREST) for place in places)
         first, second = _met(rows[p], others[q])
         p, q = p[first], q[second]
         close = self._close(left[p], right[q])

@@ -176,15 +176,13 @@ class Texts:
         sizes = [next(iter(self._sides.values()))[k].shape[0] for k in (0, 1)]
         found: list[tuple[np.ndarray, ...]] = []
         for side, n in enumerate(sizes):
-            first, second = np.zeros((2, n, values.shape[1]))
+            at, (first, second) = candidates[:, side], np.zeros((2, n, values.shape[1]))
             whom = np.full((n, values.shape[1]), -1)
             for k, column in enumerate(values.T):
-                order = np.lexsort((-column, candidates[:, side]))
-                records, begin = np.unique(candidates[order, side], return_index=True)
-                first[records, k] = column[order[begin]]
-                whom[records, k] = candidates[order[begin], 1 - side]
-                more = np.flatnonzero(np.diff(np.append(begin, len(order))) > 1)
-                second[records[more], k] = column[order[begin[more] + 1]]
+                order = np.lexsort((column, at))  # of a record, what is written last stays
+                first[at[order], k], whom[at[order], k] = column[order], candidates[order, 1 - side]
+                below = order[:-1][np.diff(at[order]) == 0]
+                second[at[below], k] = column[below]
             found.append((first, second, whom))
         return found
 

@@ -86,26 +86,23 @@ def products_compiled(Q: Any, X: Any) -> bool:
 
 
 def most_alike_compiled(
-    Q: Any, parts: Iterable[tuple[int, Any]], n_best: int, own: int | None, *, both: bool = False
-) -> list[tuple[np.ndarray, np.ndarray]]:
+    Q: Any, parts: Iterable[tuple[int, Any]], n_best: int, *, one: bool, both: bool
+) -> list[np.ndarray]:
     """Rows of X with the largest positive products with each row of Q, and the products.
 
     They are -1 and 0 where there are no more. X comes in parts, each with the number of its first
-    row and transposed. Row ``own`` + i of X is row i of Q, and left out. With ``both``, the same of
-    the rows of X follows.
+    row and transposed. With ``one`` X is Q, and a row is not its own neighbour. With ``both`` the
+    rows of Q for each row of the parts follow.
     """
-    query, found = _sparse_parts(Q), [_none_yet(Q.shape[0], n_best)]
-    looked_for = -1 if own is None else own, n_best
+    query, found, asked = _sparse_parts(Q), _none_yet(Q.shape[0], n_best), []
     for first, XT in parts:
         n = XT.shape[1]
-        asked = _none_yet(n, n_best) if both else (None, None)
+        of_part = _none_yet(n, n_best) if both else (None, None)
         room = np.zeros(n, np.float32), np.empty(n + 1, np.int32)
-        known = *query, Q.shape[0], *_sparse_parts(XT), first, *looked_for
-        _call("most_alike", *known, *room, *found[0], *asked)
-        found.append(asked)
-    if not both:
-        return found[:1]
-    return [found[0], tuple(map(np.concatenate, zip(*found[1:], strict=True)))]
+        known = *query, Q.shape[0], *_sparse_parts(XT), first, one, n_best
+        _call("most_alike", *known, *room, *found, *of_part)
+        asked.append(of_part[0])
+    return [*found, np.concatenate(asked)] if both else [*found]
 
 
 def _none_yet(n: int, n_best: int) -> tuple[np.ndarray, np.ndarray]:

@@ -276,12 +276,12 @@ static inline void insert(int32_t *rows, float *values, int64_t n_best, int32_t 
    n_best numbers of rows and products for each, -1 and 0 where there are no more. X comes
    transposed, as X_starts, X_rows and X_values of each column, and in parts whose sums stay in the
    cache: first is the number of the first row of this one, and best has what was found in those
-   before. sums, of zeros, has room for every row of the part, and seen for one more. Where own is
-   not negative, row own + i of X is row i itself, which is left out. Where asked is given, it has
-   the same of the part's rows among those of Q. */
+   before. sums, of zeros, has room for every row of the part, and seen for one more. Where there is
+   one table, X is Q, and a row is not beside itself. Where asked is given, it has the same of the
+   part's rows among those of Q. */
 void kernelmetric_most_alike(const int64_t *Q_starts, const int32_t *Q_columns, const float *Q_values,
                              int64_t n_rows, const int64_t *X_starts, const int32_t *X_rows,
-                             const float *X_values, int64_t first, int64_t own, int64_t n_best,
+                             const float *X_values, int64_t first, int64_t one, int64_t n_best,
                              float *sums, int32_t *seen, int32_t *best, float *products,
                              int32_t *asked, float *asked_products)
 {
@@ -309,7 +309,7 @@ void kernelmetric_most_alike(const int64_t *Q_starts, const int32_t *Q_columns, 
             int32_t j = seen[s];
             float sum = sums[j];
             sums[j] = 0.0f;
-            if (own >= 0 && first + j == own + i)
+            if (one && first + j == i)
                 continue;
             if (sum >= *last)
                 insert(best + i * n_best, products + i * n_best, n_best, (int32_t)(first + j), sum);

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,8 +30,7 @@ def most_alike(
         return np.empty((0, 2), dtype=np.intp)
     n_products = float(np.bincount(X.indices, minlength=X.shape[1])[Q.indices].sum())
     if products_compiled(Q, X):
-        search = _both_ways if both else partial(_one_way, one=one)
-        return search(Q, X, n_neighbors, 2 * n_products)
+        return _compiled(Q, X, n_neighbors, 2 * n_products, one=one, both=both)
     if both:
         asked = most_alike(X, Q, n_neighbors)[:, ::-1]
         return np.concatenate([most_alike(Q, X, n_neighbors), asked])
@@ -53,48 +50,28 @@ def most_alike(
     return np.concatenate(over_tiles(nearest, blocks, flops=2 * n_products))
 
 
-def _one_way(Q: Any, X: Any, n_neighbors: int, flops: float, one: bool) -> np.ndarray:
-    """The largest products of rows."""
-    parts = list(_parts(X))
-
-    def nearest(block: slice) -> np.ndarray:
-        own = block.start if one else None
-        ((near, _),) = most_alike_compiled(Q[block], watched(parts), n_neighbors, own)
-        return _listed(near) + np.array([block.start, 0])
-
-    blocks = _for_each_thread(Q.shape[0], n_neighbors, flops)
-    return np.concatenate(over_tiles(nearest, blocks, flops=flops))
-
-
-def _both_ways(Q: Any, X: Any, n_neighbors: int, flops: float) -> np.ndarray:
-    """The largest products of rows and of columns, each product made once."""
+def _compiled(
+    Q: Any, X: Any, n_neighbors: int, flops: float, *, one: bool, both: bool
+) -> np.ndarray:
+    """The same part by part of X, with each product made once."""
 
     def of(block: slice) -> Any:
-        parts = watched(_parts(X[block]))
-        return block.start, *most_alike_compiled(Q, parts, n_neighbors, None, both=True)
+        rows = row_blocks(block.stop - block.start, 0.0, most=_PART)
+        parts = ((block.start + part.start, X[block][part].T.tocsr()) for part in rows)
+        return most_alike_compiled(Q, watched(parts), n_neighbors, one=one, both=both)
 
-    blocks = _for_each_thread(X.shape[0], n_neighbors, flops)
-    parts = over_tiles(of, blocks, flops=flops)
-    best, products = parts[0][1]
-    pairs = []
-    for start, (more, values), (asked, _) in parts:
-        pairs.append(_listed(asked)[:, ::-1] + np.array([0, start]))
-        if start:
-            values, more = np.hstack([products, values]), np.where(more < 0, -1, more + start)
-            order = np.argsort(-values, axis=1, kind="stable")[:, :n_neighbors]
-            best = np.take_along_axis(np.hstack([best, more]), order, axis=1)
-            products = np.take_along_axis(values, order, axis=1)
-    return np.concatenate([_listed(best), *pairs])
-
-
-def _parts(X: Any) -> Iterator[tuple[int, Any]]:
-    """Parts of X, each with the number of its first row and transposed."""
-    return ((part.start, X[part].T.tocsr()) for part in row_blocks(X.shape[0], 0.0, most=_PART))
-
-
-def _for_each_thread(n_rows: int, n_neighbors: int, flops: float) -> list[slice]:
-    most = -(-n_rows // tiles_at_once(flops))
-    return list(row_blocks(n_rows, 8.0 + 24.0 * n_neighbors, most=most))
+    most = -(-X.shape[0] // tiles_at_once(flops))  # a block for each thread
+    blocks = list(row_blocks(X.shape[0], 8.0 + 24.0 * n_neighbors, most=most))
+    (best, products, *_), *others = found = over_tiles(of, blocks, flops=flops)
+    for more, values, *_ in others:
+        values = np.hstack([products, values])
+        order = np.argsort(-values, axis=1, kind="stable")[:, :n_neighbors]
+        best = np.take_along_axis(np.hstack([best, more]), order, axis=1)
+        products = np.take_along_axis(values, order, axis=1)
+    pairs = [_listed(best)]
+    for block, (_, _, *asked) in zip(blocks, found, strict=True):
+        pairs += [_listed(each)[:, ::-1] + np.array([0, block.start]) for each in asked]
+    return np.concatenate(pairs)
 
 
 def _listed(near: np.ndarray) -> np.ndarray:
