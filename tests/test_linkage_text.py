@@ -388,3 +388,26 @@ def test_the_page_of_links_shows_what_texts_add(shops, taught):
     page = link_page(taught, taught.links(), *shops)
     assert WHOLE in page
     assert "before comparing" in page
+
+
+def test_of_equal_candidates_the_middle_of_their_ranks_counts():
+    rng = np.random.RandomState(0)
+    X = np.column_stack([rng.normal(size=300), rng.randint(3, size=300), np.zeros(300)])
+    knots = np.quantile(X, _decision._KNOTS, axis=0)
+    line = _decision.Line(knots, np.zeros(3), np.ones(3), np.ones(3), 0.0)
+    Y = np.vstack([X[:50], [[9.0, 0.5, 1.0], [-9.0, -1.0, -1.0]]])
+    for found, y, own in zip(line.points(Y).T, Y.T, knots.T, strict=True):
+        scores = _decision._SCORES
+        up, down = np.interp(y, own, scores), np.interp(-y, -own[::-1], -scores[::-1])
+        assert found == pytest.approx((up - down) / 2, abs=1e-12)
+
+
+def test_what_trees_add_is_of_the_column_that_decides():
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(400, 4))
+    X[:, [0, 1, 3]] = np.round(X[:, [0, 1, 3]] * 0)  # one column alone can decide
+    trees = _decision.grown(X, (X[:, 2] > 0.3).astype(float))
+    shares = trees.shares(X)
+    assert not shares[:, [1, 2, 4]].any()
+    assert np.ptp(shares[:, 3]) > 1
+    assert shares.sum(axis=1) == pytest.approx(trees.odds(X))
