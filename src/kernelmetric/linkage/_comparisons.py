@@ -254,7 +254,7 @@ def _scored(kind: str, p: np.ndarray, q: np.ndarray) -> np.ndarray:
     values = np.full(len(p), np.nan)
     p, q = p[known], q[known]
     # Of longer texts only the beginnings: they are equal where all of their letters are.
-    at = np.flatnonzero(np.maximum(*(list(map(len, each)) for each in (p, q))) > _MOST_LETTERS)
+    at = np.flatnonzero(np.maximum(list(map(len, p)), list(map(len, q))) > _MOST_LETTERS)
     equal = np.equal(p[at], q[at])
     for texts in (p, q):
         texts[at] = [text[:_MOST_LETTERS] for text in texts[at]]

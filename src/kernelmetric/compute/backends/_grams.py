@@ -94,7 +94,8 @@ def most_alike_compiled(
     row and transposed. With ``one`` X is Q, and a row is not its own neighbour. With ``both`` the
     rows of Q for each row of the parts follow.
     """
-    query, found, asked = _sparse_parts(Q), _none_yet(Q.shape[0], n_best), []
+    query, found = _sparse_parts(Q), _none_yet(Q.shape[0], n_best)
+    asked: list[Any] = []
     for first, XT in parts:
         n = XT.shape[1]
         of_part = _none_yet(n, n_best) if both else (None, None)
