@@ -26,6 +26,7 @@ _POWERS = (0.0, 0.03, 0.1, 0.3, 0.6, 1.0)
 _LEAST = 1e-3  # eigenvalues, as shares of the largest, before a power: it has full rank
 _FIRST, _SELDOM = 10, 0.5  # where fewer are among the first ten, other points belong there too
 _PRUDENCE = 0.5  # standard errors by which a mean gain is counted less
+_LEAST_PAIRS = 10  # that can tell anything
 _DRAWN = 5_000  # points among which a partner is looked for
 
 
@@ -59,6 +60,9 @@ def choose_power(
     Z: np.ndarray, pairs: Pairs, learn: Callable[[Pairs], np.ndarray], random_state: Any
 ) -> float:
     """The power of ``learn(pairs)`` under which points left out are nearest to their partners."""
+    count = len(pairs.similar)
+    if count < _LEAST_PAIRS:
+        return 1.0
     rng = check_random_state(random_state)
     drawn = np.sort(rng.permutation(len(Z))[:_DRAWN])
     folds = []
@@ -71,7 +75,7 @@ def choose_power(
     ranks = np.concatenate(folds, axis=1)
     scores = -ranks if np.mean(ranks[0] <= _FIRST) < _SELDOM else ranks**-0.5
     gains = scores - scores[0]
-    errors = gains.std(axis=1) / np.sqrt(0.5 * ranks.shape[1])  # both points of a pair ask
+    errors = gains.std(axis=1) / np.sqrt(count)  # a pair is asked for by both, in two folds
     best = _POWERS[np.argmax(gains.mean(axis=1) - _PRUDENCE * errors)]
     if best == 0.0:
         warn(
