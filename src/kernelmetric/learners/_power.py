@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import map_rows
+from kernelmetric.compute.watch import time_left, until_limit
 from kernelmetric.graphs import Pairs
 from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.learners._factors import factor
@@ -66,7 +67,7 @@ def choose_power(
     rng = check_random_state(random_state)
     drawn = np.sort(rng.permutation(len(Z))[:_DRAWN])
     folds = []
-    for teach, judge in folds_of_points(Z, pairs, len(pairs), rng):
+    for teach, judge in until_limit(folds_of_points(Z, pairs, len(pairs), rng), "the power"):
         M = learn(teach)
         maps = [factor(power_of(M, power)) for power in _POWERS]
         folds.append([_ranks(Z @ L.T, judge.similar, drawn) for L in maps])
@@ -77,7 +78,7 @@ def choose_power(
     gains = scores - scores[0]
     errors = gains.std(axis=1) / np.sqrt(count)  # a pair is asked for by both, in two folds
     best = _POWERS[np.argmax(gains.mean(axis=1) - _PRUDENCE * errors)]
-    if best == 0.0:
+    if best == 0.0 and time_left() > 0:
         warn(
             "The prior metric stays: no power of the learned one brings points that were left out "
             "nearer to those they belong with. power=1 takes it nevertheless."

@@ -196,7 +196,7 @@ class _Steps:
         rate = step / self.weights
         goal, away = y - rate * gradient, rate * self.w
         offset, z = float(self.w @ y), self.along
-        low, high = -np.inf, np.inf
+        low, high, total = -np.inf, np.inf, self.problem.least * (1 + 1e-9)
         for _ in range(60):
             alpha = self.problem.project(goal - z * away, self.weights)
             error = float(self.w @ alpha) - offset - z
@@ -204,7 +204,12 @@ class _Steps:
                 break
             low, high = (z, high) if error > 0 else (low, z)
             inside = (alpha > 0) & (alpha < self.problem.upper)
-            following = z + error / (1.0 + float(self.w[inside] @ away[inside]))
+            slope = 1.0 + float(self.w[inside] @ away[inside])
+            inside &= self.problem.apart
+            if total > 0 and float(np.sum(alpha[self.problem.apart])) <= total:
+                # The sum that is tied to its least value takes back what all move alike.
+                slope -= float(np.sum(away[inside])) ** 2 / max(float(np.sum(rate[inside])), 1e-300)
+            following = z + error / max(slope, 1.0)
             if not low < following < high:
                 following = 0.5 * (low + high) if np.isfinite(low + high) else z + error
             z = following
