@@ -262,6 +262,7 @@ def test_no_step_is_longer_than_the_curvature_along_it_allows(monkeypatch):
         if after is None or after[2] is not this[2]  # the same y again: a shorter step from it
     ]
     assert 1.0 + 1e-9 < max(ratios)  # such a step was tried
+    assert np.any(np.diff([step for step, *_ in tried]) > 0)  # they grow
     assert max(taken) <= 1.0 + 1e-9  # and not taken
 
 

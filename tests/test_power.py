@@ -106,7 +106,7 @@ def test_a_power_of_one_is_the_matrix_itself():
 
 def test_a_place_counts_the_drawn_points_that_are_nearer_than_the_partner():
     rng = np.random.RandomState(0)
-    Y, pairs = rng.standard_normal((50, 3)), np.array([[0, 7], [3, 20], [41, 2]])
+    Y, pairs = rng.standard_normal((50, 7)), rng.permutation(50).reshape(25, 2)
     for drawn in (np.arange(50), np.sort(rng.permutation(50)[:20])):
         right = []
         for a, b in [*pairs, *pairs[:, ::-1]]:
@@ -120,7 +120,9 @@ def test_a_place_counts_the_drawn_points_that_are_nearer_than_the_partner():
 def test_a_power_is_taken_by_what_points_left_out_are_found_by(better):
     rng = np.random.RandomState(0)
     things = rng.standard_normal((100, 4))
-    X = np.concatenate([things, things + np.array([4.0, 4.0, 0.1, 0.1]) * rng.standard_normal((100, 4))])
+    X = np.concatenate(
+        [things, things + np.array([4.0, 4.0, 0.1, 0.1]) * rng.standard_normal((100, 4))]
+    )
     rows = np.arange(100)
     pairs = Pairs(np.c_[rows, rows + 100], np.c_[rows, 100 + (rows + 1) % 100], n_samples=200)
     M = np.diag([1e-3, 1e-3, 1.0, 1.0] if better else [1.0, 1.0, 1e-3, 1e-3])

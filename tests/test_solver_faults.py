@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric import LMNN, MLKR, NCA
@@ -524,6 +523,28 @@ def test_a_step_of_some_pairs_is_that_of_all_where_the_others_stay_at_zero():
     np.testing.assert_allclose(some.problem.matrix(taken), problem.matrix(everything), rtol=1e-9)
     M = problem.matrix(everything)
     np.testing.assert_allclose(some.problem.forms(M), problem.forms(M)[rows], rtol=1e-9)
+
+
+def test_pairs_that_are_pulled_from_zero_take_part_in_the_next_steps(monkeypatch):
+    see, part, now, pulled = _Record.see, _Steps.part, [], []
+
+    def seen(self, alpha):
+        gap = see(self, alpha)
+        now[:] = [alpha, self.pull]
+        return gap
+
+    def parted(self, rows):
+        alpha, pull = now
+        assert np.isin(np.flatnonzero((pull < 0) | (alpha > 0)), rows).all()
+        pulled.append(np.sum((pull < 0) & (alpha == 0)))
+        return part(self, rows)
+
+    monkeypatch.setattr(_Record, "see", seen)
+    monkeypatch.setattr(_Steps, "part", parted)
+    monkeypatch.setattr("kernelmetric.solvers._pair_solve._FEW", 2.0)
+    monkeypatch.setattr("kernelmetric.solvers._pair_solve._CHECK_EVERY", 1)
+    first_order(problem_of_pairs(100, 6, 1500, weight=1e3), tol=1e-4, max_iter=100)
+    assert sum(pulled) > 0
 
 
 @pytest.mark.parametrize("share", [0.0, 2.0])
