@@ -86,6 +86,14 @@ def test_labels_and_few_pairs_have_the_metric_of_the_paper(kind):
         np.testing.assert_array_equal(metric.components_, other.components_)
 
 
+@BOTH
+@pytest.mark.filterwarnings("ignore:The prior metric stays")
+def test_labels_beside_pairs_change_no_power(kind):
+    X, pairs, _ = two_tables(np.full(12, 0.15))
+    beside = kind().fit(X, np.arange(len(X)) % 3, pairs=pairs)
+    assert beside.power_ == kind().fit(X, pairs=pairs).power_ < 1.0
+
+
 def test_choosing_a_power_changes_no_parameter():
     X, pairs, _ = two_tables(np.full(12, 0.5))
     learner = ITML(prior=2.0 * np.eye(12), warm_start=True)

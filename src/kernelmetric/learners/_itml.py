@@ -141,7 +141,7 @@ class ITML(LogDetLearner, PairLearner):
             np.where(self.pairs_.is_similar, *self.bounds_) / size,
             float(self.gamma) * counts.of(self.pairs_),
         )
-        self.power_ = power_for(self, Y, points.y, counts, prior=None)
+        self.power_ = power_for(self, Y, counts, prior=None)
         L = self._minimise(problem, descend, points, root, self.power_)
         alpha, slacks = problem.multipliers(L)
         self.alpha_, self.slacks_ = alpha / size, slacks * size

@@ -121,7 +121,7 @@ class MMC(PairLearner):
                 "Got no similar pairs, but MMC expected at least one: they set the scale of the "
                 "metric. IdealizedKernel can do without."
             )
-        self.power_ = power_for(self, points.Z, points.y, counts)
+        self.power_ = power_for(self, points.Z, counts)
         W = self._whitening(points.Z, counts)
         far = counts.of(self.pairs_)[len(self.pairs_.similar) :]
         problem = FarApart(points.Z @ W, self.pairs_.dissimilar, far, diagonal=self.diagonal)

@@ -39,11 +39,11 @@ def power_of(M: np.ndarray, power: float) -> np.ndarray:
     return (V * np.maximum(values, _LEAST * values[-1]) ** power) @ V.T
 
 
-def power_for(learner: Any, Z: np.ndarray, y: Any, counts: Any, **anew: Any) -> float:
+def power_for(learner: Any, Z: np.ndarray, counts: Any, **anew: Any) -> float:
     """The power of a learner's metric on Z: as given, one for labels, or what points tell."""
     if not isinstance(learner.power, str):
         return float(learner.power)
-    if y is not None:
+    if counts.from_labels:
         return 1.0
     weights = None if counts.weights is None else counts.rows
     whole = clone(learner).set_params(power=1.0, warm_start=False, verbose=False, **anew)
