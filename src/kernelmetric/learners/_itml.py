@@ -53,7 +53,8 @@ class ITML(LogDetLearner, PairLearner):
     power : float or 'auto', default='auto'
         Power of the learned metric that is taken, in coordinates where the prior is the identity: 1
         is the metric of [1]_, 0 the prior. 'auto' is 1 for labels. For pairs it is the power from 0
-        to 1 under which points of similar pairs left out are nearest to their partners.
+        to 1 under which points of similar pairs left out are nearest to their partners: five more
+        fits. Fewer than ten similar pairs cannot tell, and take 1.
     max_pairs : int, default=2000
         From labels, the maximum number of pairs: all n (n - 1) / 2, or random ones.
     tol : float, default=1e-3

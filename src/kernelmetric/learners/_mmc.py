@@ -45,7 +45,8 @@ class MMC(PairLearner):
     power : float or 'auto', default='auto'
         Power of the learned metric that is taken: 1 is the metric of [1]_, 0 the Euclidean one.
         'auto' is 1 for labels. For pairs it is the power from 0 to 1 under which points of similar
-        pairs left out are nearest to their partners.
+        pairs left out are nearest to their partners: five more fits. Fewer than ten similar pairs
+        cannot tell, and take 1.
     max_pairs : int, default=200000
         From labels, the maximum number of pairs: all n (n - 1) / 2, or random ones.
     tol : float, default=1e-3
