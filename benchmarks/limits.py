@@ -63,6 +63,8 @@ ESTIMATORS = {
     "MetricRegressor()": 12_000,
     "TransductiveDistance()": 20_000,
     "TransductiveDistance(n_neighbors=10)": 100_000,
+    "TransductiveRegressor()": 20_000,
+    "Adapter()": 20_000,
     "IdealizedKernel('rbf')": 400,
     "LeaveOneOutRidge(max_samples=3000)": 4_000,
     "AlignedScales()": 20_000,
@@ -185,6 +187,12 @@ def prepared(name: str) -> tuple[Any, Any]:
         y = np.where(np.arange(n) % 10, -1, y)
     if "MLKR" in name or "Regressor" in name:
         y = np.sin(2 * X[:, 0]) + X[:, 1] + noise
+    if isinstance(estimator, kernelmetric.TransductiveRegressor):
+        y = np.where(np.arange(n) % 10, np.nan, y)
+    if isinstance(estimator, kernelmetric.Adapter):
+        pairs = np.column_stack([np.arange(n // 2), n // 2 + np.arange(n // 2)])
+        X[n // 2 :] = X[: n // 2] + 0.5 * rng.standard_normal((n // 2, 20))
+        return lambda: estimator.fit(X, pairs=pairs), estimator
     return lambda: estimator.fit(X, y), estimator
 
 

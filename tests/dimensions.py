@@ -126,6 +126,29 @@ ADAPTED: dict[str, list[str]] = {
     "limit": ["none", "ample"],
 }
 
+# What can meet where few labels spread to many points; and where few numbers do.
+SPREAD: dict[str, list[str]] = {
+    "method": ["auto", "diffusion", "eigenvectors"],
+    "graph": ["auto", "neighbors", "gaussian", "given"],
+    "told": ["labels", "names", "pairs"],
+    "known": ["one", "few", "many"],
+    "class_sizes": ["none", "equal", "given"],
+    "weights": ["none", "fractions", "some zero"],
+    "rows": ["plain", "copies", "offset", "constant", "two parts"],
+    "input": ["float64", "float32", "sparse", "frame", "columns first", "list"],
+    "prior": ["none", "function", "metric"],
+    "later": ["nothing", "more labels"],
+    "limit": ["none", "ample"],
+}
+SPREAD_NUMBERS: dict[str, list[str]] = {
+    "graph": ["neighbors", "gaussian", "given"],
+    "outputs": ["one", "two"],
+    "known": ["two", "few", "many"],
+    "rows": ["plain", "copies", "offset", "constant", "two parts"],
+    "input": ["float64", "float32", "frame", "columns first", "list"],
+    "limit": ["none", "ample"],
+}
+
 
 @dataclass(frozen=True)
 class Case:
@@ -354,6 +377,42 @@ REFUSALS = [
         lambda kernel, space, size, route: (
             kernel == "gram" and space in RIDGES and size != "exact" and route in INSIDE
         ),
+    ),
+    # --- where few labels spread ---
+    Refusal(
+        "method='diffusion' with",
+        ("method", "told"),
+        lambda method, told: method == "diffusion" and told == "pairs",
+    ),
+    Refusal(
+        "eigenvectors know no sizes|method='diffusion' with",
+        ("method", "class_sizes"),
+        lambda method, class_sizes: method == "eigenvectors" and class_sizes != "none",
+    ),
+    Refusal(
+        "eigenvectors know no sizes|method='diffusion' with",
+        ("told", "class_sizes"),
+        lambda told, class_sizes: told == "pairs" and class_sizes != "none",
+    ),
+    Refusal(
+        "sparse X with settings|weight of zero beside|eigenvectors know|[Ss]parse data was passed",
+        ("method", "input"),
+        lambda method, input: method == "eigenvectors" and input == "sparse",
+    ),
+    Refusal(
+        "sparse X with settings|eigenvectors know|method='diffusion'|[Ss]parse data was passed",
+        ("told", "input", "class_sizes"),
+        lambda told, input, class_sizes: told == "pairs" and input == "sparse",
+    ),
+    Refusal(
+        "[Ss]parse data was passed",
+        ("prior", "input"),
+        lambda prior, input: prior == "metric" and input == "sparse",
+    ),
+    Refusal(
+        "sample_weight of zero beside|sample_weight of zero|method='diffusion'|know no sizes",
+        ("graph", "weights"),
+        lambda graph, weights: graph == "given" and weights == "some zero",
     ),
 ]
 

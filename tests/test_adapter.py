@@ -467,8 +467,8 @@ def test_scores_refuse_what_they_cannot_rank(views):
         ((Q * np.nan, D), {}, "NaN"),
         ((Q[:, :3], D), {}, "queries of 3 features and documents of 8"),
         ((Q, D), {"similarity": "dot"}, "similarity='dot'"),
-        ((Q, D), {"k": [0]}, "whole numbers above zero"),
-        ((Q, D), {"confidence": 5}, "between 0 and 1"),
+        ((Q, D), {"k": [0]}, "k=0, but expected an integer >= 1"),
+        ((Q, D), {"confidence": 5}, "confidence=5, but expected a number > 0 and < 1"),
     ):
         with pytest.raises(ValueError, match=says):
             retrieval_scores(*given, same(160), **options)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from kernelmetric import datasets
 from kernelmetric.datasets import (
     make_checkerboard,
     make_close_moons,
@@ -176,8 +175,3 @@ def test_typing_errors_are_small_and_as_many_as_asked_for():
     assert digits <= set("0123456789-" + "abcdefghijklmnopqrstuvwxyz")
     with pytest.raises(ValueError, match=r"Got n_people=1, but expected at least 2"):
         make_records(1)
-
-
-def test_the_loader_that_left_says_where_to_load_from():
-    with pytest.raises(AttributeError, match="fetch_openml"):
-        _ = datasets.load

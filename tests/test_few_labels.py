@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 
 from kernelmetric import TransductiveDistance, load, save, use_device
+from kernelmetric.compute.conjugate_gradients import conjugate_gradients
 from kernelmetric.graphs import gaussian_graph, local_graph, neighbor_graph
-from kernelmetric.solvers import conjugate_gradients
 from kernelmetric.transductive._diffusion import Diffusion, joined
 from kernelmetric.transductive._shares import shares_by_distance
 from kernelmetric.transductive._sizes import offsets
@@ -115,7 +115,6 @@ def test_conjugate_gradients_solve_every_column_by_itself():
     found = conjugate_gradients(lambda V: A @ V, B, tol=1e-10)
     assert_allclose(found.X, np.linalg.solve(A, B), atol=1e-8)
     assert found.residual <= 1e-10
-    assert conjugate_gradients(lambda V: A @ V, B, tol=1e-10, start=found.X).n_iter <= 4
 
 
 def test_an_edge_is_as_strong_as_its_weaker_side_says():

@@ -8,7 +8,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import make_swiss_roll
 
-from kernelmetric import TransductiveDistance, TransductiveRegressor, load, save
+from kernelmetric import (
+    TimeLimitWarning,
+    TransductiveDistance,
+    TransductiveRegressor,
+    load,
+    save,
+    time_limit,
+)
 from kernelmetric.graphs import neighbor_graph
 from kernelmetric.transductive._diffusion import Diffusion
 from kernelmetric.transductive._numbers import _Candidate, _covariance, _left_out
@@ -166,3 +173,19 @@ def test_classes_refuse_numbers_by_name():
     X, y, _ = roll(60)
     with pytest.raises(ValueError, match="Try TransductiveRegressor"):
         TransductiveDistance().fit(X, np.where(np.isnan(y), -1.0, y))
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_a_time_limit_leaves_fewer_rows_and_every_step_whole(n_outputs):
+    X, y, along = roll(6000, 500)
+    truth = along
+    if n_outputs == 2:
+        y, truth = np.column_stack([y, -y]), np.column_stack([along, -along])
+    said = "draw of rows for TransductiveRegressor"
+    with pytest.warns(TimeLimitWarning, match=said) as caught, time_limit(0.2):
+        model = TransductiveRegressor().fit(X, y)
+    assert not any("residuals" in str(w.message) for w in caught)
+    assert model.transduction_.shape == truth.shape
+    known = ~np.isnan(y)
+    assert_array_equal(model.transduction_[known], truth[known])
+    assert np.corrcoef(model.transduction_.ravel(), truth.ravel())[0, 1] > 0.9

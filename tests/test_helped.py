@@ -74,7 +74,7 @@ def test_bad_input_is_refused_in_a_sentence():
     for given, says in (
         ({"pairs": pairs.rows}, "expected Pairs, Triplets"),
         ({"pairs": pairs, "documents": [500]}, "row numbers of 120"),
-        ({"pairs": pairs, "cv": 1}, "from 2"),
+        ({"pairs": pairs, "cv": 1}, "integer >= 2 and <= 120"),
         ({"pairs": pairs, "documents": ROWS[:0]}, "row numbers"),
         ({"pairs": pairs, "documents": ROWS.astype(float)}, "documents of float64.*as integers"),
         ({"pairs": pairs, "cv": 2.5}, "cv=2.5"),

@@ -259,8 +259,8 @@ def test_methods_on_tuples_take_tuples_of_points(pairs):
 @pytest.mark.parametrize(
     ("tuples", "message"),
     [
-        ([[0, 30]], r"Got the tuple \(0, 30\), but expected row numbers from 0 to 29"),
-        ([[-1, 2]], r"Got the tuple \(-1, 2\)"),
+        ([[0, 30]], r"row 0 is \(0, 30\)\), but expected row numbers from 0 to 29"),
+        ([[-1, 2]], r"outside the data \(row 0 is \(-1, 2\)\)"),
         ([[0.5, 1.0]], "expected integers"),
         ([0, 1], "expected integers of shape"),
     ],

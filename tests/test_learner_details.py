@@ -44,7 +44,7 @@ from kernelmetric.learners._itml import _is_ascending
 from kernelmetric.learners._lmnn import _check_targets
 from kernelmetric.learners._margin import MarginProblem
 from kernelmetric.learners._nca_solvers import NCAProblem, descend_batches
-from kernelmetric.solvers import Minimum
+from kernelmetric.solvers._lbfgs import Minimum
 from kernelmetric.spaces import orthonormal
 
 # --- parameters -----------------------------------------------------------------------------

@@ -23,14 +23,10 @@ DEFAULTS = {
     "compute.reductions.lmnn_step_on": {"smoothing": 0.0, "weighed": None},
     "compute.map_rows": {"most": None},
     "compute.reductions.median_squared_distance": {
-        "n_pairs": 20_000,
-        "random_state": 0,
         "weights": None,
     },
     "compute.reductions.sampled_squared_distances": {
         "weights": None,
-        "n_pairs": 20_000,
-        "random_state": 0,
     },
     "compute.reductions.mine_impostors": {"slack": 0.5, "most": 200, "weighed": None},
     "compute.reductions.nca_loss": {"weights": None},
@@ -57,10 +53,10 @@ DEFAULTS = {
     "report.rich_table": {"title": None},
     "report.visible": {"most": None, "keep": ""},
     "solvers.Grid": {"judged": None, "roots": None},
-    "solvers.Minimum": {"corrections": None},
+    "solvers._lbfgs.Minimum": {"corrections": None},
     "solvers.PairDual": {"prior": None, "psd": True},
     "solvers.krylov_eigenpairs": {"floor": 0.0},
-    "solvers.left_out": {"judged": None, "roots": None},
+    "solvers._ridge_grid.left_out": {"judged": None, "roots": None},
     "solvers.minimize_lbfgs": {"report": None, "memory": 10, "corrections": None},
     "solvers.ridge_solution": {"roots": None},
     "solvers.smallest_eigenvectors": {

@@ -36,7 +36,8 @@ from kernelmetric.selection._relevance import (
     relevance_loss,
     relevances,
 )
-from kernelmetric.solvers import RIDGES, Grid, few_columns, left_out
+from kernelmetric.solvers import RIDGES, Grid
+from kernelmetric.solvers._ridge_grid import left_out
 
 
 @pytest.fixture(scope="module")
@@ -86,34 +87,6 @@ def test_the_closed_form_is_what_refitting_without_each_point_gives(p):
 def classes_of(sizes):
     """Labels of classes of these sizes, in no order."""
     return np.random.RandomState(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
-
-
-@pytest.mark.parametrize(
-    ("sizes", "n_columns", "n_negative"),
-    [
-        ([1] * 40, 1, 0),
-        ([1] * 30 + [2, 3], 8, 5),
-        ([2] * 20, 20, 0),  # as many as there were, which are left as they are
-        ([0] * 10 + [2] * 10 + [3] * 5, 16, 0),
-        ([20, 20, 1], 3, 0),
-    ],
-)
-def test_few_columns_have_the_products_of_all(sizes, n_columns, n_negative):
-    codes = classes_of(sizes)
-    Y = np.where(codes[:, None] == np.arange(len(sizes)), 1.0, -1.0)
-    F, signs, own = few_columns(Y)
-    assert F.shape[1] == n_columns
-    assert np.count_nonzero(signs < 0) == n_negative
-    np.testing.assert_allclose(own * np.eye(len(Y)) + (F * signs) @ F.T, Y @ Y.T, atol=1e-12 * 40)
-
-
-def test_columns_that_are_no_classes_are_left_as_they_are():
-    rng = np.random.RandomState(0)
-    for Y in (rng.randn(30, 9), np.sign(rng.randn(30, 9)), np.ones((30, 9))):
-        F, signs, own = few_columns(Y)
-        assert F is Y
-        assert (signs == 1).all()
-        assert own == 0
 
 
 @pytest.mark.parametrize("sizes", [[1] * 40, [1] * 30 + [2, 3], [0] * 20 + [2] * 10 + [3] * 5])

@@ -10,12 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from kernelmetric import KPCA, KernelTrick, Nystroem, RandomFeatures, memory_budget
 from kernelmetric.compute import _budget
 from kernelmetric.kernels import as_kernel
-from kernelmetric.solvers import (
-    OnSubspace,
-    _leading_eigenvectors,
-    krylov_eigenpairs,
-    ritz_interval,
-)
+from kernelmetric.solvers import OnSubspace, _leading_eigenvectors, krylov_eigenpairs
+from kernelmetric.solvers._leading_eigenvectors import ritz_interval
 from kernelmetric.spaces import Gram, _kpca, orthonormal
 from kernelmetric.spaces._base import n_kept, refuse_indefinite, round_off
 from kernelmetric.spaces._centred_gram import CentredGram

@@ -14,7 +14,7 @@ from kernelmetric import ITML, LDA, LMNN, MLKR, RBF, RCA, Delta, Kernelized, Ker
 from kernelmetric.inputs import WeightedLabels, Weights, labels_and_weights
 from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA, _ridge_kpca
 from kernelmetric.selection._relevance import relevance_loss
-from kernelmetric.solvers import left_out
+from kernelmetric.solvers._ridge_grid import left_out
 from kernelmetric.spaces import KPCA, Nystroem, RandomFeatures
 
 

@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_wine
@@ -11,14 +12,17 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric import (
     ITML,
+    KPCA,
     LDA,
     LFDA,
     LMNN,
     LSML,
     MLKR,
+    NCA,
     RCA,
     SCML,
     Kernelized,
+    RandomFeatures,
 )
 
 X, y = load_wine(return_X_y=True)
@@ -80,6 +84,31 @@ def test_the_way_back_ends_where_it_began():
     assert np.allclose(full.inverse_transform(full.transform(X)), X)
     with pytest.raises(ValueError, match=r"\(178, 13\), but expected \(n_samples, 2\)"):
         metric.inverse_transform(X)
+
+
+@pytest.mark.parametrize("metric", [Kernelized(LMNN(), "rbf"), Kernelized(NCA(3)), KPCA(8)])
+def test_the_way_back_from_a_kernel_ends_near_where_it_began(metric):
+    metric = clone(metric).fit(X, y)
+    back = metric.inverse_transform(metric.transform(X[:40]))
+    np.testing.assert_allclose(back, X[:40], atol=1e-6)  # kept points are their own
+    among = metric.transform(0.5 * (X[:20] + X[1:21]))
+    spread = metric.transform(X)
+    found = metric.transform(metric.inverse_transform(among))
+    assert (
+        np.square(found - among).sum() < 0.2 * np.square(spread - spread.mean(0)).sum() * 20 / 178
+    )
+
+
+def test_what_keeps_no_points_has_no_way_back():
+    gram = Kernelized(LDA(), "precomputed").fit(X @ X.T, y)
+    frame = pd.DataFrame({"a": X[:, 0], "b": np.where(y == 1, "u", "v")})
+    for metric, rows in (
+        (gram, X @ X.T), (Kernelized(LDA()).fit(frame, y), frame), (RandomFeatures(50).fit(X), X),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="keeps no points of numbers"):
+            metric.inverse_transform(metric.transform(rows))
+    with pytest.raises(ValueError, match=r"\(178, 13\), but expected \(n_samples, 2\)"):
+        KPCA(2).fit(X).inverse_transform(X)
 
 
 @pytest.mark.parametrize(

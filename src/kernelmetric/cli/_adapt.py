@@ -1,9 +1,5 @@
 """``kernelmetric adapt``: a map of vectors that are there already, from known matches."""
 
-from __future__ import annotations
-
-import shlex
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,7 +9,7 @@ import numpy as np
 
 from kernelmetric.cli._files import require_outputs
 from kernelmetric.cli._options import FILE, minutes_option, output_options, seed_option
-from kernelmetric.cli._talk import Talk, count
+from kernelmetric.cli._talk import Talk, count, this_command
 from kernelmetric.report import adapter_page, write_atomically
 from kernelmetric.retrieval import Adapter
 from kernelmetric.shipping import save
@@ -82,10 +78,9 @@ def adapt(
         save(adapter, out)
         talk.say(f"Saved {out}.")
     if report is not None:
-        command = shlex.join(["kernelmetric", *sys.argv[1:]])
         names: Any = {"query_names": query_names, "document_names": document_names}
-        page = adapter_page(adapter, Q, D, rows, command=command, **names)
-        write_atomically(report, page.encode())
+        page = adapter_page(adapter, Q, D, rows, command=this_command(), **names)
+        write_atomically(report, page)
         talk.say(f"Saved {report}.")
     talk.answer(_as_json(adapter))
 

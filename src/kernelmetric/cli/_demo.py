@@ -35,8 +35,7 @@ def demo(talk: Talk, out: Path, quick: bool, seed: int) -> None:
     files: dict[str, str | bytes] = {}
     finished, problem = True, ""
     try:
-        for cell in talk.tracked(comparison.run_cells(chosen), ["comparing"] * chosen.n_cells):
-            cells.append(cell)
+        cells.extend(talk.tracked(comparison.run_cells(chosen), ["comparing"] * chosen.n_cells))
         os.environ.setdefault("MPLBACKEND", "Agg")  # files only: no window, no display
         files["fig2.png"] = report.png_bytes(report.plot_fig2(comparison.fig2_panels(seed)))
     except KeyboardInterrupt:

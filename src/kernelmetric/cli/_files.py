@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
 from kernelmetric.shipping import load
@@ -133,9 +132,6 @@ def _load(path: Path) -> Pipeline:
     model = load(path)
     steps = dict(model.steps) if isinstance(model, Pipeline) else {}
     table = steps.get("table")
-    if isinstance(table, ColumnTransformer):  # what older versions wrote
-        table = TableEncoder.of_columns(table)
-        model.steps[0] = ("table", table)
     known = list(steps) in (["table", "metric"], ["table", "predictor"])
     if not known or not isinstance(table, TableEncoder):
         raise ValueError(

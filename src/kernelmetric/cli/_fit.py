@@ -1,7 +1,6 @@
 """``kernelmetric fit``: from a table to a metric, a comparison and a page."""
 
 import shlex
-import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -17,13 +16,14 @@ import numpy as np
 from kernelmetric.cli._files import metric_of, require_outputs
 from kernelmetric.cli._options import FILE, KNOWN, metric_options, output_options, several_data
 from kernelmetric.cli._study import Study, open_study, pair_trials, varying_columns
-from kernelmetric.cli._talk import Talk, count
+from kernelmetric.cli._talk import Talk, count, this_command
 from kernelmetric.cli._uneven import by_method, own_notes, tell_uneven, trial_notes, uneven_summary
 from kernelmetric.compute.watch import TimeLimitWarning
 from kernelmetric.evaluation import Trial, class_scores, holdout, run_trials
 from kernelmetric.inspection import feature_columns, feature_importance
 from kernelmetric.kernelized._recipe import described
 from kernelmetric.report import report_page, write_atomically
+from kernelmetric.report._page_objects import drawn
 from kernelmetric.report._page_scores import Judged, verdict
 from kernelmetric.shipping import save
 
@@ -212,7 +212,9 @@ def _show(talk: Talk, study: Study, found: Found, judged: Judged) -> None:
         best = mean == max(means.values())
         told = _is_limited(study) and not study.wanted.regression
         sure = f" ± {196 * judged.error(name):.1f}" if told else ""
-        talk.say(f"  {name:<{width}}  {100 * mean:5.1f} %{sure}", style="bold" if best else None)
+        own = "  (the learned metric)" if name == judged.learned else ""
+        line = f"  {name:<{width}}  {100 * mean:5.1f} %{sure}{own}"
+        talk.say(line, style="bold" if best else None)
     for sentence in verdict(judged)[1:]:
         talk.say(sentence)
     tell_uneven(talk, found.trials, study.name, study.y)
@@ -302,7 +304,10 @@ def _page(study: Study, found: Found, judged: Judged) -> str:
         label=study.wanted.label or "class",
         feature_names=names,
         rows=study.row_names[order],
-        shown={name: study.frame[name].to_numpy()[order] for name in shown},
+        shown={
+            name: drawn(study.plan.objects.get(name), study.frame[name].to_numpy()[order])
+            for name in shown
+        },
         facts={
             "rows": f"{n_shown:,}{sample}, {X.shape[1]:,} features",
             "time to learn": f"{np.mean(seconds):.1f} s",
@@ -310,7 +315,7 @@ def _page(study: Study, found: Found, judged: Judged) -> str:
             "made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         },
         notes=study.notes,
-        command=shlex.join(["kernelmetric", *sys.argv[1:]]),
+        command=this_command(),
     )
 
 
@@ -331,7 +336,7 @@ def _summary(study: Study, found: Found, judged: Judged, files: dict[str, Path])
         "label": study.wanted.label,
         "numbers": study.plan.numbers,
         "categories": study.plan.categories,
-        "dates": list(study.plan.dates),
+        "dates": list(study.plan.dates or {}),
         "texts": study.plan.texts,
         "left_out": study.plan.left_out,
         "notes": study.notes,

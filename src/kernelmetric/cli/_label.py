@@ -1,7 +1,5 @@
 """``kernelmetric label``: asks which pairs of records mean the same, those in doubt first."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,9 +1,5 @@
 """``kernelmetric link``: which records of two tables, or of one, mean the same."""
 
-from __future__ import annotations
-
-import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +9,7 @@ import numpy as np
 from kernelmetric.cli._files import require_outputs
 from kernelmetric.cli._options import FILE, output_options
 from kernelmetric.cli._records import AnswerFile, Records, open_records, record_options
-from kernelmetric.cli._talk import Talk, count
+from kernelmetric.cli._talk import Talk, count, this_command
 from kernelmetric.evaluation import threshold_for
 from kernelmetric.graphs import read_pairs
 from kernelmetric.report import link_page, write_atomically
@@ -125,12 +121,11 @@ def link(
         doubts = count(len(clusters.violations), "pair")
         talk.say(f"{doubts} inside clusters were compared and not linked: look at those.")
     if report is not None:
-        command = shlex.join(["kernelmetric", *sys.argv[1:]])
         names: Any = dict(zip(("left_names", "right_names"), records.names, strict=True))
         page = link_page(
-            linker, links, *records.compared, cut=clusters.cut, command=command, **names
+            linker, links, *records.compared, cut=clusters.cut, command=this_command(), **names
         )
-        write_atomically(report, page.encode())
+        write_atomically(report, page)
         talk.say(f"Saved {report}.")
     talk.answer(
         {

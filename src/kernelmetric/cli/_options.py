@@ -257,6 +257,11 @@ def decision_options(function: Callable) -> Callable:
     )(decided)
 
 
+def columns_option(name: str, line: str) -> Decorator:
+    """An option of a column, as often as there are such columns."""
+    return click.option(name, multiple=True, metavar="COL", help=line)
+
+
 def _known_option(name: str, line: str) -> Decorator:
     said = f"Learn from {name} of row numbers instead of labels. {line}"
     return click.option(f"--{name}", f"{name}_file", type=FILE, help=said)
@@ -303,7 +308,7 @@ metric_options = together(
         metavar="N",
         help="Learn from a sample of N rows, where the table has more.",
     ),
-    click.option("--use", multiple=True, metavar="COL", help="Use a column all the same."),
+    columns_option("--use", "Use a column all the same."),
     click.option(
         "--as",
         "kinds",
@@ -312,19 +317,13 @@ metric_options = together(
         metavar="COL KIND",
         help="Read a column as number, date, names or text.",
     ),
-    click.option(
-        "--smiles",
-        multiple=True,
-        metavar="COL",
-        help="This column holds molecules, compared by their substructures. It needs rdkit.",
+    columns_option(
+        "--smiles", "This column holds molecules, compared by their substructures. It needs rdkit."
     ),
-    click.option(
-        "--text",
-        multiple=True,
-        metavar="COL",
-        help="This column holds names or other strings, compared by their n-grams.",
+    columns_option(
+        "--text", "This column holds names or other strings, compared by their n-grams."
     ),
-    click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out."),
+    columns_option("--ignore", "Leave a column out."),
     seed_option,
     minutes_option,
     device_option,

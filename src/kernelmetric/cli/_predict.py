@@ -7,15 +7,8 @@ from typing import Any
 import click
 import numpy as np
 
+from kernelmetric.cli import _options
 from kernelmetric.cli._files import load_predictor
-from kernelmetric.cli._options import (
-    decision_options,
-    device_option,
-    model_argument,
-    output_options,
-    rows_out_options,
-    several_data,
-)
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.cli._transform import in_one, require_places, write_pieces
 from kernelmetric.report._text import short
@@ -27,9 +20,9 @@ _NEW = 2.0  # times the usual distance to the training rows
 
 
 @click.command()
-@model_argument
-@several_data
-@rows_out_options
+@_options.model_argument
+@_options.several_data
+@_options.rows_out_options
 @click.option(
     "-k", "--neighbors", "k", type=click.IntRange(0), default=3, help="Nearest rows to name."
 )
@@ -39,9 +32,9 @@ _NEW = 2.0  # times the usual distance to the training rows
     default=0.9,
     help="Share of true numbers that intervals hold.",
 )
-@decision_options
-@device_option
-@output_options
+@_options.decision_options
+@_options.device_option
+@_options.output_options
 def predict(
     talk: Talk,
     model: Path,

@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 from kernelmetric.cli._files import alone_at
-from kernelmetric.cli._options import FILE, together
+from kernelmetric.cli._options import FILE, columns_option, together
 from kernelmetric.cli._talk import count
 from kernelmetric.linkage import NearestText, RecordLinker
 from kernelmetric.report import write_atomically
@@ -31,10 +31,8 @@ record_options = together(
     click.argument("right", type=FILE, required=False),
     click.option("--id", "id_column", metavar="COL", help="The column that names records."),
     click.option("--column", "columns", multiple=True, metavar="COL", help="Compare these alone."),
-    click.option("--ignore", multiple=True, metavar="COL", help="Do not compare this column."),
-    click.option(
-        "--use", multiple=True, metavar="COL", help="Compare it though it looks like an id."
-    ),
+    columns_option("--ignore", "Do not compare this column."),
+    columns_option("--use", "Compare it though it looks like an id."),
     click.option(
         "--neighbors", type=click.IntRange(1), default=10, help="Candidates of each record."
     ),

@@ -136,7 +136,7 @@ class Study:
         if self.pairs is not None:
             return Pipeline([("table", self.encoder()), ("metric", metric)])
         as_it_comes = self.wanted.learner is None and self.wanted.kernel == "auto"
-        as_it_comes &= len(self.plan.used) > len(self.plan.objects)
+        as_it_comes &= len(self.plan.used) > len(self.plan.objects or ())
         given: Any = {"random_state": seed, "use_features": as_it_comes}
         predictor: Any = MetricRegressor(metric, **given)
         if not self.wanted.regression:
@@ -184,8 +184,9 @@ class Study:
 
 def kernel_of(plan: ColumnPlan, *, regression: bool) -> Any:
     """The kernel of a table with columns of objects: one of each, and of all others together."""
-    first = len(plan.used) - len(plan.objects)  # the encoder has them at the end
-    parts = [Columns([first + i], name) for i, name in enumerate(plan.objects.values())]
+    names = [*(plan.objects or {}).values()]
+    first = len(plan.used) - len(names)  # the encoder has them at the end
+    parts = [Columns([first + i], name) for i, name in enumerate(names)]
     parts += [Columns()] if first else []
     if len(parts) == 1:
         return parts[0]
@@ -339,9 +340,6 @@ def _plan_of(encoder: TableEncoder, frame: Any, wanted: Wanted) -> ColumnPlan:
         "among these, the comparison flatters the metric.",
         *encoder.remarks(frame.drop(columns=[c for c in asked.values() if c is not None])),
     )
-    numbers, categories = tuple(encoder.numbers), tuple(encoder.categories)
-    also: Any = {"dates": dict(encoder.dates or {}), "texts": tuple(encoder.texts)}
-    also["objects"] = dict(encoder.objects or {})
-    identifier = encoder.identifier if encoder.identifier in others else None
-    also["identifier"] = identifier
-    return ColumnPlan(numbers, categories, others, notes, wanted.label, **also)
+    own = encoder.get_params() | {"label": wanted.label, "objects": encoder.objects or {}}
+    own["identifier"] = encoder.identifier if encoder.identifier in others else None
+    return ColumnPlan(**own, left_out=others, notes=notes)

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shlex
 import signal
 import sys
 import threading
@@ -185,6 +186,11 @@ def spoken(exit_code: int = 1) -> Iterator[None]:
     except KeyboardInterrupt:
         click.echo("Interrupted: no file was left half written.", err=True)
         sys.exit(INTERRUPTED)
+
+
+def this_command() -> str:
+    """What was typed, as a shell would take it."""
+    return shlex.join(["kernelmetric", *sys.argv[1:]])
 
 
 def count(number: int, noun: str) -> str:

@@ -12,6 +12,7 @@ n × n array::
     _execute.py     work on blocks of rows, mapped or summed: what other rooms call
     _threads.py     the one owner of the threads of BLAS
     watch.py        how far work is, and until when it may run
+    conjugate_gradients.py  equations known by their products, many right sides at once
     rates.py        how fast the machine is, and what can end in the time that is left
     reductions/     sums over pairs of points, as functions of a tile: a face of its own
     backends/       what each library of arrays does in its own way: ``backend_of(X)``
@@ -47,33 +48,5 @@ from kernelmetric.compute._device import to_device, use_device
 from kernelmetric.compute._execute import map_rows, over_rows, sum_rows
 from kernelmetric.compute._threads import bytes_at_once, repeatable, small_steps
 from kernelmetric.compute.backends import backend_of
-
-__all__ = [
-    "all_finite",
-    "backend_of",
-    "block_budget",
-    "bytes_at_once",
-    "fits_budget",
-    "in_library_of",
-    "in_memory",
-    "is_sparse",
-    "like",
-    "map_rows",
-    "memory_budget",
-    "namespace",
-    "over_rows",
-    "precise",
-    "repeatable",
-    "require_memory",
-    "rough",
-    "rounding_of",
-    "small_steps",
-    "sum_rows",
-    "take_rows",
-    "to_device",
-    "to_numpy",
-    "use_device",
-    "within_budget",
-]
 
 __getattr__ = moved(__name__, {"FarCellWarning": "inputs"})

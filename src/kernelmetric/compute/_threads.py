@@ -75,11 +75,8 @@ def in_threads(
     take: Callable[[Result], Any],
 ) -> None:
     """Work on every item in as many threads as pay; ``take`` gets the results in order."""
-    if _ALONE.get():  # BLAS has one thread already
-        for item in watched(items):
-            take(work(item))
-        return
-    with _one_blas_thread() as available:
+    # of one that is alone BLAS has one thread already
+    with nullcontext(1) if _ALONE.get() else _one_blas_thread() as available:
         n_threads = min(available, len(items)) if worth_threads(flops) else 1
         if n_threads <= 1:
             for item in watched(items):

@@ -148,6 +148,11 @@ def time_kept(seconds: float) -> AbstractContextManager[Any]:
     return within(_DEADLINE, None if end is None else end - max(seconds, 0.0))
 
 
+def without_limit() -> AbstractContextManager[Any]:
+    """Work that means nothing in part goes on to its end, whatever the time limit."""
+    return within(_DEADLINE, None)
+
+
 def warn_of_limit(what: str) -> None:
     """Say what a time limit has ended: at once, or with the rest (:func:`told_once`)."""
     told = _TOLD.get()

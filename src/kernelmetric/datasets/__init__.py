@@ -3,8 +3,6 @@
 A user's own table is read in ``kernelmetric.tables``.
 """
 
-from typing import Any
-
 from kernelmetric._warnings import moved
 from kernelmetric.datasets._generators import (
     make_checkerboard,
@@ -26,13 +24,4 @@ __all__ = [
 ]
 
 # They were here before they had a room of their own.
-_moved = moved(__name__, dict.fromkeys(_tables, "tables"))
-
-
-def __getattr__(name: str) -> Any:
-    if name == "load":
-        raise AttributeError(
-            "kernelmetric no longer loads the papers' data sets: try "
-            "sklearn.datasets.fetch_openml, or reproduction.datasets in a checkout."
-        )
-    return _moved(name)
+__getattr__ = moved(__name__, dict.fromkeys(_tables, "tables"))

@@ -5,11 +5,11 @@
     _verification.py   PairVerifier: the same or not? A threshold on any metric, probabilities, AUC
     _thresholds.py     threshold_for: a wanted precision, recall or cost, with intervals
     _to_label.py       pairs_to_label: pairs in doubt, unlike each other, to ask somebody about
-    _pair_cv.py        cross_validate_pairs: folds of points or of pairs, without wrong row numbers
+    _pair_cv.py        cross_validate_pairs: folds of points or of pairs, without wrong row numbers;
+                       compare_with_plain: does a learner find more than plain points?
     _baselines.py      alternatives to a learned metric, and trials on the same splits, measured
     _class_scores.py   balanced accuracy, ranking, log-loss and confusion, where classes are uneven
     _retrieval.py      retrieval_scores: queries and documents, with intervals; before and after
-    _helped.py         compare_with_plain: does a learner from pairs find more than plain points?
     _scores.py         recall_at_k, map_at_r; pair_counting_accuracy, cluster_scores
     _kernelizable.py   check_kernelizable: does an estimator meet the conditions of the KPCA trick?
     _outcomes.py       what an estimator says of points, and by how much two answers differ
@@ -28,14 +28,13 @@ from kernelmetric.evaluation._baselines import (
 )
 from kernelmetric.evaluation._class_scores import ClassScores, class_scores, is_uneven
 from kernelmetric.evaluation._compare_tricks import TrickComparison, compare_tricks
-from kernelmetric.evaluation._helped import compare_with_plain
 from kernelmetric.evaluation._kernelizable import (
     Condition,
     KernelizableReport,
     assert_kernelizable,
     check_kernelizable,
 )
-from kernelmetric.evaluation._pair_cv import cross_validate_pairs
+from kernelmetric.evaluation._pair_cv import compare_with_plain, cross_validate_pairs
 from kernelmetric.evaluation._retrieval import Comparison, RetrievalScores, retrieval_scores
 from kernelmetric.evaluation._scores import (
     ClusterScores,

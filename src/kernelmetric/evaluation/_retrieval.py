@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +11,13 @@ from scipy.stats import norm
 
 from kernelmetric.compute import map_rows, namespace, take_rows, to_numpy
 from kernelmetric.compute.reductions import k_smallest
-from kernelmetric.evaluation._thresholds import Estimate
+from kernelmetric.evaluation._thresholds import Estimate, wilson
 from kernelmetric.graphs import Matches
-from kernelmetric.inputs._parameters import require_word
+from kernelmetric.inputs._parameters import COUNT, SHARE, require_word
 from kernelmetric.inputs._points import as_floats, as_points
+from kernelmetric.kernels._dot import unit_rows as directions
 
+_CONFIDENCE = 0.95
 DEPTH = 10  # of nDCG: how far a list is looked at
 _TEMPORARIES = 4  # arrays as large as the scores of a block
 
@@ -27,10 +28,6 @@ class Found(NamedTuple):
     ranks: np.ndarray
     gains: np.ndarray
     weights: np.ndarray
-
-    def take(self, some: Any) -> Found:
-        """Those of some of the queries."""
-        return Found(*(part[some] for part in self))
 
 
 @dataclass(frozen=True)
@@ -109,30 +106,14 @@ def retrieval_scores(
             "as many: map either first."
         )
     require_word("similarity", similarity, ("cosine", "euclidean"))
-    if any(not isinstance(each, Integral) or each < 1 for each in k) or not 0 < confidence < 1:
-        raise ValueError(
-            f"Got k={list(k)} and confidence={confidence!r}, but expected whole numbers above "
-            "zero, and a number between 0 and 1."
-        )
+    for each in k:
+        COUNT.require("k", each)
+    SHARE.require("confidence", confidence)
     matches = Matches.of_pairs(pairs, Q.shape[0], D.shape[0])
     Q, D = (directions(X) if similarity == "cosine" else X for X in (Q, D))
     asked = take_rows(Q, matches.queries)
     found = find_matches(asked, D, matches, matches.queries, cosine=similarity == "cosine")
     return scores_of(found, k, confidence)
-
-
-def directions(X: Any) -> Any:
-    """Rows of length one; those of length zero as they are."""
-    xp = namespace(X)
-    with np.errstate(over="ignore", under="ignore"):
-        squares = xp.sum(X * X, axis=1, keepdims=True)
-    least = 1e8 * xp.finfo(X.dtype).smallest_normal
-    if not bool(xp.all((squares > least) & (squares < 1 / least))):  # not all squares are numbers
-        sizes = xp.max(xp.abs(X), axis=1, keepdims=True)
-        X = X / xp.where(sizes > 0, sizes, xp.ones_like(sizes))
-        squares = xp.sum(X * X, axis=1, keepdims=True)
-    lengths = xp.sqrt(squares)
-    return X / xp.where(lengths > 0, lengths, xp.ones_like(lengths))
 
 
 def similarities(Q: Any, D: Any, *, cosine: bool) -> Any:
@@ -149,7 +130,6 @@ def find_matches(
     documents: np.ndarray | None = None,
     *,
     cosine: bool,
-    gains: bool = True,
 ) -> Found:
     """Ranks of the first match of some queries, the rows of Q, among some documents, those of D."""
     documents = np.arange(matches.shape[1]) if documents is None else documents
@@ -167,7 +147,7 @@ def find_matches(
             for there in (S > best, S == best)
         )
         ranks = 1.0 + before + 0.5 * ties
-        return np.column_stack([ranks, _ndcg(-S, to_numpy(same)) if gains else ranks])
+        return np.column_stack([ranks, _ndcg(-S, to_numpy(same))])
 
     both = map_rows(work, len(queries), 8.0 * _TEMPORARIES * D.shape[0], most=_most_rows(D))
     return Found(both[:, 0], both[:, 1], matches.query_weights(queries))
@@ -188,21 +168,15 @@ def _ndcg(negative: Any, same: np.ndarray) -> np.ndarray:
 
 
 def scores_of(
-    found: Found, k: Sequence[int] = (1, 5, 10), confidence: float = 0.95
+    found: Found, k: Sequence[int] = (1, 5, 10), confidence: float = _CONFIDENCE
 ) -> RetrievalScores:
     """Means and their intervals."""
     z = float(norm.ppf(0.5 + confidence / 2))
     w = found.weights / np.sum(found.weights)
     n = 1.0 / np.sum(w**2)  # queries that equal weights would be worth
 
-    def share(hits: np.ndarray) -> Estimate:
-        p = min(float(w @ hits), 1.0)
-        middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
-        half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-        return Estimate(p, float(max(middle - half, 0.0)), float(min(middle + half, 1.0)))
-
     return RetrievalScores(
-        {int(each): share(found.ranks <= each) for each in k},
+        {int(each): wilson(min(float(w @ (found.ranks <= each)), 1.0), n, z) for each in k},
         mean_of(1.0 / found.ranks, w, z),
         mean_of(found.gains, w, z),
         len(w),
@@ -243,10 +217,10 @@ class Comparison:
         return "\n".join([*words, f"after   {self.after}", end])
 
 
-def compared(before: Found, after: Found, confidence: float = 0.95) -> Comparison:
+def compared(before: Found, after: Found) -> Comparison:
     """The comparison of two maps by the same queries."""
-    z, w = float(norm.ppf(0.5 + confidence / 2)), before.weights / np.sum(before.weights)
-    old, new = (scores_of(found, confidence=confidence) for found in (before, after))
+    z, w = float(norm.ppf(0.5 + _CONFIDENCE / 2)), before.weights / np.sum(before.weights)
+    old, new = (scores_of(found) for found in (before, after))
     gain = {k: mean_of((after.ranks <= k) * 1.0 - (before.ranks <= k), w, z) for k in old.recall}
     was, is_now = before.ranks <= 1, after.ranks <= 1
     return Comparison(old, new, gain, int(np.sum(is_now & ~was)), int(np.sum(was & ~is_now)))

@@ -263,7 +263,11 @@ def _proportion(holds: np.ndarray, among: np.ndarray, records: np.ndarray, z: fl
     # So many independent pairs vary as much: Σ_r (Σ_{p of r} x_p)² - Σ_p x_p², beside Σ_p x_p².
     sums = np.bincount(records[among].ravel(), weights=np.repeat(x, 2))
     n /= max(1.0, float(sums @ sums - x @ x) / (x @ x))
-    value = hits / int(among.sum())
+    return wilson(hits / int(among.sum()), n, z)
+
+
+def wilson(value: float, n: float, z: float) -> Estimate:
+    """A share among so many, with Wilson's interval."""
     middle = (value + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(value * (1 - value) / n + z**2 / (4 * n**2))
     return Estimate(value, max(0.0, float(middle - half)), min(1.0, float(middle + half)))

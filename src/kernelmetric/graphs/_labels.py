@@ -103,7 +103,6 @@ def warn_small_classes(codes: np.ndarray, k: int) -> None:
             f"Got {len(small)} class(es) with at most n_neighbors={k} members (smallest: "
             f"{small.min()}): their points use the neighbours that exist"
             + (", and points alone in their class use none." if small.min() == 1 else "."),
-            UserWarning,
         )
 
 
@@ -115,7 +114,6 @@ def warn_unlabelled(y: Any) -> np.ndarray:
             f"Got {np.count_nonzero(labels == -1)} labels of -1 beside others: they are taken for "
             "a class like any other. Where -1 means that a label is not known, leave these rows "
             "out: try X[y != -1] and y[y != -1].",
-            UserWarning,
         )
     return labels
 

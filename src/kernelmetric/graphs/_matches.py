@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from kernelmetric._warnings import warn
 from kernelmetric.compute import backend_of, in_library_of
 from kernelmetric.graphs._row_tuples import check_rows
 from kernelmetric.inputs import check_labels, check_weights, label_column
@@ -18,6 +19,7 @@ _OF_LABELS = 100_000  # pairs that are drawn from labels, at most
 _PER_QUERY = 10
 
 
+@dataclass(eq=False, repr=False)
 class Matches:
     """Pairs (query, document) with weights, and what else is known of the two tables.
 
@@ -26,19 +28,13 @@ class Matches:
     match. In one table a row is never its own document.
     """
 
-    def __init__(
-        self,
-        pairs: np.ndarray,
-        weights: np.ndarray,
-        shape: tuple[int, int],
-        *,
-        one_table: bool,
-        apart: np.ndarray | None = None,
-        codes: tuple[np.ndarray, np.ndarray] | None = None,
-    ):
-        self.pairs, self.weights, self.shape = pairs, weights, shape
-        self.one_table, self.codes = one_table, codes
-        self.apart = np.empty((0, 2), np.intp) if apart is None else apart
+    pairs: np.ndarray
+    weights: np.ndarray
+    shape: tuple[int, int]
+    _: KW_ONLY
+    one_table: bool
+    apart: np.ndarray = field(default_factory=lambda: np.empty((0, 2), np.intp))
+    codes: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
     def of_pairs(
@@ -71,11 +67,9 @@ class Matches:
         codes, first, place = np.unique(_codes(rows, shape), return_index=True, return_inverse=True)
         if len(codes) < len(rows) and weights is None:
             again = rows[np.setdiff1d(np.arange(len(rows)), first)[0]].tolist()
-            warnings.warn(
+            warn(
                 f"Got {len(rows) - len(codes)} pairs that are listed again, such as {again}: each "
                 "counts as often as it is listed. Pass weights to say so without this warning.",
-                UserWarning,
-                stacklevel=4,
             )
         rows, w = rows[first], np.bincount(place.ravel(), weights=w)
         both = np.flatnonzero(np.isin(_codes(others, shape), codes))
@@ -109,11 +103,9 @@ class Matches:
             )
         if len(found) < n:
             lost = int(np.setdiff1d(np.arange(n), found)[0])
-            warnings.warn(
+            warn(
                 f"Got {n - len(found)} queries whose label no document has, such as row {lost}: "
                 "they have no match, and nothing is learned from them.",
-                UserWarning,
-                stacklevel=4,
             )
         rng = check_random_state(random_state)
         each = int(np.clip(_OF_LABELS // len(found), 1, _PER_QUERY))

@@ -1,7 +1,5 @@
 """Where pairs come from: classes, chunks, chance, a file. Pure functions."""
 
-import codecs
-import io
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -19,8 +17,8 @@ from kernelmetric.graphs._row_tuples import components_of, unique_pairs
 from kernelmetric.inputs._labels import classes_of
 from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.inputs._refusals import refuse_masked
+from kernelmetric.tables._text import lines_of
 
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _WHOLE = re.compile(r"[-+]?[0-9]{1,18}")  # fits 64 bits
 
 
@@ -155,7 +153,16 @@ def read_row_numbers(path: Any, width: int) -> np.ndarray:
 
 def _read_table(path: Any, widths: tuple[int, ...], expected: str) -> tuple[list[int], np.ndarray]:
     """The numbers of the lines that hold row numbers, and these, in so many columns."""
-    lines, width = _numbered_lines(path)
+    with Path(path).open("rb") as stream:
+        lines = [
+            (number, _fields(bare))
+            for number, line in enumerate(lines_of(stream, path, []), start=1)
+            if (bare := line.partition("#")[0]).strip()
+        ]
+    names = lines.pop(0)[1] if lines and _are_names(lines[0][1], path) else None
+    if not lines:
+        raise ValueError(f"Got {path} without a line of row numbers, but expected some.")
+    width = len(names or lines[0][1])
     for number, fields in lines:
         whole = all(map(_WHOLE.fullmatch, fields))
         if len(fields) != width or width not in widths or not whole:
@@ -165,24 +172,6 @@ def _read_table(path: Any, widths: tuple[int, ...], expected: str) -> tuple[list
             )
     numbers = [[int(field) for field in fields] for _, fields in lines]
     return [number for number, _ in lines], np.array(numbers, dtype=np.intp)
-
-
-def _numbered_lines(path: Any) -> tuple[list[tuple[int, list[str]]], int]:
-    """The lines with their numbers, without comments and names; and how many columns they have."""
-    data = Path(path).read_bytes()
-    try:
-        text = data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"Got {path}, whose text is not UTF-8: save it as UTF-8.") from error
-    numbered = [
-        (number, _fields(bare))
-        for number, line in enumerate(io.StringIO(text, newline=None), start=1)
-        if (bare := line.partition("#")[0]).strip()
-    ]
-    names = numbered.pop(0)[1] if numbered and _are_names(numbered[0][1], path) else None
-    if not numbered:
-        raise ValueError(f"Got {path} without a line of row numbers, but expected some.")
-    return numbered, len(names or numbered[0][1])
 
 
 def _fields(line: str) -> list[str]:

@@ -8,32 +8,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute.reductions import median_squared_distance
-from kernelmetric.graphs._pair_sources import (
-    chunk_codes,
-    class_codes,
-    draw_partners,
-    draw_until_connected,
-    members_of,
-    near_pairs,
-    pairs_across,
-    pairs_between,
-    pairs_within,
-    read_pairs,
-)
-from kernelmetric.graphs._row_tuples import (
-    RowTuples,
-    check_radius,
-    check_rows,
-    components_of,
-    find_faults,
-    nearest_of,
-    pair_distances,
-    points_of,
-)
+from kernelmetric.graphs import _pair_sources as sources
+from kernelmetric.graphs import _row_tuples
 from kernelmetric.inputs._parameters import COUNT, require_word
 
 
-class Pairs(RowTuples):
+class Pairs(_row_tuples.RowTuples):
     """Pairs of rows of X: similar ones (must-link) and dissimilar ones (cannot-link).
 
     Parameters
@@ -86,8 +66,11 @@ class Pairs(RowTuples):
         self, similar=None, dissimilar=None, n_samples=None, *, faults="raise", labelled=False
     ):
         n = self._checked_size(n_samples, faults, "similar, dissimilar")
-        S, D = check_rows(similar, "similar", n), check_rows(dissimilar, "dissimilar", n)
-        found, keep_S, keep_D = find_faults(S, D, n)
+        S, D = (
+            _row_tuples.check_rows(similar, "similar", n),
+            _row_tuples.check_rows(dissimilar, "dissimilar", n),
+        )
+        found, keep_S, keep_D = _row_tuples.find_faults(S, D, n)
         if found:
             self._tell_faults(found, faults)
             S, D = S[keep_S], D[keep_D]
@@ -127,21 +110,21 @@ class Pairs(RowTuples):
         ----------
         .. [1] Kwok and Tsang, "Learning with idealized kernels", ICML 2003.
         """
-        codes = class_codes(y)
-        groups, n = members_of(codes), len(codes)
+        codes = sources.class_codes(y)
+        groups, n = sources.members_of(codes), len(codes)
         rng = check_random_state(random_state)
         if per_point is not None:
             COUNT.require("per_point", per_point)
         if components is not None:
-            S = draw_until_connected(groups, n, components, rng)
+            S = sources.draw_until_connected(groups, n, components, rng)
         elif per_point is not None:
-            S = draw_partners(codes, per_point, rng, inside=True)
+            S = sources.draw_partners(codes, per_point, rng, inside=True)
         else:
-            S = pairs_within(groups)
+            S = sources.pairs_within(groups)
         if per_point is None:
-            D = pairs_across(groups)
+            D = sources.pairs_across(groups)
         else:
-            D = draw_partners(codes, per_point, rng, inside=False)
+            D = sources.draw_partners(codes, per_point, rng, inside=False)
         return cls(S, D, n, labelled=components is None)
 
     @classmethod
@@ -169,11 +152,13 @@ class Pairs(RowTuples):
             At most 2 m n pairs.
         """
         COUNT.require("n_neighbors", n_neighbors)
-        codes = class_codes(y)
-        X = points_of(X, len(codes))
+        codes = sources.class_codes(y)
+        X = _row_tuples.points_of(X, len(codes))
         median = radius == "median"
-        reach = np.sqrt(median_squared_distance(X)) if median else check_radius(radius)
-        S, D = (near_pairs(X, codes, n_neighbors, reach, same=same) for same in (True, False))
+        reach = np.sqrt(median_squared_distance(X)) if median else _row_tuples.check_radius(radius)
+        S, D = (
+            sources.near_pairs(X, codes, n_neighbors, reach, same=same) for same in (True, False)
+        )
         return cls(S, D, len(codes), labelled=True)
 
     @classmethod
@@ -192,11 +177,15 @@ class Pairs(RowTuples):
         Pairs
             All pairs inside chunks, and between them where asked for.
         """
-        codes = chunk_codes(codes)
-        groups = members_of(codes)
-        return cls(pairs_within(groups), pairs_across(groups) if between else None, len(codes))
+        codes = sources.chunk_codes(codes)
+        groups = sources.members_of(codes)
+        return cls(
+            sources.pairs_within(groups),
+            sources.pairs_across(groups) if between else None,
+            len(codes),
+        )
 
-    _read = staticmethod(read_pairs)
+    _read = staticmethod(sources.read_pairs)
 
     @property
     def rows(self) -> np.ndarray:
@@ -223,7 +212,7 @@ class Pairs(RowTuples):
         ndarray of shape (n_samples,)
             Number of the group of every point, from 0.
         """
-        return components_of(self.similar, self.n_samples)
+        return _row_tuples.components_of(self.similar, self.n_samples)
 
     def closure(self) -> Pairs:
         """All pairs that follow: what is alike one point is alike, and differs from the same.
@@ -243,9 +232,11 @@ class Pairs(RowTuples):
                 f"such as row {inside[0]}, ({i}, {j}), but expected no contradiction: correct "
                 "either side."
             )
-        groups = members_of(codes)
+        groups = sources.members_of(codes)
         joined = ((groups[a], groups[b]) for a, b in np.unique(ends, axis=0).tolist())
-        return self._made(self.n_samples, pairs_within(groups), pairs_between(joined))
+        return self._made(
+            self.n_samples, sources.pairs_within(groups), sources.pairs_between(joined)
+        )
 
     def select(
         self,
@@ -281,20 +272,20 @@ class Pairs(RowTuples):
         .. [1] Kwok and Tsang, "Learning with idealized kernels", ICML 2003.
         """
         COUNT.require("n_neighbors", n_neighbors)
-        X = points_of(X, self.n_samples)
+        X = _row_tuples.points_of(X, self.n_samples)
         require_word("metric", metric, ("euclidean", "precomputed"))
-        distances = pair_distances(X, self.rows, precomputed=metric == "precomputed")
+        distances = _row_tuples.pair_distances(X, self.rows, precomputed=metric == "precomputed")
         if not np.all(np.isfinite(distances)):
             raise ValueError("Got X with NaN or infinity, but expected finite distances.")
         if radius == "median":
             longest = float(np.median(distances)) if len(self) else np.inf
         else:
-            longest = check_radius(radius)
+            longest = _row_tuples.check_radius(radius)
         near = distances <= longest
         if not (self.labelled if limit_similar is None else limit_similar):
             near |= self.is_similar
         for kind in (self.is_similar, ~self.is_similar):
-            near[kind] &= nearest_of(self.rows[kind], distances[kind], n_neighbors)
+            near[kind] &= _row_tuples.nearest_of(self.rows[kind], distances[kind], n_neighbors)
         return self.take(near)
 
     def __len__(self) -> int:

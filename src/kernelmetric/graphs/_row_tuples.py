@@ -1,6 +1,5 @@
 """Row numbers of X in tuples: checked, compared, measured, and kept from changing."""
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -8,6 +7,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from kernelmetric._warnings import warn
 from kernelmetric.compute import to_numpy
 from kernelmetric.compute.reductions import pair_squares
 from kernelmetric.inputs._parameters import require_word
@@ -47,7 +47,7 @@ class RowTuples:
                 f"Got {'; '.join(found)}, but expected {self._expected}: correct the list, or "
                 "leave these out with faults='drop'."
             )
-        warnings.warn(f"Left out {'; '.join(found)}.", UserWarning, stacklevel=3)
+        warn(f"Left out {'; '.join(found)}.")
 
     @classmethod
     def from_file(cls, path: Any, n_samples: int, *, faults: str = "raise") -> Self:

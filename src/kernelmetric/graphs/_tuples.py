@@ -9,19 +9,12 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import require_memory
 from kernelmetric.compute.reductions import class_neighbors
+from kernelmetric.graphs import _row_tuples
 from kernelmetric.graphs._pair_sources import class_codes, members_of, read_row_numbers
-from kernelmetric.graphs._row_tuples import (
-    RowTuples,
-    check_rows,
-    described,
-    points_of,
-    repeated_keys,
-    unordered_keys,
-)
 from kernelmetric.inputs._parameters import COUNT
 
 
-class IndexTuples(RowTuples):
+class IndexTuples(_row_tuples.RowTuples):
     """Comparisons: every one says that its ``near`` pair is nearer than its ``far`` pair."""
 
     rows: np.ndarray
@@ -33,7 +26,7 @@ class IndexTuples(RowTuples):
 
     def __init__(self, rows=None, n_samples=None, *, faults="raise"):
         n = self._checked_size(n_samples, faults, "rows")
-        R = check_rows(rows, self.kind, n, self.width)
+        R = _row_tuples.check_rows(rows, self.kind, n, self.width)
         found, kept = self._faults(R, n)
         if found:
             self._tell_faults(found, faults)
@@ -44,7 +37,9 @@ class IndexTuples(RowTuples):
     @classmethod
     def _faults(cls, rows: np.ndarray, n_samples: int) -> tuple[list[str], np.ndarray]:
         """A sentence for each kind of fault, and a mask of what remains."""
-        near, far = (unordered_keys(rows[:, part], n_samples) for part in (cls._near, cls._far))
+        near, far = (
+            _row_tuples.unordered_keys(rows[:, part], n_samples) for part in (cls._near, cls._far)
+        )
         selves = np.zeros(len(rows), dtype=bool)
         for part in (cls._near, cls._far):
             selves |= rows[:, part[0]] == rows[:, part[1]]
@@ -55,7 +50,7 @@ class IndexTuples(RowTuples):
         ordered = np.sort(np.concatenate([forth, back]))
         if not selves.any() and np.all(ordered[1:] != ordered[:-1]):
             return [], np.ones(len(rows), dtype=bool)
-        repeated = repeated_keys(forth)
+        repeated = _row_tuples.repeated_keys(forth)
         against = np.isin(back, forth) & ~selves
         kinds = {
             "with a pair of a point and itself": selves,
@@ -63,7 +58,7 @@ class IndexTuples(RowTuples):
             "listed before": repeated,
             "also listed the other way round": against & (near != far),
         }
-        return described(cls.kind, rows, kinds), ~(selves | repeated | against)
+        return _row_tuples.described(cls.kind, rows, kinds), ~(selves | repeated | against)
 
     @classmethod
     def _read(cls, path: Any) -> tuple[np.ndarray]:
@@ -186,7 +181,7 @@ class Triplets(IndexTuples):
         COUNT.require("n_neighbors", n_neighbors)
         COUNT.require("n_others", n_others)
         codes = class_codes(y)
-        X = points_of(X, len(codes))
+        X = _row_tuples.points_of(X, len(codes))
         B = class_neighbors(X, codes, min(n_neighbors, len(codes)), same=True)[0]
         C = class_neighbors(X, codes, min(n_others, len(codes)), same=False)[0]
         shape = len(codes), B.shape[1], C.shape[1]

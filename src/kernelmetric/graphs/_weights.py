@@ -23,8 +23,8 @@ def gaussian_graph(X: Any, width: float | None = None) -> np.ndarray:
     ``width`` None is a quarter of the median squared distance. n × n numbers: for some thousand
     points.
     """
-    X = np.asarray(to_numpy(X), dtype=np.float64)
-    n = len(X)
+    X = (X if sparse.issparse(X) else to_numpy(X)).astype(np.float64, copy=False)
+    n = X.shape[0]
     if width is None:
         width = median_squared_distance(X) / 4.0
     POSITIVE.require("width", width)

@@ -10,6 +10,7 @@ machines, or should be computed with on a device, is brought there, and results 
     _parameters.py  parameters: numbers within bounds, or words
     _refusals.py    what would become numbers only by a guess
     _far_cells.py   cells far from all others of their column
+    _extras.py      packages that not every user has
     _methods.py     what happens around a public method: clusters, devices, failures
 """
 

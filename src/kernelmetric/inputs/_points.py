@@ -115,10 +115,7 @@ def _check_objects(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: i
             f"Found array with {len(X)} sample(s), while a minimum of {ensure_min_samples} is "
             f"required by {type(estimator).__name__}."
         )
-    if reset:
-        estimator.n_features_in_ = X.shape[1]
-        vars(estimator).pop("feature_names_in_", None)
-    return X
+    return _check_streamed(estimator, X, reset=reset)
 
 
 def _check_streamed(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -126,7 +123,7 @@ def _check_streamed(estimator: Any, X: Any, *, reset: bool) -> Any:
     if reset:
         estimator.n_features_in_ = X.shape[1]
         vars(estimator).pop("feature_names_in_", None)
-        if X.names is not None:
+        if getattr(X, "names", None) is not None:
             estimator.feature_names_in_ = X.names
     return X
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,67 +135,38 @@ _FORMULAS: dict[type, Callable[..., np.ndarray]] = {
 # a linear function, whose integral is known.
 _SMALL = 1e-3  # half the change of an exponent below which its series is taken
 
-Terms = list[tuple[float, np.ndarray, Laplacian]]
+Terms = list[tuple[float, np.ndarray, Any]]
 
 
-def split_laplacian(kernel: Kernel, n_features: int) -> tuple[Terms, Kernel | None]:
-    """The Laplacian terms of a kernel with weights and scales, and the rest; None for no rest."""
-    if type(kernel) is Laplacian:
-        return [(1.0, np.ones(n_features), kernel)], None
+def _terms(kernel: Kernel, scales: np.ndarray) -> Terms:
+    """The terms of a sum of rescaled kernels, with their weights and the scales of features."""
     if isinstance(kernel, Rescaled):
-        scales = np.asarray(kernel.scales, dtype=np.float64)
-        terms, rest = split_laplacian(kernel.kernel, len(scales))
-        scaled = [
-            (weight, pulled_back(s, scales) if s.ndim == 2 else (s * scales.T).T, term)
-            for weight, s, term in terms
-        ]
-        return scaled, None if rest is None else Rescaled(rest, kernel.scales)
+        s = np.asarray(kernel.scales, dtype=np.float64)
+        inner = pulled_back(s, scales) if s.ndim == 2 else (s * scales.T).T
+        return _terms(kernel.kernel, inner)
     if not isinstance(kernel, Sum):
-        return [], kernel
-    found: Terms = []
-    weights, kernels = [], []
-    for weight, term in kernel._flat():
-        terms, rest = split_laplacian(term, n_features)
-        found += [(weight * w, s, inner) for w, s, inner in terms]
-        if rest is not None:
-            weights.append(weight)
-            kernels.append(rest)
-    return found, Sum(kernels, weights) if kernels else None
+        return [(1.0, scales, kernel)]
+    sums = [(weight, _terms(term, scales)) for weight, term in kernel._flat()]
+    return [(weight * w, s, inner) for weight, terms in sums for w, s, inner in terms]
 
 
-def laplacian_shares(
-    terms: Terms, rows: np.ndarray, B: np.ndarray, weights: np.ndarray
+def laplacian_slopes(
+    gamma: float, start: np.ndarray, delta: np.ndarray, B: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Integrals of the gradient of ``sum_i weights[i] k(x, B[i])`` from row to row, times steps."""
-    total = np.zeros(B.shape[1])
-    for weight, scales, kernel in terms:
-        start, delta = rescaled(rows[0], scales), rescaled(rows[1] - rows[0], scales)
-        slopes_of = partial(_slopes, B, weights, scales, start, delta, kernel._gamma())
-        r = len(delta)
-        slopes = sum_rows(slopes_of, len(B), 4 * 8 * (r + 2) * r)
-        total += weight * (rows[1] - rows[0]) * pulled_back(slopes, scales)
-    return total
-
-
-def _slopes(
-    B: np.ndarray,
-    weights: np.ndarray,
-    scales: np.ndarray,
-    start: np.ndarray,
-    delta: np.ndarray,
-    gamma: float,
-    part: slice,
-) -> np.ndarray:
-    """Mean gradients over the line of the terms of some anchors."""
-    offsets = rescaled(B[part], scales) - start  # where the anchors lie, from the start
+    """Mean gradient of ``sum_i weights[i] exp(-γ |x - B[i]|₁)`` over a line from its start."""
     moving = delta != 0  # of coded names, few: along the others there is no kink
-    kinks = np.sort(np.clip(offsets[:, moving] / delta[moving], 0.0, 1.0), axis=1)
-    times = np.pad(kinks, ((0, 0), (1, 1)), constant_values=(0.0, 1.0))
-    places = times[:, :, None] * delta - offsets[:, None, :]
-    exponents = -gamma * np.abs(places).sum(axis=2)
-    signs = np.sign(places[:, 1:] + places[:, :-1])
-    masses = np.diff(times, axis=1) * _mean_exponential(exponents)
-    return np.einsum("nsd,ns,n->d", signs, masses, weights[part], optimize=True) * -gamma
+
+    def of_anchors(part: slice) -> np.ndarray:
+        offsets = B[part] - start
+        kinks = np.sort(np.clip(offsets[:, moving] / delta[moving], 0.0, 1.0), axis=1)
+        times = np.pad(kinks, ((0, 0), (1, 1)), constant_values=(0.0, 1.0))
+        places = times[:, :, None] * delta - offsets[:, None, :]
+        exponents = -gamma * np.abs(places).sum(axis=2)
+        signs = np.sign(places[:, 1:] + places[:, :-1])
+        masses = np.diff(times, axis=1) * _mean_exponential(exponents)
+        return np.einsum("nsd,ns,n->d", signs, masses, weights[part], optimize=True) * -gamma
+
+    return sum_rows(of_anchors, len(B), 4 * 8 * (len(delta) + 2) * len(delta))
 
 
 def _mean_exponential(exponents: np.ndarray) -> np.ndarray:
@@ -261,9 +232,19 @@ class KernelMap(SampledMap):
 
     def without_kinks(self, rows: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, KernelMap | None]:
         """Shares along a line that have a closed form, and the map of the rest."""
-        terms, rest = split_laplacian(self.kernel, self.B.shape[1])
-        shares = laplacian_shares(terms, rows, self.B, self.A @ w)
-        return shares, None if rest is None else KernelMap(rest, self.B, self.A)
+        terms = _terms(self.kernel, np.ones(self.B.shape[1]))
+        step, shares, rest = rows[1] - rows[0], np.zeros(self.B.shape[1]), []
+        for weight, s, kernel in terms:
+            if type(kernel) is not Laplacian:
+                rest.append((weight, Rescaled(kernel, s)))
+                continue
+            line = rescaled(rows[0], s), rescaled(step, s)
+            slopes = laplacian_slopes(kernel._gamma(), *line, rescaled(self.B, s), self.A @ w)
+            shares += weight * step * pulled_back(slopes, s)
+        if len(rest) == len(terms):
+            return shares, self
+        others = Sum([kernel for _, kernel in rest], [weight for weight, _ in rest])
+        return shares, KernelMap(others, self.B, self.A) if rest else None
 
     def _coordinates(self, P: np.ndarray) -> np.ndarray:
         """Learned coordinates of points, up to a constant."""

@@ -1,11 +1,11 @@
 """The distance of two rows, split over the features."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from kernelmetric._warnings import warn
 from kernelmetric.compute import to_numpy
 from kernelmetric.inspection._columns import Reading, Shares, as_row, read
 from kernelmetric.inspection._maps import Box, KernelMap, embed, map_of
@@ -140,11 +140,9 @@ def explain_features(reading: Reading, pair: Any, E: Any = None) -> PairExplanat
         shares = shares + ridge * _normalised(along)
     residual = square - float(shares.sum())
     if abs(residual) > _TOLD * abs(square):
-        warnings.warn(
+        warn(
             f"The shares miss {residual:.3g} of the squared distance {square:.3g}, which was "
             "spread over them: the learned coordinates are not smooth between the two rows.",
-            UserWarning,
-            stacklevel=3,
         )
     spread = np.abs(shares) if np.any(shares) else delta**2
     shares = shares + residual * _normalised(spread)

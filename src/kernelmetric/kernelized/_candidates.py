@@ -169,11 +169,7 @@ def check_search(search: Any, judge: Any) -> Any:
             f"Got learner={learner!r}, which has no transform, but expected a learner of "
             "coordinates: for estimators that predict, use GridSearchCV over Kernelized."
         )
-    score = search.error_score
-    if not isinstance(score, Real) and not (isinstance(score, str) and score == "raise"):
-        raise ValueError(
-            f"Got error_score={score!r}, but expected 'raise' or a number: try error_score=np.nan."
-        )
+    check_error_score(search.error_score)
     for name in ("refit", "verbose"):
         if np.ndim(getattr(search, name)) > 0:
             raise ValueError(f"Got {name}={getattr(search, name)!r}, but expected True or False.")
@@ -185,6 +181,15 @@ def check_search(search: Any, judge: Any) -> Any:
             "processor."
         )
     return _scorer(search.scoring, judge)
+
+
+def check_error_score(score: Any) -> None:
+    """Refuse what cannot stand for the score of a failure."""
+    number = isinstance(score, Real) and not isinstance(score, bool)
+    if not number and not (isinstance(score, str) and score == "raise"):
+        raise ValueError(
+            f"Got error_score={score!r}, but expected 'raise' or a number: try error_score=np.nan."
+        )
 
 
 _PREDICTS = ("predict", "predict_proba", "decision_function")

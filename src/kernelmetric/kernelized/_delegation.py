@@ -18,6 +18,7 @@ from kernelmetric.kernelized._supervision import coordinates_of_tuples
 from kernelmetric.kernels import is_frame
 from kernelmetric.metric import Metric
 from kernelmetric.spaces._base import own
+from kernelmetric.spaces._pre_images import PreImages
 
 
 def in_dtype_of(Z: Any, E: Any) -> Any:
@@ -112,7 +113,7 @@ class Predictions:
     offset_ = attribute_of("_inner", "offset_", "What an outlier detector takes from its scores.")
 
 
-class NewPoints(Predictions, Metric):
+class NewPoints(Predictions, PreImages, Metric):
     """Points, or tuples of them, through ``space_`` and a method of ``learner_``."""
 
     learner: Any

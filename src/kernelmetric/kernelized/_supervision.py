@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from kernelmetric.compute import like, take_rows, to_numpy
-from kernelmetric.graphs import Pairs, are_tuples, as_pairs, points_of_tuples
+from kernelmetric.graphs import Pairs, are_tuples, as_pairs, check_rows, points_of_tuples
 from kernelmetric.inputs import WeightedLabels, Weights, rows_of
 from kernelmetric.kernelized._arguments import weighted_rows
 from kernelmetric.kernelized._copies import Copies, copies_among
@@ -131,22 +131,5 @@ def is_compared(X: Any, tuples: Any, given: dict[str, Any]) -> bool:
 
 def coordinates_of_tuples(Z: Any, tuples: Any) -> Any:
     """Tuples (n_tuples, t, r) of coordinates, from coordinates and row numbers."""
-    rows = _check_tuples(tuples, Z.shape[0])
-    return take_rows(Z, rows.ravel()).reshape(*rows.shape, -1)
-
-
-def _check_tuples(tuples: Any, n_samples: int) -> np.ndarray:
-    """Row numbers of shape (n_tuples, t), refused where they do not number the points."""
-    rows = np.asarray(tuples)
-    if rows.ndim != 2 or rows.dtype.kind not in "iu":
-        raise ValueError(
-            f"Got tuples of shape {rows.shape} and dtype {rows.dtype}, but expected integers of "
-            "shape (n_tuples, t): row numbers of X. Tuples of points are passed as X itself."
-        )
-    if rows.size and (rows.min() < 0 or rows.max() >= n_samples):
-        bad = rows[np.any((rows < 0) | (rows >= n_samples), axis=1)][0]
-        raise ValueError(
-            f"Got the tuple {tuple(bad.tolist())}, but expected row numbers from 0 to "
-            f"{n_samples - 1}."
-        )
-    return rows
+    rows = check_rows(tuples, "tuple", Z.shape[0], (np.shape(tuples) or (0,))[-1])
+    return take_rows(Z, rows.ravel()).reshape(*rows.shape, Z.shape[1])

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from kernelmetric.compute import namespace, precise, rough
 from kernelmetric.inputs import Objects
+from kernelmetric.inputs._parameters import require_word
 from kernelmetric.kernels._objects import ObjectKernel
 
 BASE = np.uint64(0x9E3779B97F4A7C15)  # of hashes; odd, so that no letter is lost
@@ -102,10 +103,7 @@ class CountKernel(ObjectKernel):
         return counts.unary() if self._checked_similarity() == "minmax" else counts
 
     def _checked_similarity(self) -> str:
-        if self.similarity not in _SIMILARITIES:
-            raise ValueError(
-                f"Got similarity={self.similarity!r}, but expected one of {_SIMILARITIES}."
-            )
+        require_word("similarity", self.similarity, _SIMILARITIES)
         return self.similarity
 
     def _values(self, A: Objects, B: Objects | None) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
@@ -159,11 +160,15 @@ def squared_norms(A: Any) -> Any:
 
 def unit_rows(A: Any) -> Any:
     """Rows of A scaled to norm one; rows of zeros stay."""
-    # The largest entry goes first, so that squares of huge or tiny features stay in range.
     if is_sparse(A):
         return normalize(normalize(A, "max"))
     xp = namespace(A)
-    largest = xp.max(xp.abs(A), axis=1, keepdims=True)
-    A = A / (largest + xp.astype(largest == 0, A.dtype))
-    norms = xp.sqrt(xp.sum(A * A, axis=1, keepdims=True))
-    return A / (norms + xp.astype(norms == 0, A.dtype))
+    with np.errstate(over="ignore", under="ignore"):
+        squares = xp.sum(A * A, axis=1, keepdims=True)
+    least = 1e8 * xp.finfo(A.dtype).smallest_normal
+    if not bool(xp.all((squares > least) & (squares < 1 / least))):  # not all squares are numbers
+        sizes = xp.max(xp.abs(A), axis=1, keepdims=True)
+        A = A / xp.where(sizes > 0, sizes, xp.ones_like(sizes))
+        squares = xp.sum(A * A, axis=1, keepdims=True)
+    lengths = xp.sqrt(squares)
+    return A / xp.where(lengths > 0, lengths, xp.ones_like(lengths))

@@ -20,6 +20,7 @@ from kernelmetric.compute import (
     take_rows,
 )
 from kernelmetric.inputs import Objects, is_objects, listed_objects
+from kernelmetric.inputs._parameters import require_word
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._points import as_block
 from kernelmetric.tables._frames import holds_objects
@@ -96,12 +97,9 @@ class FunctionKernel(Kernel):
         return super()._bind_table(X, y)
 
     def _form(self, A: Any) -> str:
-        if self.form in ("blocks", "points"):
-            return self.form
+        require_word("form", self.form, ("auto", "blocks", "points"))
         if self.form != "auto":
-            raise ValueError(
-                f"Got form={self.form!r}, but expected 'auto', 'blocks' or 'points': try 'auto'."
-            )
+            return self.form
         # Unequal sizes tell rows from columns; a size unlike d makes `a @ b` fail on blocks.
         m = 3 if A.shape[1] != 3 else 4
         first = take_rows(A, np.arange(2) % A.shape[0])
@@ -171,11 +169,7 @@ class PairwiseKernel(Kernel):
         self.params = params
 
     def _evaluate(self, A: Any, B: Any) -> Any:
-        if not isinstance(self.metric, str) or self.metric not in PAIRWISE_KERNEL_FUNCTIONS:
-            raise ValueError(
-                f"Got metric={self.metric!r}, but expected one of "
-                f"{sorted(PAIRWISE_KERNEL_FUNCTIONS)}."
-            )
+        require_word("metric", self.metric, sorted(PAIRWISE_KERNEL_FUNCTIONS))
         _check_params(self.params)
         if not isinstance(A, np.ndarray):
             raise TypeError(

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from kernelmetric.inputs._parameters import Numbers, require_word
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._counts import BASE, CountKernel, text_codes
 
@@ -91,8 +92,7 @@ class NGrams(CountKernel):
 
     def count(self, items: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """The n-grams of strings: the row and the code of each."""
-        if self.unit not in ("letters", "words"):
-            raise ValueError(f"Got unit={self.unit!r}, but expected 'letters' or 'words'.")
+        require_word("unit", self.unit, ("letters", "words"))
         codes, lengths = (_letters if self.unit == "letters" else _words)(items)
         rows = np.repeat(np.arange(len(items)), lengths)
         ends = np.repeat(np.cumsum(lengths), lengths)
@@ -122,14 +122,12 @@ class NGrams(CountKernel):
 
     def _patterns(self, size: int) -> list[tuple[int, ...]]:
         """Where the symbols of an n-gram may be, from its first on."""
-        gaps = self.gaps
-        if not isinstance(gaps, Integral) or isinstance(gaps, bool) or not 0 <= gaps <= 8:
-            raise ValueError(f"Got gaps={gaps!r}, but expected an integer from 0 to 8: try 1.")
+        Numbers(Integral, 0, 8).check(self, "gaps")
         if size == 1:
             return [(0,)]
         return [
             (0, *inner, last)
-            for last in range(size - 1, size + int(gaps))
+            for last in range(size - 1, size + int(self.gaps))
             for inner in combinations(range(1, last), size - 2)
         ]
 

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from kernelmetric.compute import is_sparse, namespace, precise, to_numpy
 from kernelmetric.compute.reductions import l1_distances, most_similar_bits, unpacked
 from kernelmetric.inputs import Objects, shown
+from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._counts import alike
 from kernelmetric.kernels._dot import inner_products, squared_norms
@@ -97,11 +98,7 @@ class Tanimoto(Kernel):
         asked = points if queries is None else packed.points(queries).values
         if asked.shape[1] != points.shape[1]:
             raise _unequal(asked, points)
-        whole = isinstance(n_neighbors, Integral) and not isinstance(n_neighbors, bool)
-        if not whole or not 1 <= n_neighbors <= len(points):
-            raise ValueError(
-                f"Got n_neighbors={n_neighbors!r}, but expected an integer from 1 to {len(points)}."
-            )
+        Numbers(Integral, 1, len(points)).require("n_neighbors", n_neighbors)
         rows, similarities = most_similar_bits(points, int(n_neighbors), asked)
         return similarities, rows
 

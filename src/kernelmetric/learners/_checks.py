@@ -152,6 +152,21 @@ def check_reach(L: np.ndarray, X: Any, name: str) -> None:
         )
 
 
+def refuse_lone_points(some: Any, why: str) -> None:
+    """Refuse classes of which none has two members."""
+    if not some:
+        raise ValueError(f"Got no class with two members, but expected at least one: {why}.")
+
+
+def refuse_one_target(differ: Any) -> None:
+    """Refuse targets that are the same for all points."""
+    if not differ:
+        raise ValueError(
+            "Got the same target for all points, but expected at least two different ones: "
+            "a metric is learned from what predicts them."
+        )
+
+
 def check_neighbors(neighbors: Any, X: Any, *, rows: bool = False) -> Any:
     """Where neighbours come from: floats are coordinates of the points, integers row numbers."""
     where = neighbors if hasattr(neighbors, "shape") else np.asarray(neighbors)

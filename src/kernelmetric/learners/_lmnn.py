@@ -14,7 +14,7 @@ from kernelmetric.compute.reductions import Triplets, read_only
 from kernelmetric.graphs import IndexTuples, neighbor_parts, target_neighbors
 from kernelmetric.inputs._parameters import COUNT, PRICE
 from kernelmetric.learners._base import BLOCK_BYTES
-from kernelmetric.learners._checks import check_neighbors
+from kernelmetric.learners._checks import check_neighbors, refuse_lone_points
 from kernelmetric.learners._descent import OF_POINTS, Descent, Found, GradientLearner, Training
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._margin import (
@@ -184,11 +184,8 @@ class LargeMargin(TakesTuples, GradientLearner):
             targets = _check_targets(to_numpy(where), codes)
         else:
             targets = target_neighbors(where, codes, self.n_neighbors)
-        if not np.any(targets >= 0):
-            raise ValueError(
-                "Got no class with two members, but expected at least one: LMNN pulls points "
-                "towards neighbours of their own class."
-            )
+        why = "LMNN pulls points towards neighbours of their own class"
+        refuse_lone_points(np.any(targets >= 0), why)
         position = np.empty(len(order) + 1, dtype=np.intp)
         position[order] = np.arange(len(order))
         position[-1] = -1  # what the index -1, a missing neighbour, maps to

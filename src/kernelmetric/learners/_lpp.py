@@ -9,6 +9,7 @@ from kernelmetric.compute import to_numpy
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.graphs import heat_graph, laplacian
 from kernelmetric.inputs import Weights
+from kernelmetric.learners._checks import refuse_lone_points
 from kernelmetric.learners._spectral import LocalLearner, shrinkage_of, shrunk, signed
 from kernelmetric.spaces import Gram, orthonormal
 
@@ -81,11 +82,7 @@ class LPP(LocalLearner):
         where = coordinates.Z if where is None else to_numpy(where)
         W = heat_graph(where, self.n_neighbors, codes, weights)
         degrees = np.asarray(W.sum(axis=1)).ravel()
-        if not degrees.any():
-            raise ValueError(
-                "Got no class with two members, but expected at least one: LPP joins points to "
-                "neighbours of their own class."
-            )
+        refuse_lone_points(degrees.any(), "LPP joins points to neighbours of their own class")
         Z = coordinates.Z - np.average(coordinates.Z, axis=0, weights=degrees)
         points = np.sqrt(degrees / np.mean(degrees))[:, None] * Z
         one = np.zeros(len(points), dtype=np.intp)

@@ -9,6 +9,7 @@ from scipy import linalg
 from kernelmetric.compute import like, namespace, to_numpy
 from kernelmetric.compute.reductions import product, softmax_reduction
 from kernelmetric.inputs import Weights
+from kernelmetric.learners._checks import refuse_lone_points
 from kernelmetric.learners._descent import Descent, Found, GradientLearner, Training, descend_in
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._nca import softmax_start
@@ -95,10 +96,7 @@ class MCML(GradientLearner):
         coordinates = orthonormal(X, gram)
         Z, reg = like(coordinates.Z, X), self.reg / coordinates.size**2
         problem = CollapsedClasses(Z, codes, reg, weights)
-        if not problem.counted.any():
-            raise ValueError(
-                "Got no class with two members, but expected at least one: MCML collapses classes."
-            )
+        refuse_lone_points(problem.counted.any(), "MCML collapses classes")
         start = softmax_start(np.eye(coordinates.Z.shape[1]), coordinates.Z, weights)
         unit = 1.0 if weights is None else weights.unit  # tolerances are of an average row
 

@@ -11,6 +11,7 @@ from kernelmetric.compute.reductions import product, softmax_reduction
 from kernelmetric.inputs import Weights, refuse_ambiguous, refuse_text
 from kernelmetric.inputs._labels import require_target
 from kernelmetric.learners._base import frobenius
+from kernelmetric.learners._checks import refuse_one_target
 from kernelmetric.learners._descent import (
     OF_POINTS,
     Descent,
@@ -181,11 +182,7 @@ def _standardized(y: Any, X: Any) -> np.ndarray:
     Y = Y / (top or 1.0)
     Y = Y - Y.mean(axis=0)
     spread = float(np.sqrt(np.sum(Y * Y) / len(Y)))
-    if not spread > 1e-12:
-        raise ValueError(
-            "Got the same target for all points, but expected at least two different ones: "
-            "a metric is learned from what predicts them."
-        )
+    refuse_one_target(spread > 1e-12)
     return Y / spread
 
 

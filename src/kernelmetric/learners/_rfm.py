@@ -14,6 +14,7 @@ from kernelmetric.inputs import Weights, check_labels
 from kernelmetric.inputs._labels import require_target
 from kernelmetric.inputs._parameters import COUNT, Numbers
 from kernelmetric.learners._base import FromLabels, Learner, as_gram
+from kernelmetric.learners._checks import refuse_one_target
 from kernelmetric.learners._feature_rounds import (
     KERNELS,
     Regression,
@@ -168,9 +169,6 @@ def _checked_targets(y: Any, X: Any) -> Targets:
     targets = coded_targets(y, X)
     if targets.values is None:
         check_labels(y, X)
-    elif not targets.values.any():
-        raise ValueError(
-            "Got the same target for all points, but expected at least two different ones: "
-            "a metric is learned from what predicts them."
-        )
+    else:
+        refuse_one_target(targets.values.any())
     return targets

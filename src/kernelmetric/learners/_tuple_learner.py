@@ -151,6 +151,7 @@ class TupleLearner(TakesTuples, IterativeLearner):
     """A learner from tuples whose matrix M is learned in the coordinates that the points span."""
 
     _advice = ""  # what to do besides raising max_iter
+    _passes, _others = 20.0, _DRAWN_OF_ROW
 
     def _warn_of_gap(self) -> None:
         where = f"at a duality gap of {self.duality_gap_:.2g}, above"
@@ -208,7 +209,6 @@ class PairLearner(TupleLearner):
     """A learner from labels or pairs; a class that derives has ``_learn(points, counts)``."""
 
     learns_from = "pairs"
-    _passes, _others = 20.0, _DRAWN_OF_ROW
     _allowed: ClassVar = {"max_pairs": COUNT}
     _takes_pairs = True
     _needs_dissimilar = True
@@ -281,7 +281,6 @@ class ComparisonLearner(TupleLearner):
     """A learner from labels or comparisons; it has ``_learn`` and ``_tuples_from_labels``."""
 
     learns_from = "comparisons"
-    _passes, _others = 20.0, _DRAWN_OF_ROW
     _allowed: ClassVar = {"max_tuples": COUNT}
     _takes_comparisons = True
 

@@ -1,8 +1,5 @@
 """Texts as bags of words and of three letters, weighted by how rare these are in both tables."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,16 +56,7 @@ class Bag:
     """Which words, and which three letters, each of some texts has."""
 
     def __init__(self, texts: list[str]):
-        import pandas as pd
-
-        lists = [words_of(text) for text in texts]
-        sizes = np.fromiter(map(len, lists), dtype=np.intp, count=len(lists))
-        flat = np.empty(int(sizes.sum()), dtype=object)
-        flat[:] = [word for words in lists for word in words]
-        at, self.words = pd.factorize(flat)
-        rows = np.repeat(np.arange(len(texts)), sizes)
-        ones = np.ones(len(rows))
-        self._W = coo_array((ones, (rows, at)), shape=(len(texts), len(self.words))).tocsr()
+        self.words, self._W = _incidence([words_of(text) for text in texts])
 
     def of_words(self) -> tuple[np.ndarray, Any]:
         """The words, and which text has which."""
@@ -76,17 +64,23 @@ class Bag:
 
     def of_letters(self) -> tuple[np.ndarray, Any]:
         """The three letters in a row inside words, spaces around them, and which text has which."""
-        import pandas as pd
-
-        pieces = [list(_pieces(f" {word} ")) for word in self.words]
-        sizes = [len(each) for each in pieces]
-        flat = np.empty(sum(sizes), dtype=object)
-        flat[:] = [piece for each in pieces for piece in each]
-        at, grams = pd.factorize(flat)
-        rows = np.repeat(np.arange(len(pieces)), sizes)
-        ones = np.ones(len(rows))
-        G = coo_array((ones, (rows, at)), shape=(len(pieces), len(grams))).tocsr()
+        padded = [f" {word} " for word in self.words]
+        pieces = [[w[k : k + _LETTERS] for k in range(len(w) - _LETTERS + 1)] for w in padded]
+        grams, G = _incidence(pieces)
         return grams, _ones(self._W @ G)
+
+
+def _incidence(lists: list[list[str]]) -> tuple[np.ndarray, Any]:
+    """All pieces of some lists, and how often each list has each."""
+    import pandas as pd
+
+    sizes = [len(each) for each in lists]
+    flat = np.empty(sum(sizes), dtype=object)
+    flat[:] = [piece for each in lists for piece in each]
+    at, pieces = pd.factorize(flat)
+    rows = np.repeat(np.arange(len(lists)), sizes)
+    shape = len(lists), len(pieces)
+    return pieces, coo_array((np.ones(len(rows)), (rows, at)), shape=shape).tocsr()
 
 
 def hashed(pieces: np.ndarray) -> np.ndarray:
@@ -124,10 +118,6 @@ def largest(B: Any) -> np.ndarray:
     if there.any():
         found[there] = np.maximum.reduceat(B.data, B.indptr[:-1][there])
     return found
-
-
-def _pieces(word: str) -> Iterator[str]:
-    return (word[k : k + _LETTERS] for k in range(len(word) - _LETTERS + 1))
 
 
 def _ones(B: Any) -> Any:

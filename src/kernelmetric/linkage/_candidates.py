@@ -1,7 +1,5 @@
 """Which records to compare at all, by rules, and how good that choice is."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Sequence

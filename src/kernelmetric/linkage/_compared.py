@@ -1,7 +1,5 @@
 """Pairs of two tables as rows of numbers, and what the numbers say in words."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

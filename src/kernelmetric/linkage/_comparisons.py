@@ -1,15 +1,14 @@
 """How alike two records are, field by field; what is missing is a state of its own."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from kernelmetric.compute import map_rows
 from kernelmetric.graphs import check_rows
+from kernelmetric.inputs._extras import require
 from kernelmetric.linkage._compared import Compared
 from kernelmetric.linkage._fields import as_tables, column_of, holds_numbers, is_whole, texts_of
 from kernelmetric.linkage._text import Texts, learned_of
@@ -79,7 +78,7 @@ class RecordComparison:
     def __init__(self, kinds: Mapping[str, str] | None = None):
         self.kinds = kinds
 
-    def fit(self, left: Any, right: Any = None) -> RecordComparison:
+    def fit(self, left: Any, right: Any = None) -> Self:
         """Decide on the kinds and the scales of numbers; no labels are needed.
 
         Parameters
@@ -228,23 +227,9 @@ def _tables(left: Any, right: Any) -> tuple[Any, Any]:
     return left, left if right is None else right
 
 
-def _fuzzy() -> Any:
-    try:
-        import rapidfuzz.distance
-        import rapidfuzz.fuzz
-        import rapidfuzz.process
-    except ImportError as error:
-        raise ImportError(
-            "Comparing texts needs rapidfuzz, which is not installed: try pip install "
-            '"kernelmetric[linkage]", or ".[linkage]" in a checkout.',
-            name="rapidfuzz",
-        ) from error
-    return rapidfuzz
-
-
 def _scored(kind: str, p: np.ndarray, q: np.ndarray) -> np.ndarray:
     """What a scorer of rapidfuzz says of each two texts, NaN where one is missing."""
-    fuzzy = _fuzzy()
+    fuzzy = require("rapidfuzz", "linkage", "Comparing texts needs rapidfuzz")
     scorer, most = {
         "text": (fuzzy.distance.JaroWinkler.normalized_similarity, 1),
         "long_text": (fuzzy.fuzz.token_sort_ratio, 100),

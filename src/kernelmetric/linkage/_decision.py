@@ -5,8 +5,6 @@ them. Labels move the line away from there, against a penalty, and teach trees. 
 the three counts is what makes the cross-fitted log-loss least, which calibrates them as well.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +16,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import GroupKFold
 
 from kernelmetric.compute import map_rows
+from kernelmetric.prediction._features import leaves_of
 
 _KNOTS = np.linspace(0, 1, 101)
 _SCORES = ndtri(np.clip(_KNOTS, 0.01, 0.99))
@@ -82,20 +81,12 @@ class Trees:
 
     def odds(self, X: np.ndarray) -> np.ndarray:
         """The log odds: values of the leaves that rows reach, added."""
-        t = len(self.roots)
 
         def work(rows: slice) -> np.ndarray:
-            Y = X[rows]
-            at = np.tile(self.roots, len(Y))
-            moving = np.flatnonzero(self.nodes[at, 0] > 0)
-            while len(moving):
-                left, right, column = self.nodes[here := at[moving]].T
-                lower = Y[moving // t, column] <= self.cuts[here]
-                at[moving] = there = np.where(lower, left, right)
-                moving = moving[self.nodes[there, 0] > 0]
-            return self.start + self.values[at].reshape(len(Y), t).sum(axis=1)
+            at = leaves_of(X[rows], self.roots, self.nodes, self.cuts)
+            return self.start + self.values[at].sum(axis=1)
 
-        return map_rows(work, len(X), 200.0 * t, most=1_000)
+        return map_rows(work, len(X), 200.0 * len(self.roots), most=1_000)
 
     def shares(self, X: np.ndarray) -> np.ndarray:
         """The constant, and what each column adds: the steps of the values on the way to leaves."""
@@ -207,10 +198,14 @@ def learned_decision(
     n_groups = len(np.unique(groups))
     judged = min(same.sum(), (1 - same).sum()) >= _FEWEST and n_groups >= _FOLDS
     splits = GroupKFold(_FOLDS).split(X, groups=groups) if judged else ()
-    held_out = np.zeros((len(same), 3))
+    held_out = np.zeros((len(same), 3))  # log odds by each part, 0 where it is not there
     for train, test in splits:
-        parts = _taught(start, fields, X, same, train, offset)
-        held_out[test] = _said(parts, start.n_fields, X[test], S[test], offset, ratio)
+        line, trees, own = _taught(start, fields, X, same, train, offset)
+        held_out[test, 0] = line.odds(X[test]) + offset
+        if trees is not None:
+            held_out[test, 1] = trees.odds(X[test])
+        if own is not None:
+            held_out[test, 2] = own.odds(S[test, : start.n_fields]) + ratio
     line, trees, own = _taught(start, fields, X, same, np.arange(len(same)), offset)
     constant, counts = 0.0, np.array([1.0, 0.0, 0.0])
     if judged:
@@ -240,25 +235,6 @@ def _taught(
     trees = grown(X[rows], y) if fewest >= _TREES_FROM else None
     few = fewest >= _FEWEST and len(rows) <= _MOST_FOR_FIELDS
     return line, trees, fields(rows) if few else None
-
-
-def _said(
-    parts: tuple[Line, Trees | None, Any],
-    n_fields: int,
-    X: np.ndarray,
-    S: np.ndarray,
-    offset: float,
-    ratio: float,
-) -> np.ndarray:
-    """Log odds by each of the three among the labels, 0 where it is not there."""
-    line, trees, fields = parts
-    said = np.zeros((len(X), 3))
-    said[:, 0] = line.odds(X) + offset
-    if trees is not None:
-        said[:, 1] = trees.odds(X)
-    if fields is not None:
-        said[:, 2] = fields.odds(S[:, :n_fields]) + ratio
-    return said
 
 
 def grown(X: np.ndarray, same: np.ndarray) -> Trees:

@@ -8,13 +8,11 @@
     RecordLinker learns from some of them ──▶ probability-...-00000.npy, ... ──▶ Links
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import joblib
@@ -24,6 +22,7 @@ from sklearn.base import clone
 from kernelmetric._warnings import warn
 from kernelmetric.compute import require_memory, within_budget
 from kernelmetric.compute.watch import leave_if_over, stage
+from kernelmetric.inputs._extras import require
 from kernelmetric.linkage._comparisons import checked_pairs
 from kernelmetric.linkage._fields import column_of, is_whole, texts_of
 from kernelmetric.linkage._links import Links, link
@@ -37,17 +36,6 @@ _PAIR_BYTES = 2000.0  # of such a pair: two records, and a part of what DuckDB r
 _COLUMNS = "rule BIGINT, code UBIGINT, row BIGINT"
 _STRICTER = "take a stricter rule of candidates."
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-
-
-class GivenPairs:
-    """A rule of candidates that were found before."""
-
-    def __init__(self, pairs: np.ndarray):
-        self.found = pairs
-
-    def pairs(self, left: Any, right: Any = None) -> np.ndarray:
-        """Those."""
-        return self.found
 
 
 def link_files(
@@ -210,7 +198,8 @@ def _learned(linker: Any, store: _Store, pairs: Any, same: Any, by_kind: bool) -
     rng = np.random.RandomState(0)
     more = [rng.permutation(n)[: int(share * n)] for n in store.sizes if n is not None]
     left, right, places = store.tables(np.concatenate([chosen, known]), more)
-    learner = clone(linker).set_params(rules=[GivenPairs(places[: len(chosen)])])
+    given = SimpleNamespace(pairs=lambda left, right=None: places[: len(chosen)])
+    learner = clone(linker).set_params(rules=[given])
     labelled = (None, None) if pairs is None else (places[len(chosen) :], same)
     with stage(f"learning from {len(chosen):,} candidates"):
         return learner.fit(left, right, *labelled, by_kind=by_kind)
@@ -321,17 +310,9 @@ def _codes(
     return code, there
 
 
-def _duckdb() -> ModuleType:
-    try:
-        import duckdb
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f"Linking files needs {error.name}, which is not installed: try pip install "
-            '"kernelmetric[duckdb]", or ".[duckdb]" in a checkout.',
-            name=error.name,
-        ) from error
-    return duckdb
+def _duckdb() -> Any:
+    require("pyarrow", "duckdb", "Linking files needs pyarrow")
+    return require("duckdb", "duckdb", "Linking files needs duckdb")
 
 
 def _quoted(path: Path) -> str:

@@ -5,17 +5,14 @@ where there are none. Labelled pairs teach how far to trust each field, and many
 say together.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from kernelmetric.kernels import RBF
-from kernelmetric.linkage._decision import LinkModel, TextModel, design, learned_decision
+from kernelmetric.linkage._decision import LinkModel, TextModel, design, learned_decision, logistic
 from kernelmetric.spaces import Nystroem
 
 CUTS = np.array([0.7, 0.85, 1 - 1e-6])  # levels: below, between, equal
@@ -228,7 +225,10 @@ def _with_weights(
     constant = found.constant + share
     total = evidence.sum(axis=1, keepdims=True) + constant
     parts = [np.ones_like(total), total, evidence - doubt.evidence, _filled(S, doubt.alike), Z]
-    b, scale, w, v, g = _corrected(parts, same, offset)
+    sizes = [part.shape[1] for part in parts]
+    start, precision = np.repeat(_START, sizes), np.repeat(_PRECISION, sizes)
+    theta = logistic(np.hstack(parts), same, start, precision, offset)
+    b, scale, w, v, g = np.split(theta, np.cumsum(sizes)[:-1])
     moved = float((b + scale * constant)[0] - w @ doubt.evidence - share)
     expansion = (space, g) if space is not None else ()
     return MatchModel(found, doubt, found.match_share, moved, scale + w, v, *expansion)
@@ -301,25 +301,6 @@ def frequencies(
         if np.max(np.abs(m - before[0])) + abs(now - before[1]) < _TOL:
             break
     return m, u, now
-
-
-def _corrected(parts: list[np.ndarray], same: np.ndarray, offset: float) -> list[np.ndarray]:
-    """Weights of parts, by a logistic regression on labels that begins at what evidence says.
-
-    ``offset`` are the log odds by which matches were labelled more.
-    """
-    A, sizes = np.hstack(parts), [part.shape[1] for part in parts]
-    start, precision = np.repeat(_START, sizes), np.repeat(_PRECISION, sizes)
-
-    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        z, moved = A @ theta + offset, theta - start
-        value = np.sum(np.logaddexp(0, z) - same * z) + 0.5 * precision @ moved**2
-        return value, A.T @ (expit(z) - same) + precision * moved
-
-    theta = start
-    if len(same):
-        theta = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000}).x
-    return np.split(theta, np.cumsum(sizes)[:-1])
 
 
 def _frequencies(levels: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:

@@ -1,7 +1,5 @@
 """Columns of tables as texts that can be compared: trimmed, in small letters, missing as None."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pairs whose answer is known: read, counted, and held out to judge what was learned from them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +9,8 @@ from sklearn.model_selection import GroupKFold
 from kernelmetric._warnings import warn
 from kernelmetric.compute.watch import until_limit, warn_of_limit
 from kernelmetric.graphs import Pairs
+from kernelmetric.graphs._row_tuples import components_of
 from kernelmetric.linkage._comparisons import checked_pairs
-from kernelmetric.linkage._links import connected
 
 _FEWEST_OF_A_KIND = 5  # labelled pairs that are worth a cross-validation
 _FOLDS = 5
@@ -56,7 +54,7 @@ def groups_of(pairs: np.ndarray, two: bool) -> np.ndarray:
     if not len(pairs):
         return np.empty(0, dtype=np.intp)
     rows = pairs + np.array([0, pairs[:, 0].max() + 1 if two else 0])
-    groups = connected(int(rows.max()) + 1, rows)[rows[:, 0]]
+    groups = components_of(rows, int(rows.max()) + 1)[rows[:, 0]]
     return pairs[:, 0] if np.bincount(groups).max() > _LARGEST * len(pairs) else groups
 
 

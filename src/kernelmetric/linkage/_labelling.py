@@ -1,7 +1,5 @@
 """Whom to ask about which pairs: a session of questions that learns from every few answers."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

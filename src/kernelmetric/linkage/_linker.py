@@ -1,7 +1,5 @@
 """From two tables to the records that they share: candidates, comparison, probability, links."""
 
-from __future__ import annotations
-
 import math
 import time
 import warnings
@@ -281,23 +279,14 @@ class RecordLinker(BaseEstimator):
         compare = self._between(left, right)
         S = compare(pairs)
         names = ["before comparing", *getattr(self.model_, "names", self.comparison_.fields_)]
-        parts = []
+        rows: list[tuple[Any, ...]] = []
         for place, (row, shares) in enumerate(zip(S, self.model_.shares(S), strict=True)):
             order = np.argsort(-np.abs(shares), kind="stable")
             order = order[np.abs(shares[order]) > 0]
-            said = [compare.says(k - 1, row, pairs[place]) if k else "" for k in order]
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "pair": place,
-                        "evidence": [names[k] for k in order],
-                        "says": said,
-                        "adds": shares[order],
-                    }
-                )
-            )
-        columns = ["pair", "evidence", "says", "adds"]
-        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+            for k in order:
+                said = compare.says(k - 1, row, pairs[place]) if k else ""
+                rows.append((place, names[k], said, shares[k]))
+        return pd.DataFrame(rows, columns=["pair", "evidence", "says", "adds"])
 
     def _between(self, left: Any, right: Any) -> Any:
         """What compares pairs of tables, each beside the candidates of its records."""

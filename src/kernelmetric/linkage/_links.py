@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components, min_weight_full_bipartite_matching
+from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from scipy.special import logit
+
+from kernelmetric.graphs._row_tuples import components_of
 
 _COLUMNS = ("left", "right", "probability", "cluster")
 
@@ -70,7 +72,7 @@ class Links:
             gains = _log_odds(p) - _log_odds(self.threshold)
             codes = correlation_clusters(n, np.concatenate([rows, others]), gains)
         else:
-            codes = connected(n, rows)
+            codes = components_of(rows, n)
         cut = codes[rows[:, 0]] != codes[rows[:, 1]]
         doubts = np.argsort(-self.probability[cut], kind="stable")
         inside = codes[others[:, 0]] == codes[others[:, 1]]
@@ -192,12 +194,6 @@ def one_to_one_choice(pairs: np.ndarray, probability: np.ndarray, threshold: flo
     partner = np.empty(n, dtype=np.intp)
     partner[of_row] = of_column
     return partner[rows] == columns
-
-
-def connected(n: int, pairs: np.ndarray) -> np.ndarray:
-    """The component of each of n records that pairs connect."""
-    graph = sparse.coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(n, n))
-    return connected_components(graph.tocsr(), directed=False)[1]
 
 
 def _log_odds(p: Any) -> Any:

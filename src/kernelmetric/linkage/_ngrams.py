@@ -4,8 +4,6 @@ N-grams are taken inside words, which have a space on both sides; a word shorter
 one piece. Each is known by a hash of 64 bits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rules for records worth a comparison: they need no labels, and never list all pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any

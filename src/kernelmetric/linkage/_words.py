@@ -1,7 +1,5 @@
 """What a text is made of: words, model numbers, numbers with units, years, names of people."""
 
-from __future__ import annotations
-
 import html
 import re
 import unicodedata

@@ -26,6 +26,7 @@ from kernelmetric.kernelized._parts import check_estimator, is_auto, tags_of
 from kernelmetric.kernelized._recipe import ShowsRecipe
 from kernelmetric.kernelized._search import read_once
 from kernelmetric.metric import refuse_signed
+from kernelmetric.prediction import _neighbors as near
 from kernelmetric.prediction._cross_fit import (
     ENOUGH,
     MOST_JUDGES,
@@ -47,18 +48,6 @@ from kernelmetric.prediction._features import (
     score_features,
 )
 from kernelmetric.prediction._held_out import Choice, HeldOut, Vote, held_out_scores
-from kernelmetric.prediction._neighbors import (
-    MOST,
-    NUMBERS,
-    RANK,
-    TEMPERATURES,
-    Neighbors,
-    has_kernel_distance,
-    kernel_distances,
-    nearest,
-    spread,
-    usual_kernel_distance,
-)
 from kernelmetric.prediction._scores import OWN, RIDGES, LinearScores, linear_scores, own_scores
 
 FEW = 500  # points: with so few, a kernel that was chosen with a point knows its label
@@ -82,10 +71,6 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
     random_state: Any = 0
     use_features: Any = "auto"
 
-    _default_metric: ClassVar[Any]
-    _fit: ClassVar[Any]
-    _votes: ClassVar[Any]
-    _gain: ClassVar[Any]
     _target: ClassVar[str]  # what y has for every row
     _few_rows: ClassVar[int] = 0  # up to so many are held out in twice as many folds
 
@@ -183,7 +168,7 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
         check_is_fitted(self)
         k = self.n_neighbors_ if n_neighbors is None else n_neighbors
         Numbers(Integral, low=1, high=len(self.embedding_)).require("n_neighbors", k)
-        found = nearest(self.embedding_, embedded(self.metric_, X), int(k))
+        found = near.nearest(self.embedding_, embedded(self.metric_, X), int(k))
         kept = vars(self).get("_kept")  # where rows without weight were left out
         rows = found.rows if kept is None else kept[found.rows]
         return (np.sqrt(found.squares), rows) if return_distance else rows
@@ -203,9 +188,9 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
             left out. The distance is that of the kernel, where the metric has one.
         """
         check_is_fitted(self)
-        if has_kernel_distance(self.metric_):
-            return -kernel_distances(self.metric_, X) / self.usual_distance_
-        found = nearest(self.embedding_, embedded(self.metric_, X), RANK)
+        if near.has_kernel_distance(self.metric_):
+            return -near.kernel_distances(self.metric_, X) / self.usual_distance_
+        found = near.nearest(self.embedding_, embedded(self.metric_, X), near.RANK)
         return -np.sqrt(found.squares[:, -1]) / self.usual_distance_
 
     n_features_in_ = attribute_of("metric_", "n_features_in_", "Number of features seen in fit.")
@@ -301,15 +286,15 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
 
         def votes(vote: Vote) -> np.ndarray:
             k, width = vote
-            said = (self._votes(f.found, k, width * spread(f.E), f.train) for f in folds)
+            said = (self._votes(f.found, k, width * near.spread(f.E), f.train) for f in folds)
             return joined(list(said))
 
         truth = np.concatenate([y[:0], *(y[fold.test] for fold in folds)])
         most = min([len(y), *(len(fold.E) for fold in folds)])
-        numbers = sorted({min(k, most) for k in NUMBERS})
-        none = np.empty((len(numbers) * len(TEMPERATURES), 0))
+        numbers = sorted({min(k, most) for k in near.NUMBERS})
+        none = np.empty((len(numbers) * len(near.TEMPERATURES), 0))
         said = np.concatenate([none, *(self._gains(fold, numbers, y) for fold in folds)], axis=1)
-        gains = dict(zip(itertools.product(numbers, TEMPERATURES), said, strict=True))
+        gains = dict(zip(itertools.product(numbers, near.TEMPERATURES), said, strict=True))
         known = bool(folds) and all(fold.own is not None for fold in folds)
         lines = {
             ridge: joined([held_out_scores(fold, Y, ridge, mass) for fold in folds])
@@ -326,8 +311,8 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
         values = labels == truth[:, None] if self._target == "class" else labels
         ends = np.minimum(numbers, found.rows.shape[1]) - 1
         gains = []
-        for temperature in TEMPERATURES:
-            width = temperature * spread(fold.E)
+        for temperature in near.TEMPERATURES:
+            width = temperature * near.spread(fold.E)
             weights = self._vote_weights(found, int(ends[-1]) + 1, width, fold.train)
             sums = np.cumsum(weights, axis=1)[:, ends]
             said = np.cumsum(weights * values[:, : ends[-1] + 1], axis=1)[:, ends]
@@ -354,12 +339,12 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
         said = None if features is None else features(feature_rows(self.metric_, X))
 
         def work(rows: slice) -> np.ndarray:
-            found = nearest(self.embedding_, E[rows], self.n_neighbors_)
-            width = self.temperature_ * spread(self.embedding_)
+            found = near.nearest(self.embedding_, E[rows], self.n_neighbors_)
+            width = self.temperature_ * near.spread(self.embedding_)
             votes = self._votes(found, self.n_neighbors_, width)
             return combine(votes, linear(E[rows]), None if said is None else said[rows])
 
-        return map_rows(work, len(E), 8 * (8 * MOST + 8 * self.coef_.shape[1]))
+        return map_rows(work, len(E), 8 * (8 * near.MOST + 8 * self.coef_.shape[1]))
 
     def _n_folds(self, n_samples: int) -> int:
         """How many folds hold points out, where nobody says."""
@@ -379,13 +364,15 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
         return self._chooses_folds and n_samples > FEW and by_labels
 
     def _usual_distance(self, folds: list[Fold]) -> float:
-        if has_kernel_distance(self.metric_):
-            return usual_kernel_distance(self.metric_)
-        ratios = [fold.found.squares[:, :RANK][:, -1] ** 0.5 / spread(fold.E) for fold in folds]
+        if near.has_kernel_distance(self.metric_):
+            return near.usual_kernel_distance(self.metric_)
+        ratios = [
+            fold.found.squares[:, : near.RANK][:, -1] ** 0.5 / near.spread(fold.E) for fold in folds
+        ]
         usual = float(np.median(np.concatenate(ratios))) if ratios else 1.0
-        return (usual or 1.0) * spread(self.embedding_)
+        return (usual or 1.0) * near.spread(self.embedding_)
 
-    def _vote_weights(self, found: Neighbors, k: int, width: float, rows: Any) -> np.ndarray:
+    def _vote_weights(self, found: near.Neighbors, k: int, width: float, rows: Any) -> np.ndarray:
         """What each of the first k neighbours counts: by distance, and by its own weight."""
         votes, mass = found.weights(k, width), vars(self).get("_mass")
         return votes if mass is None else votes * mass[rows][found.rows[:, :k]]

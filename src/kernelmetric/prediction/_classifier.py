@@ -9,13 +9,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernelmetric.inputs import (
-    check_labels,
-    label_column,
-    rows_and_weights,
-    rows_of,
-    with_class_weights,
-)
+from kernelmetric import inputs
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import NCA
 from kernelmetric.prediction._base import MetricPredictor
@@ -238,17 +232,17 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         return Kernelized(NCA(class_weight=self.class_weight))
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        labels = label_column(y)
+        labels = inputs.label_column(y)
         if _num_samples(X) == 0:
             raise ValueError(
                 f"Found array with 0 sample(s) (shape={np.shape(X)}), but expected some points."
             )
-        codes = check_labels(labels, X)
+        codes = inputs.check_labels(labels, X)
         self.classes_ = np.unique(labels)
         sample_weight = without_copies(self, X, codes, sample_weight)
-        self._kept, weights = rows_and_weights(sample_weight, X)
-        weights = with_class_weights(weights, self.class_weight, labels, self._kept)
-        self._codes = codes = rows_of(codes, self._kept)
+        self._kept, weights = inputs.rows_and_weights(sample_weight, X)
+        weights = inputs.with_class_weights(weights, self.class_weight, labels, self._kept)
+        self._codes = codes = inputs.rows_of(codes, self._kept)
         costs_of(self.decision, self.classes_, np.ones(len(self.classes_)))  # refused at once
         folds = self._learn(X, codes, sample_weight, weights, classes=True)
         n_classes = len(self.classes_)

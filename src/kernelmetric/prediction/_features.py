@@ -78,23 +78,25 @@ class FeatureScores:
         """Linear scores of rows, and mean votes of the leaves that they reach, (n, p, 2)."""
 
         def work(rows: slice) -> np.ndarray:
-            votes = self.votes[self._leaves(_located(Z[rows], self.location))].mean(axis=1)
+            A = _located(Z[rows], self.location)
+            votes = self.votes[leaves_of(A, self.roots, self.nodes, self.cuts)].mean(axis=1)
             return np.stack([Z[rows] @ self.coef + self.intercept, votes], axis=2)
 
         return map_rows(work, len(Z), 8 * len(self.roots) * (8 + self.votes.shape[1]))
 
-    def _leaves(self, Z: np.ndarray) -> np.ndarray:
-        """The leaf of every row in every tree, (n, t)."""
-        at = np.tile(self.roots, (len(Z), 1))
-        flat, moving = at.reshape(-1), np.arange(at.size)
-        while len(moving):
-            here = flat[moving]
-            inner = self.nodes[here, 0] > 0
-            moving, here = moving[inner], here[inner]
-            left, right, feature = self.nodes[here].T
-            lower = Z[moving // len(self.roots), feature] <= self.cuts[here]
-            flat[moving] = np.where(lower, left, right)
-        return at
+
+def leaves_of(Z: np.ndarray, roots: np.ndarray, nodes: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+    """The leaf of every row in every tree, (n, t)."""
+    at = np.tile(roots, (len(Z), 1))
+    flat, moving = at.reshape(-1), np.arange(at.size)
+    while len(moving):
+        here = flat[moving]
+        inner = nodes[here, 0] > 0
+        moving, here = moving[inner], here[inner]
+        left, right, feature = nodes[here].T
+        lower = Z[moving // len(roots), feature] <= cuts[here]
+        flat[moving] = np.where(lower, left, right)
+    return at
 
 
 def asks_features(predictor: Any, X: Any) -> bool:

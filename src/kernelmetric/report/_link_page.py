@@ -1,8 +1,5 @@
 """The page of links: how many at which probability, and why pairs are linked or refused."""
 
-from __future__ import annotations
-
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +8,7 @@ from scipy.special import expit
 
 from kernelmetric.evaluation._thresholds import Estimate, _precision_at, _recall_at, _sample
 from kernelmetric.linkage import Links, RecordLinker
-from kernelmetric.report._page import Page, _read, versions
+from kernelmetric.report._page import filled
 from kernelmetric.report._page_html import chart, columns, curve, figure, line, table, upright
 from kernelmetric.report._text import html_text, percent, short
 
@@ -110,10 +107,7 @@ def link_page(
     judged, thresholds = _thresholds(linker, every, t, right is not None)
     kinds = ", ".join(f"{name} ({kind})" for name, kind in linker.comparison_.kinds_.items())
     values = {
-        "title": html_text(title),
-        "version": html_text(versions()["kernelmetric"]),
         "lead": lead,
-        "css": _read("page.css"),
         "histogram": _histogram(every, t),
         "judged": judged,
         "thresholds": thresholds,
@@ -123,7 +117,7 @@ def link_page(
         "command": html_text(command, most=2_000),
         "kinds": html_text(kinds, most=2_000),
     }
-    return Page(re.sub(r"\{\{(\w+)\}\}", lambda place: values[place[1]], _read("link.html")))
+    return filled("link.html", title, values)
 
 
 def _histogram(p: np.ndarray, threshold: float) -> str:

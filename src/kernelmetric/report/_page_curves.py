@@ -5,17 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn import metrics
 
-from kernelmetric.report._page_html import (
-    DIAGONAL,
-    chart,
-    curve,
-    dots,
-    figure,
-    grid,
-    line,
-    section,
-    table,
-)
+from kernelmetric.report import _page_html as html
 from kernelmetric.report._text import html_text, percent
 
 _MOST_CLASSES = 20  # with a curve each, and of a table of costs
@@ -54,33 +44,35 @@ def curves_section(told: Told | None, label: str) -> str:
         shown = shown[np.argsort(shares[shown], kind="stable")][:1]
     if not len(shown):
         return ""
-    ranked, precise, lines, w = DIAGONAL, "", "", {"sample_weight": told.weights}
+    ranked, precise, lines, w = html.DIAGONAL, "", "", {"sample_weight": told.weights}
     for c in shown.tolist():
         given, colour = (told.true[:, c], told.P[:, c]), f"c{c % 8}"
         false, found, _ = metrics.roc_curve(*given, **w)
         precision, recall, _ = metrics.precision_recall_curve(*given, **w)
-        ranked += curve(*_thinned(false, found), colour)
-        precise += curve(*_thinned(recall, precision), colour)
+        ranked += html.curve(*_thinned(false, found), colour)
+        precise += html.curve(*_thinned(recall, precision), colour)
         areas = metrics.auc(false, found), metrics.average_precision_score(*given, **w)
         cells = "".join(f'<td class="n">{percent(v)}</td>' for v in (shares[c], *areas))
         patch = f'<span class="swatch" style="background: var(--{colour})"></span>'
         lines += f"<tr><td>{patch} {html_text(told.classes[c])}</td>{cells}</tr>"
-    numbers = table([html_text(label)], ("share of rows", "ROC-AUC", "average precision"), lines)
+    numbers = html.table(
+        [html_text(label)], ("share of rows", "ROC-AUC", "average precision"), lines
+    )
     share, right = "found of the class", "right where it is answered"
     said = "probability", "how often it came true"
     boxes = {
-        "ROC": chart(ranked, _ENDS, ("others taken for the class", share)),
-        "Precision and recall": chart(precise, _ENDS, (share, right)),
-        "Calibration": chart(dots(*_came_true(told, shown)), _ENDS, said),
+        "ROC": html.chart(ranked, _ENDS, ("others taken for the class", share)),
+        "Precision and recall": html.chart(precise, _ENDS, (share, right)),
+        "Calibration": html.chart(html.dots(*_came_true(told, shown)), _ENDS, said),
         "Areas": numbers,
     }
-    body = "".join(figure(title, content) for title, content in boxes.items())
+    body = "".join(html.figure(title, content) for title, content in boxes.items())
     note = (
         "Of the rows held out. The two curves go through all thresholds of a probability: the "
         "higher they run, the better rows are ranked. Each dot is a tenth of the probabilities: "
         "on the line, they come true as often as they say."
     )
-    return section("Probabilities", note, f'<div class="two">{body}</div>', name="curves")
+    return html.section("Probabilities", note, f'<div class="two">{body}</div>', name="curves")
 
 
 def costs_section(told: Told | None, label: str) -> str:
@@ -95,14 +87,16 @@ def costs_section(told: Told | None, label: str) -> str:
     }
     lines = ""
     for name, said in answers.items():
-        lines += line([name], [f"{told.weights @ costs[np.arange(len(costs)), said]:.4g}"])
-    body = table(["what is answered"], ["mean cost of a row"], lines)
+        lines += html.line([name], [f"{told.weights @ costs[np.arange(len(costs)), said]:.4g}"])
+    body = html.table(["what is answered"], ["mean cost of a row"], lines)
     if len(told.classes) <= _MOST_CLASSES:
         said = np.eye(len(told.classes))[next(iter(answers.values()))]
         paid = told.costs * ((told.true * told.weights[:, None]).T @ said)
         corner = f"mean cost by true {label} / predicted"
-        body = f'<div class="two">{body}{grid(told.classes, paid.tolist(), corner, ".3g")}</div>'
-    return section("What wrong answers cost", "", body, name="costs")
+        body = (
+            f'<div class="two">{body}{html.grid(told.classes, paid.tolist(), corner, ".3g")}</div>'
+        )
+    return html.section("What wrong answers cost", "", body, name="costs")
 
 
 def _thinned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,19 +8,9 @@ import numpy as np
 from kernelmetric.compute import to_numpy
 from kernelmetric.inspection import FeatureImportance
 from kernelmetric.kernelized._recipe import described
+from kernelmetric.report import _page_html as html
 from kernelmetric.report._kernel_plots import _names
 from kernelmetric.report._page_data import MOST_POINTS, Points, hardness, on_a_line, predictions
-from kernelmetric.report._page_html import (
-    bars,
-    chart,
-    curve,
-    dots,
-    figure,
-    line,
-    scaled,
-    section,
-    table,
-)
 from kernelmetric.report._text import html_text, percent
 from kernelmetric.selection import AlignedSum
 
@@ -63,7 +53,7 @@ def chosen_section(metric: Any) -> str:
         + "</dd>"
         for name, (part, why) in described(recipe).items()
     )
-    return section("What was chosen", "", f"<dl>{entries}</dl>", name="chosen")
+    return html.section("What was chosen", "", f"<dl>{entries}</dl>", name="chosen")
 
 
 def learned_section(metric: Any, found: FeatureImportance | None) -> str:
@@ -71,14 +61,14 @@ def learned_section(metric: Any, found: FeatureImportance | None) -> str:
     boxes = _kernel_boxes(getattr(metric, "kernel_", None))
     if found is not None:
         listed = found.ranked()[:_LISTED]
-        shares = bars(listed, [percent(share) for _, share in listed])
+        shares = html.bars(listed, [percent(share) for _, share in listed])
         total = len(found.names)
         rest = f" (the first {len(listed)} of {total})" if len(listed) < total else ""
-        boxes += figure(f"How much each column counts{rest}", shares)
+        boxes += html.figure(f"How much each column counts{rest}", shares)
     loss = getattr(getattr(metric, "learner_", metric), "loss_curve_", None)
     if loss is not None and len(loss) > 1:
-        boxes += figure("The loss as it fell", loss_chart(loss))
-    return section("What was learned", "", f'<div class="flow">{boxes}</div>') if boxes else ""
+        boxes += html.figure("The loss as it fell", loss_chart(loss))
+    return html.section("What was learned", "", f'<div class="flow">{boxes}</div>') if boxes else ""
 
 
 def loss_chart(values: Sequence[float]) -> str:
@@ -94,10 +84,10 @@ def loss_chart(values: Sequence[float]) -> str:
         return ""
     low, high = loss.min(), loss.max()
     ends = ("1", str(len(loss)), f"{low:.4g}", f"{high:.4g}")
-    steps, name = scaled(np.arange(len(loss)), 0, len(loss) - 1), "loss"
+    steps, name = html.scaled(np.arange(len(loss)), 0, len(loss) - 1), "loss"
     if low > 0 and high > 10 * low:
         loss, low, high, name = np.log10(loss), np.log10(low), np.log10(high), "loss, log scale"
-    return chart(curve(steps, scaled(loss, low, high)), ends, ("iteration", name))
+    return html.chart(html.curve(steps, html.scaled(loss, low, high)), ends, ("iteration", name))
 
 
 def _kernel_boxes(kernel: Any) -> str:
@@ -106,12 +96,12 @@ def _kernel_boxes(kernel: Any) -> str:
         names, below = _names(kernel.base_kernels_)
         shares = np.asarray(kernel.weights_) / np.sum(kernel.weights_)
         weights = [(f"{below} {name}".strip(), s) for name, s in zip(names, shares, strict=True)]
-        content = bars(weights, [percent(share) for share in shares])
-        return figure(f"Weights of the kernels; alignment {kernel.alignment_:.3f}", content)
+        content = html.bars(weights, [percent(share) for share in shares])
+        return html.figure(f"Weights of the kernels; alignment {kernel.alignment_:.3f}", content)
     if hasattr(kernel, "candidates_"):
         ranked = sorted(kernel.candidates_.items(), key=lambda item: item[1])
-        content = bars(ranked, [f"{error:.3g}" for _, error in ranked])
-        return figure("Kernels that were tried, by leave-one-out error", content)
+        content = html.bars(ranked, [f"{error:.3g}" for _, error in ranked])
+        return html.figure("Kernels that were tried, by leave-one-out error", content)
     return ""
 
 
@@ -136,13 +126,13 @@ def error_section(points: Points, data: Mapping[str, Any], label: str) -> str:
         row = row_name(data["points"]["rows"][n + i])
         names = (points.classes[true[i]], points.classes[said["after"][i]])
         texts = (row, *names, "wrong" if before[i] else "right")
-        lines += line(texts, [f"{hard[i]:+.2f}"], point=n + i)
+        lines += html.line(texts, [f"{hard[i]:+.2f}"], point=n + i)
     heads = ("row", f"true {html_text(label)}", "predicted", "before")
-    body = table(heads, ["misplaced by"], lines, "hard") + (
+    body = html.table(heads, ["misplaced by"], lines, "hard") + (
         '<p class="note">Misplaced by: from −1, at home, to +1, among another class. Click a row '
         "to see it in the planes.</p>"
     )
-    return section("The hardest rows", counts, body if lines else "")
+    return html.section("The hardest rows", counts, body if lines else "")
 
 
 def number_section(points: Points, data: Mapping[str, Any], label: str) -> str:
@@ -166,15 +156,15 @@ def number_section(points: Points, data: Mapping[str, Any], label: str) -> str:
     for i in np.argsort(-off["after"], kind="stable")[:_LISTED].tolist():
         numbers = [f"{value:.4g}" for value in (true[i], after[i], before[i])]
         row = row_name(data["points"]["rows"][n + i])
-        lines += line([row], numbers, point=n + i)
-    listed = table(["row"], (f"true {html_text(label)}", "predicted", "before"), lines, "hard")
+        lines += html.line([row], numbers, point=n + i)
+    listed = html.table(["row"], (f"true {html_text(label)}", "predicted", "before"), lines, "hard")
     listed += '<p class="note">Click a row to see it in the planes.</p>'
     low, high = (float(end(np.concatenate([true, after]))) for end in (np.min, np.max))
-    x, y = (scaled(numbers, low, high) for numbers in (true, after))
+    x, y = (html.scaled(numbers, low, high) for numbers in (true, after))
     ends = 2 * (f"{low:.4g}", f"{high:.4g}")
-    picture = chart(dots(x, y), ends, (f"true {label}", "predicted"))
-    body = f'<div class="two"><figure>{picture}</figure>{figure("Farthest off", listed)}</div>'
-    return section("Predicted numbers", note, body, name="numbers")
+    picture = html.chart(html.dots(x, y), ends, (f"true {label}", "predicted"))
+    body = f'<div class="two"><figure>{picture}</figure>{html.figure("Farthest off", listed)}</div>'
+    return html.section("Predicted numbers", note, body, name="numbers")
 
 
 def row_name(row: Any) -> str:
@@ -194,18 +184,18 @@ def pairs_section(metric: Any, X: Any, pairs: Any, numbers: np.ndarray) -> str:
     far = np.flatnonzero(similar)[np.argsort(-after[similar], kind="stable")][:6]
     near = np.flatnonzero(~similar)[np.argsort(after[~similar], kind="stable")][:6]
     lines = "".join(
-        line(
+        html.line(
             [f"{row_name(numbers[rows[p, 0]])} and {row_name(numbers[rows[p, 1]])}", said],
             [f"{before[p]:.2f}", f"{after[p]:.2f}"],
         )
         for said, some in (("alike", far), ("different", near))
         for p in some
     )
-    return section(
+    return html.section(
         "The hardest pairs",
         "Similar pairs that are far apart, and dissimilar ones that are near; distances in units "
         "of the median pair.",
-        table(("pair", "said to be"), ("before", "after"), lines),
+        html.table(("pair", "said to be"), ("before", "after"), lines),
     )
 
 
@@ -232,4 +222,4 @@ def details_section(
     if notes:
         sentences = "".join(f"<li>{html_text(note, most=_LONGEST)}</li>" for note in notes)
         body += f'<h3 style="margin-top:1.2em">The data</h3><ul class="notes">{sentences}</ul>'
-    return section("How it was made", "", body)
+    return html.section("How it was made", "", body)

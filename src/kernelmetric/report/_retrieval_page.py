@@ -1,8 +1,5 @@
 """The page of an adapter: retrieval before and after, and queries that were mended or broken."""
 
-from __future__ import annotations
-
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +10,7 @@ from kernelmetric.compute.reductions import k_smallest
 from kernelmetric.evaluation import Estimate
 from kernelmetric.evaluation._retrieval import directions, similarities
 from kernelmetric.inputs._points import as_floats
-from kernelmetric.report._page import Page, _read, versions
+from kernelmetric.report._page import filled
 from kernelmetric.report._page_html import line, section, table
 from kernelmetric.report._text import html_text
 from kernelmetric.retrieval import Adapter
@@ -90,14 +87,7 @@ def adapter_page(
         lists.section("Broken", broken, "right before, wrong after"),
         section("How it was chosen", html_text(adapter.recipe_["why"]), _tried(adapter, command)),
     ]
-    values = {
-        "title": html_text(title),
-        "version": html_text(versions()["kernelmetric"]),
-        "lead": lead,
-        "css": _read("page.css"),
-        "sections": "\n".join(sections),
-    }
-    return Page(re.sub(r"\{\{(\w+)\}\}", lambda place: values[place[1]], _read("adapter.html")))
+    return filled("adapter.html", title, {"lead": lead, "sections": "\n".join(sections)})
 
 
 def _scores(found: Any) -> str:

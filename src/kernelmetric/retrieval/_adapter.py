@@ -1,16 +1,14 @@
 """An adapter of vectors that are there already, for better neighbours; never for worse ones."""
 
-from __future__ import annotations
-
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from kernelmetric._warnings import warn
 from kernelmetric.compute import in_library_of, like, namespace, rough, take_rows, to_numpy
 from kernelmetric.compute.reductions import map_points
 from kernelmetric.evaluation._retrieval import Comparison, Found, compared, directions
@@ -126,7 +124,7 @@ class Adapter(Metric, BaseEstimator):
         triplets: Any = None,
         dissimilar: Any = None,
         pair_weight: Any = None,
-    ) -> Adapter:
+    ) -> Self:
         """Look for a map of vectors that finds more of what belongs together.
 
         Parameters
@@ -159,7 +157,7 @@ class Adapter(Metric, BaseEstimator):
         with unchanged_on_failure(self):
             Q = _vectors(self, X, "queries", reset=True)
             D = Q if documents is None else _vectors(self, documents, "documents", reset=False)
-            self._check(Q, D)
+            self._check(Q)
             n_documents = None if documents is None else D.shape[0]
             given = (pairs, triplets, y)
             if all(part is None for part in given):
@@ -213,12 +211,11 @@ class Adapter(Metric, BaseEstimator):
         if self.n_components is not None and seen.gain[1].high < 0:
             old, new = seen.before.recall[1].value, seen.after.recall[1].value
             why = "" if self.adapted_ else ": no map is surely better than principal components"
-            warnings.warn(
+            warn(
                 f"Got n_components={self.n_components}, with which recall at one is {new:.3f} on "
                 f"queries left out, beside {old:.3f} of all {X.shape[1]} dimensions{why}. Try more "
                 "of them, or more pairs.",
                 NotBetterWarning,
-                stacklevel=3,
             )
 
     @property
@@ -328,7 +325,7 @@ class Adapter(Metric, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _check(self, Q: Any, D: Any) -> None:
+    def _check(self, Q: Any) -> None:
         """Refuse wishes that tables of this width cannot have."""
         if not isinstance(self.softmax, bool | np.bool_) and self.softmax != "auto":
             raise ValueError(f"Got softmax={self.softmax!r}, but expected 'auto', True or False.")

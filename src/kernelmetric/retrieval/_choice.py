@@ -8,8 +8,6 @@ too that no pair names, and most ranks say little of the top. So there ``1 / ran
 three standard errors are asked for.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,13 +1,10 @@
 """Vectors of one model, mapped to those of another, from vectors of the same things by both."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
@@ -16,9 +13,9 @@ from kernelmetric.compute.lapack import eigh
 from kernelmetric.compute.reductions import k_smallest
 from kernelmetric.evaluation import Estimate
 from kernelmetric.evaluation._retrieval import directions, mean_of, similarities
-from kernelmetric.inputs import DeviceMixin, check_points, unchanged_on_failure
+from kernelmetric.inputs import check_points, unchanged_on_failure
 from kernelmetric.inputs._parameters import COUNT, check_parameters
-from kernelmetric.retrieval._forms import require_digits
+from kernelmetric.retrieval._forms import VectorMap, require_digits
 
 _RIDGES = (1e-4, 1e-3, 1e-2, 0.1, 1.0)  # beside the mean variance
 _JUDGED = 1_000  # rows left out that are looked for, at most
@@ -26,7 +23,7 @@ _ROWS = 50_000  # among which these are looked for, at most
 
 
 @dataclass(eq=False, repr=False)
-class Drift(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, BaseEstimator):
+class Drift(VectorMap):
     r"""Vectors of one model, mapped to those of another.
 
     A model is replaced, and an index holds vectors of the old one. Some things have vectors of
@@ -84,7 +81,7 @@ class Drift(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, Base
         "k": COUNT,
     }
 
-    def fit(self, X: Any, y: Any) -> Drift:
+    def fit(self, X: Any, y: Any) -> Self:
         """Learn the map from vectors of the same things by both models.
 
         Parameters
@@ -191,16 +188,6 @@ class Drift(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, Base
             return np.mean(np.any(true[:, :, None] == found[:, None, :], axis=2), axis=1)
 
         return map_rows(nearest, len(held), 8.0 * 4 * len(among), most=256)
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
 
 def _maps(X: np.ndarray, Y: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:

@@ -22,10 +22,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from kernelmetric.compute import backend_of, like, namespace, precise, sum_rows, take_rows, to_numpy
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.evaluation._retrieval import directions
+from kernelmetric.inputs import DeviceMixin
 from kernelmetric.inputs._points import refuse_lost
 
 _FLOOR = 1e-3  # of the mean variance: what the covariance of all rows has at least everywhere
@@ -40,6 +42,20 @@ _CANONICAL = (0.1, 0.3, 0.9)
 _BLOCK = 4_096  # rows whose products are taken at once
 
 Matrix = np.ndarray
+
+
+class VectorMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, BaseEstimator):
+    """A linear map of vectors, ``components_``, that is learned from X and y."""
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
 
 
 class Table(NamedTuple):

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from kernelmetric import inputs
+from kernelmetric._warnings import warn
 from kernelmetric.compute import like, precise, to_numpy
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.compute.watch import until_limit
 from kernelmetric.graphs import check_rows
-from kernelmetric.inputs import (
-    DeviceMixin,
-    check_labels,
-    check_points,
-    label_column,
-    unchanged_on_failure,
-)
 from kernelmetric.inputs._parameters import COUNT_OR_NONE, Numbers, check_parameters
-from kernelmetric.retrieval._forms import require_digits
+from kernelmetric.retrieval._forms import VectorMap, require_digits
 
 _LEAST = 1e-8  # variance between classes, beside that within: a direction in which none is seen
 
 
 @dataclass(eq=False, repr=False)
-class PLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, BaseEstimator):
+class PLDA(VectorMap):
     r"""Probabilistic linear discriminant analysis with two covariances.
 
     A vector is the place of its class and what varies within it, both normal [1]_:
@@ -117,12 +110,12 @@ class PLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, BaseE
             The fitted model.
         """
         check_parameters(self)
-        with unchanged_on_failure(self):
-            Z = check_points(self, X, reset=True)
+        with inputs.unchanged_on_failure(self):
+            Z = inputs.check_points(self, X, reset=True)
             if y is None:
                 raise ValueError("PLDA requires y to be passed, but the target y is None.")
             check_consistent_length(Z, y)
-            codes = check_labels(label_column(y), Z)
+            codes = inputs.check_labels(inputs.label_column(y), Z)
             points = to_numpy(precise(Z))
             require_digits(points - points.mean(axis=0), "vectors")
             sizes = np.bincount(codes)
@@ -160,11 +153,10 @@ class PLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, BaseE
                 return model
             last = self.log_likelihood_
             model = _Model.of(B, self._shrunk(W), mean, self.n_components)
-        warnings.warn(
+        warn(
             f"PLDA ended after {self.n_iter_} iterations, in the last of which the log-likelihood "
             "still grew: increase max_iter, or tol if this is good enough.",
             ConvergenceWarning,
-            stacklevel=4,
         )
         return model
 
@@ -191,7 +183,7 @@ class PLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, BaseE
             The coordinates L (x - μ); classes vary by ``spread_`` there.
         """
         check_is_fitted(self)
-        Z = check_points(self, X, reset=False)
+        Z = inputs.check_points(self, X, reset=False)
         return (Z - like(to_numpy(self.mean_), Z)) @ like(to_numpy(self.components_), Z).T
 
     def log_likelihood_ratio(self, X: Any, enrolled: Any, names: Any = None) -> np.ndarray:
@@ -218,7 +210,7 @@ class PLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, BaseE
         codes = np.arange(len(known))
         if names is not None:
             check_consistent_length(enrolled, names)
-            codes = np.unique(label_column(names), return_inverse=True)[1]
+            codes = np.unique(inputs.label_column(names), return_inverse=True)[1]
         sizes = np.bincount(codes)[:, None]
         sums = np.zeros((len(sizes), known.shape[1]))
         np.add.at(sums, codes, known)
@@ -256,19 +248,12 @@ class PLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, BaseE
         precision = 1.0 / (1.0 + shrunk)
         return sums * shrunk, precision, 0.5 * np.sum(np.log((1.0 + psi) * precision), axis=1)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
-
 
 @dataclass
 class _Model:
     """Both covariances in coordinates in which they are diagonal."""
 
     L: np.ndarray
-    back: np.ndarray
     spread: np.ndarray
     mean: np.ndarray
     log_det: float  # of W
@@ -281,8 +266,7 @@ class _Model:
         root = V / np.sqrt(values)
         spread, U = eigh(root.T @ B @ root)
         spread, U = np.maximum(spread[::-1], _LEAST)[:rank], U[:, ::-1][:, :rank]
-        back = (V * np.sqrt(values)) @ U
-        return cls((root @ U).T, back, spread, mean, float(np.sum(np.log(values))), W)
+        return cls((root @ U).T, spread, mean, float(np.sum(np.log(values))), W)
 
     def improved(self, means: np.ndarray, sizes: np.ndarray, scatter: np.ndarray) -> Any:
         """B, W and mean of the next iteration, and the log-likelihood of this one."""

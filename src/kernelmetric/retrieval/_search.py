@@ -16,17 +16,8 @@ from kernelmetric.compute.reductions import k_smallest, product
 from kernelmetric.compute.watch import ended_by_limit, stage, until_limit
 from kernelmetric.evaluation._retrieval import Found, directions, find_matches, similarities
 from kernelmetric.graphs import Matches
+from kernelmetric.retrieval import _forms
 from kernelmetric.retrieval._choice import LEAST, Choice, choose
-from kernelmetric.retrieval._forms import (
-    IDENTITY,
-    Form,
-    Moments,
-    Table,
-    covariance,
-    differences,
-    forms,
-    require_digits,
-)
 from kernelmetric.retrieval._softmax import OPERATIONS, Task, refined
 from kernelmetric.solvers import column_signs
 
@@ -43,7 +34,7 @@ _WORK = 2e12  # operations that softmax="auto" may take: some twenty seconds; a 
 class Result(NamedTuple):
     """The map, why it was chosen, what all gave, and what queries left out got before and after."""
 
-    form: Form
+    form: _forms.Form
     choice: Choice
     means: dict[str, float]
     before: Found
@@ -78,7 +69,7 @@ class Search:
     def __init__(self, Q: Any, D: Any, matches: Matches, adapter: Any):
         self.settings, self.matches = adapter, matches
         self.cosine = adapter.geometry == "cosine"
-        self.Q, self.D = (Table(X, self.cosine) for X in (Q, D))
+        self.Q, self.D = (_forms.Table(X, self.cosine) for X in (Q, D))
         self.rng = check_random_state(adapter.random_state)
         self.seed = int(self.rng.randint(2**31 - 1))
         self.scale = 1 if backend_of(D).host else _ON_DEVICE
@@ -88,7 +79,7 @@ class Search:
             self._near_the_origin()
         self.drawn = rough(self.D.take(self.documents))
         tables = (self.Q,) if matches.one_table else (self.Q, self.D)
-        self.T = covariance(*(self._some_rows(table) for table in tables))
+        self.T = _forms.covariance(*(self._some_rows(table) for table in tables))
 
     def run(self) -> Result:
         """Judge candidates on queries left out, choose, and fit the one chosen to all."""
@@ -98,7 +89,7 @@ class Search:
         base = int(self.settings.n_components is not None)  # the column to be better than
         if not parts:
             plain = next(self._plain(base))
-            found, after = (self._found(form, self.judged) for form in (IDENTITY, plain))
+            found, after = (self._found(form, self.judged) for form in (_forms.IDENTITY, plain))
             few = choose(found.ranks[:, None], found.weights, self.settings.confidence, 0)
             return Result(self._finished(plain), few, {}, found, after, self.judged)
         with stage("Adapter", shown=self.settings.verbose):
@@ -129,7 +120,7 @@ class Search:
         return choose(judged.ranks[:, base:], judged.weights, self.settings.confidence, self.seed)
 
     def _judge(
-        self, parts: list[np.ndarray], candidates: Callable[[Matches], Iterator[Form]]
+        self, parts: list[np.ndarray], candidates: Callable[[Matches], Iterator[_forms.Form]]
     ) -> Judged:
         """What candidates, fitted without a part of the queries, give these."""
         names, columns, weights = [], [], []
@@ -142,7 +133,7 @@ class Search:
         ranks, gains = (np.concatenate(part) for part in zip(*columns, strict=True))
         return Judged(names, ranks, gains, np.concatenate(weights))
 
-    def _found(self, form: Form, queries: np.ndarray) -> Found:
+    def _found(self, form: _forms.Form, queries: np.ndarray) -> Found:
         """What a form gives some queries."""
         Q, D = (
             self._mapped(rough(self.Q.take(queries)), form.queries),
@@ -156,22 +147,22 @@ class Search:
         Z = product(Z, like(L, Z).T)
         return directions(Z) if self.cosine else Z
 
-    def _plain(self, base: int) -> Iterator[Form]:
+    def _plain(self, base: int) -> Iterator[_forms.Form]:
         """The vectors as they are, and their principal components where fewer are wanted."""
         if base:
-            yield self._ordered(IDENTITY._replace(name="principal components"))
-        yield IDENTITY
+            yield self._ordered(_forms.IDENTITY._replace(name="principal components"))
+        yield _forms.IDENTITY
 
-    def _closed(self, known: Matches) -> Iterator[Form]:
+    def _closed(self, known: Matches) -> Iterator[_forms.Form]:
         """The vectors as they are, and all closed forms of some matches."""
         cut = self.settings.n_components is not None
-        yield IDENTITY
+        yield _forms.IDENTITY
         if cut:
             yield next(self._plain(1))
         if not np.trace(self.T) > 0:
             return
-        moments = Moments.of(self.Q, self.D, known.pairs, known.weights)
-        for form in forms(self.settings.side, moments, self.T, partial(self._mined, known)):
+        moments = _forms.Moments.of(self.Q, self.D, known.pairs, known.weights)
+        for form in _forms.forms(self.settings.side, moments, self.T, partial(self._mined, known)):
             yield self._ordered(form) if cut else form
 
     def _mined(self, known: Matches, L: np.ndarray) -> np.ndarray:
@@ -197,7 +188,7 @@ class Search:
             [np.repeat(queries, there.sum(axis=1)), self.documents[found[there]]]
         )
         wrong = np.concatenate([wrong, known.apart])
-        return differences(self.Q, self.D, wrong) if len(wrong) else np.zeros_like(self.T)
+        return _forms.differences(self.Q, self.D, wrong) if len(wrong) else np.zeros_like(self.T)
 
     def _worth_softmax(self, fits: int) -> bool:
         if not isinstance(self.settings.softmax, str):
@@ -206,7 +197,7 @@ class Search:
         work = OPERATIONS * pairs * len(self.documents) * len(self.T) * fits
         return work <= self.scale**2 * _WORK
 
-    def _descended(self, known: Matches, start: int) -> Iterator[Form]:
+    def _descended(self, known: Matches, start: int) -> Iterator[_forms.Form]:
         """The maps that a softmax makes of a closed form."""
         form = _nth(self._closed(known), start)
         there = np.flatnonzero(np.isin(known.pairs[:, 1], self.documents))
@@ -218,17 +209,17 @@ class Search:
         for price, B in refined(Task(Q, D, *given, self.cosine, moves)):
             A = B if form.queries is None else B @ form.queries
             name = f"{form.name}; then a softmax over documents, price {price:g}"
-            yield Form(name, A, A if moves else form.documents)
+            yield _forms.Form(name, A, A if moves else form.documents)
 
-    def _ordered(self, form: Form) -> Any:
+    def _ordered(self, form: _forms.Form) -> Any:
         """The form with its coordinates by the variance of documents, the first of them."""
         A, B = (np.eye(len(self.T)) if L is None else L for L in (form.queries, form.documents))
         V = eigh(B @ self.T @ B.T)[1][:, ::-1][:, : self.settings.n_components]
         B = V.T @ B
         signs = column_signs(B.T)[:, None]
-        return Form(form.name, signs * (V.T @ A), signs * B)
+        return _forms.Form(form.name, signs * (V.T @ A), signs * B)
 
-    def _finished(self, form: Form) -> Form:
+    def _finished(self, form: _forms.Form) -> _forms.Form:
         """The form in the order of its coordinates, as large as the vectors it is for."""
         if form.documents is None:
             return form
@@ -242,10 +233,10 @@ class Search:
         if self.settings.side == "symmetric":
             mean = to_numpy(precise(self.D.take(self.documents))).mean(axis=0)
             self.Q, self.D = (table._replace(origin=mean) for table in (self.Q, self.D))
-        require_digits(self.D.take(self.documents), "documents")
-        require_digits(self.Q.take(self.judged), "queries")
+        _forms.require_digits(self.D.take(self.documents), "documents")
+        _forms.require_digits(self.Q.take(self.judged), "queries")
 
-    def _some_rows(self, table: Table) -> Any:
+    def _some_rows(self, table: _forms.Table) -> Any:
         rows = self.rng.permutation(table.X.shape[0])[: self.scale * _ROWS]
         return table.take(np.sort(rows))
 
@@ -261,5 +252,5 @@ class Search:
         return np.union1d(half, rng.permutation(rest)[: most - len(half)])
 
 
-def _nth(items: Iterator[Form], number: int) -> Form:
+def _nth(items: Iterator[_forms.Form], number: int) -> _forms.Form:
     return next(islice(items, number, None))

@@ -9,22 +9,12 @@ squared distance, τ is the temperature that suits the start, and B acts on coor
 O(n m r) time a step for n pairs and m documents; a block of pairs in memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute import (
-    backend_of,
-    like,
-    namespace,
-    rough,
-    sum_rows,
-    take_rows,
-    to_numpy,
-)
+from kernelmetric import compute
 from kernelmetric.evaluation._retrieval import directions, similarities
 from kernelmetric.graphs import Matches
 from kernelmetric.solvers import minimize_lbfgs
@@ -70,15 +60,15 @@ class _Problem:
     """The loss without its price, and its gradient."""
 
     def __init__(self, task: Task):
-        self.task = task._replace(Q=rough(task.Q), D=rough(task.D))
+        self.task = task._replace(Q=compute.rough(task.Q), D=compute.rough(task.D))
         self.place = np.searchsorted(task.documents, task.pairs[:, 1])
         self.weights = task.weights / np.sum(task.weights)
         n = len(task.pairs)
         some = np.linspace(0, n - 1, min(n, _LOOKED_AT)).astype(np.intp)
-        q, v = take_rows(self.task.Q, some), self.task.D
+        q, v = compute.take_rows(self.task.Q, some), self.task.D
         if task.cosine:
             q, v = directions(q), directions(v)
-        unit = float(namespace(q).std(similarities(q, v, cosine=task.cosine)))
+        unit = float(compute.namespace(q).std(similarities(q, v, cosine=task.cosine)))
         losses = {}
         for sharpness in _SHARPNESS:
             self.temperature = sharpness / max(unit, 1e-12)
@@ -87,7 +77,7 @@ class _Problem:
 
     def __call__(self, B: np.ndarray) -> tuple[float, np.ndarray]:
         Q, D, pairs, *_, cosine, moves = self.task
-        L = like(B, D)
+        L = compute.like(B, D)
         y = D @ L.T if moves else D
         v = directions(y) if cosine else y
 
@@ -98,22 +88,24 @@ class _Problem:
             value, G = self._softmax(u, v, rows)
             du = G @ v
             found = value, (_through(du, u, z) if cosine else du).T @ q
-            return (*found, G.T @ u, namespace(G).sum(G, axis=0)) if moves else found
+            return (*found, G.T @ u, compute.namespace(G).sum(G, axis=0)) if moves else found
 
         n, m = len(pairs), D.shape[0]
-        flops = 4.0 * n * m * D.shape[1] if backend_of(D).host else 0.0
-        value, gradient, *rest = sum_rows(work, n, 4.0 * 6 * m, most=_BLOCK, flops=flops)
+        flops = 4.0 * n * m * D.shape[1] if compute.backend_of(D).host else 0.0
+        value, gradient, *rest = compute.sum_rows(work, n, 4.0 * 6 * m, most=_BLOCK, flops=flops)
         if moves:
             dv, sums = rest
             gradient = gradient + (_through(dv, v, y) if cosine else dv - sums[:, None] * v).T @ D
-        return float(value), to_numpy(gradient).astype(np.float64)
+        return float(value), compute.to_numpy(gradient).astype(np.float64)
 
     def _softmax(self, u: Any, v: Any, rows: Any) -> tuple[Any, Any]:
         """The loss of some pairs, and its derivatives by their similarities to all documents."""
         queries, right, w = self.task.pairs[rows, 0], self.place[rows], self.weights[rows]
         S = self.temperature * similarities(u, v, cosine=self.task.cosine)
-        xp, backend, w = namespace(S), backend_of(S), like(w, S)
-        of_right = self.temperature * _row_similarities(u, take_rows(v, right), self.task.cosine)
+        xp, backend, w = compute.namespace(S), compute.backend_of(S), compute.like(w, S)
+        of_right = self.temperature * _row_similarities(
+            u, compute.take_rows(v, right), self.task.cosine
+        )
         matches, documents = self.task.matches, self.task.documents
         out, own = (of(queries, documents, S) for of in (matches.relevant, matches.themselves))
         S = xp.where(out if own is None else out | own, -xp.inf + 0 * S[:1, :1], S)
@@ -128,14 +120,14 @@ class _Problem:
 
 
 def _row_similarities(u: Any, v: Any, cosine: bool) -> Any:
-    xp = namespace(u)
+    xp = compute.namespace(u)
     inner = xp.sum(u * v, axis=1)
     return inner if cosine else inner - 0.5 * xp.sum(v * v, axis=1)
 
 
 def _through(du: Any, u: Any, z: Any) -> Any:
     """Derivatives by z of what has derivatives du by the direction u of z."""
-    xp = namespace(z)
+    xp = compute.namespace(z)
     lengths = xp.sqrt(xp.sum(z * z, axis=1, keepdims=True))
     lengths = xp.where(lengths > 0, lengths, xp.ones_like(lengths))
     return (du - u * xp.sum(du * u, axis=1, keepdims=True)) / lengths

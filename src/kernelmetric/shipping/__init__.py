@@ -18,13 +18,12 @@ Under save and load lie::
     _container.py      the file
 
 ``_maps.py`` writes a metric as features times a matrix; ``_onnx_graph.py`` holds the nodes of a
-model. ``_files.py``
-writes files as a whole or not at all, ``_extras.py`` imports what is optional.
+model. ``_files.py`` writes files as a whole or not at all, ``_extras.py`` says the version.
 """
 
+from kernelmetric.inputs._extras import MissingExtraError, require
 from kernelmetric.shipping._compress import compress
 from kernelmetric.shipping._container import SavedFileError
-from kernelmetric.shipping._extras import MissingExtraError, require
 from kernelmetric.shipping._faiss import to_faiss
 from kernelmetric.shipping._files import replace_file, write_atomically
 from kernelmetric.shipping._onnx import to_onnx

@@ -13,13 +13,12 @@ from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from kernelmetric.compute import is_sparse
 from kernelmetric.graphs import IndexTuples, Pairs
 from kernelmetric.inputs import is_objects
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.prediction._features import N_SCORES, FeatureScores
-from kernelmetric.shipping._attributes import Attributes, are_texts, is_count
+from kernelmetric.shipping._attributes import Attributes, are_texts, is_count, lead_forward
 from kernelmetric.shipping._fitted_linkage import LINKAGE_CHECKS
 from kernelmetric.spaces import Space
 from kernelmetric.tables import TableEncoder, TableSchema
@@ -117,12 +116,9 @@ def _check_anchors(space: Attributes) -> None:
         good = space.sides.setdefault("n", n) == n and anchors.shape[1] == d
         space.require(good, "anchors_", "as many objects as there are rows of the projection")
         space.get("kernel_").points(anchors)  # refuses what it does not read
-    elif is_sparse(anchors):
-        space.array("anchors_", "finite *", anchors.data)
-        space.require(anchors.shape[1] == d, "anchors_", f"points of {d} features")
     elif anchors is not None:
         pairwise = getattr(space.get("kernel_"), "pairwise", False)
-        space.array("anchors_", "count<d n" if pairwise else "finite n d")
+        space.array("anchors_", "count<d n" if pairwise else "points n d")
 
 
 def _check_space(metric: Attributes) -> None:
@@ -173,10 +169,8 @@ def _check_trees(forest: Attributes) -> None:
     for name in vars(FeatureScores)["__dataclass_fields__"]:
         forest.require(forest.get(name) is not None, name, "an array")
     nodes, scale = forest.get("nodes"), forest.get("location")[1]
-    m, d = len(nodes), len(scale)
-    ahead = np.where(nodes[:, :1] > 0, nodes[:, :2] > np.arange(m)[:, None], True)
-    good = bool(np.all(ahead) and np.all(nodes[:, :2] < m) and np.all(nodes[:, 2] < d))
-    forest.require(good, "nodes", f"nodes of trees on {d} features")
+    good = lead_forward(nodes) and bool(np.all(nodes[:, 2] < len(scale)))
+    forest.require(good, "nodes", f"nodes of trees on {len(scale)} features")
     forest.require(bool(np.all(scale > 0)), "location", "positive scales")
 
 

@@ -6,62 +6,32 @@ and no other code of theirs runs while a file is read.
 
 import inspect
 from functools import cache
+from importlib import import_module
 
-from sklearn import (
-    compose,
-    decomposition,
-    discriminant_analysis,
-    impute,
-    linear_model,
-    model_selection,
-    neighbors,
-    pipeline,
-    preprocessing,
-)
 from sklearn.base import BaseEstimator
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from kernelmetric import (
-    evaluation,
-    graphs,
-    kernelized,
-    kernels,
-    learners,
-    prediction,
-    retrieval,
-    selection,
-    spaces,
-    tables,
-    transductive,
-)
+from kernelmetric import graphs, kernels, spaces, tables
 from kernelmetric.prediction._features import FeatureScores
 from kernelmetric.shipping._fitted_linkage import LINKAGE, LINKAGE_RULES
 
-ROOMS = (
-    kernels,
-    selection,
-    spaces,
-    learners,
-    kernelized,
-    transductive,
-    prediction,
-    retrieval,
-    evaluation,
-)
+# All of whose estimators may.
+ROOMS = "kernels selection spaces learners kernelized transductive prediction retrieval evaluation"
 # A function is code.
 REFUSED = {kernels.FunctionKernel: "try a kernel of this library, or a name of scikit-learn's"}
 # Restored by a fit to the points they hold.
-NEIGHBORS = (neighbors.KNeighborsClassifier, neighbors.KNeighborsRegressor)
+NEIGHBORS = (KNeighborsClassifier, KNeighborsRegressor)
 # A FunctionTransformer is scikit-learn's own "passthrough": functions are not restored.
 SCIKIT_LEARN = {
-    compose: "ColumnTransformer",
-    decomposition: "PCA TruncatedSVD",
-    discriminant_analysis: "LinearDiscriminantAnalysis",
-    impute: "MissingIndicator SimpleImputer",
-    linear_model: "LogisticRegression",
-    model_selection: "GroupKFold KFold StratifiedKFold",
-    neighbors: "KNeighborsClassifier KNeighborsRegressor NeighborhoodComponentsAnalysis",
-    pipeline: "FeatureUnion Pipeline",
-    preprocessing: (
+    "compose": "ColumnTransformer",
+    "decomposition": "PCA TruncatedSVD",
+    "discriminant_analysis": "LinearDiscriminantAnalysis",
+    "impute": "MissingIndicator SimpleImputer",
+    "linear_model": "LogisticRegression",
+    "model_selection": "GroupKFold KFold StratifiedKFold",
+    "neighbors": "KNeighborsClassifier KNeighborsRegressor NeighborhoodComponentsAnalysis",
+    "pipeline": "FeatureUnion Pipeline",
+    "preprocessing": (
         "FunctionTransformer LabelEncoder MaxAbsScaler MinMaxScaler Normalizer OneHotEncoder "
         "OrdinalEncoder PowerTransformer QuantileTransformer RobustScaler StandardScaler"
     ),
@@ -73,12 +43,13 @@ def allowed_classes() -> dict[str, type]:
     """Classes by their names in a file, which say the package and not the module."""
     tuples = [graphs.Pairs, graphs.Triplets, graphs.Quadruplets]
     ours = [spaces.Gram, *tuples, tables.TableEncoder, FeatureScores, *LINKAGE_RULES, *LINKAGE]
-    for room in ROOMS:
+    for room in [import_module(f"kernelmetric.{name}") for name in ROOMS.split()]:
         members = (getattr(room, name) for name in room.__all__)
         ours += [c for c in members if inspect.isclass(c) and issubclass(c, BaseEstimator)]
     named = {f"kernelmetric.{c.__name__}": c for c in ours if c not in REFUSED}
     for module, names in SCIKIT_LEARN.items():
-        named |= {f"sklearn.{name}": getattr(module, name) for name in names.split()}
+        given = import_module(f"sklearn.{module}")
+        named |= {f"sklearn.{name}": getattr(given, name) for name in names.split()}
     return named
 
 

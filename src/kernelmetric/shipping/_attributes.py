@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from kernelmetric.compute import to_numpy
+from kernelmetric.compute import is_sparse, to_numpy
 
 
 def is_count(value: Any) -> bool:
@@ -28,6 +28,12 @@ def _ascending(a: np.ndarray) -> bool:
     return not np.any(np.diff(a, axis=0) < 0)
 
 
+def lead_forward(nodes: np.ndarray) -> bool:
+    """Whether every node of trees lies before its children, so that a walk ends in a leaf."""
+    ahead = (nodes[:, :1] <= 0) | (nodes[:, :2] > np.arange(len(nodes))[:, None])
+    return bool(np.all(ahead) and np.all(nodes[:, :2] < len(nodes)))
+
+
 # Kinds of single values: words for the message, and what must hold.
 _VALUES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "count": ("a whole number from 0 on", is_count),
@@ -40,6 +46,7 @@ _VALUES: dict[str, tuple[str, Callable[[Any], Any]]] = {
 # Kinds of arrays: words for the message, kinds of dtypes, and what must hold for the numbers.
 _ARRAYS: dict[str, tuple[str, str, Callable[[np.ndarray], Any]]] = {
     "finite": ("finite numbers", "f", np.isfinite),
+    "points": ("finite numbers", "f", np.isfinite),  # sparse ones too
     "number": ("numbers, none of them infinite", "f", lambda a: ~np.isinf(a)),
     "scale": ("positive numbers", "f", lambda a: ~np.isinf(a) & ~(a <= 0)),
     "variance": ("finite numbers from 0 on", "f", lambda a: np.isfinite(a) & (a >= 0)),
@@ -93,15 +100,18 @@ class Attributes:
         words, dtypes, holds = _ARRAYS[kind]
         array = self.get(name) if array is None else array
         array = to_numpy(array) if is_array_api_obj(array) else array  # of any library, to save
+        lengths = getattr(array, "shape", ())
+        if kind == "points" and is_sparse(array):
+            array = array.data
         if not isinstance(array, np.ndarray) or array.dtype.kind not in dtypes:
             got = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
             raise ValueError(f"Got {where} of {got}, but expected an array of {words}.")
         if array.dtype.kind == "f" and array.dtype.itemsize < 4:
             raise ValueError(f"Got {where} of {array.dtype}, but expected float32 or float64.")
-        shape = tuple(map(self._side, letters, array.shape))
-        if array.ndim != len(letters) or shape != array.shape:
+        shape = tuple(map(self._side, letters, lengths))
+        if len(lengths) != len(letters) or shape != lengths:
             raise ValueError(
-                f"Got {where} of shape {array.shape}, but expected {' x '.join(letters)} with "
+                f"Got {where} of shape {lengths}, but expected {' x '.join(letters)} with "
                 f"{sides}, the sides of its other attributes."
             )
         limit = sides.get(bound, 0) if bound else np.inf

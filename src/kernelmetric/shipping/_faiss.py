@@ -6,10 +6,10 @@ import numpy as np
 from sklearn import config_context
 
 from kernelmetric.compute import to_numpy
+from kernelmetric.inputs._extras import require
 from kernelmetric.inputs._points import refuse_lost
 from kernelmetric.metric import places_of
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
-from kernelmetric.shipping._extras import require
 from kernelmetric.shipping._maps import check_metric
 
 

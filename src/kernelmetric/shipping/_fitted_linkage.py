@@ -1,7 +1,5 @@
 """What a fit leaves in a linker of records: kinds and sides of attributes, and what agrees."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,7 @@ from kernelmetric.linkage._comparisons import KINDS
 from kernelmetric.linkage._decision import Line, LinkModel, TextModel, Trees
 from kernelmetric.linkage._evidence import N_LEVELS, Agreement, Doubt, MatchModel
 from kernelmetric.linkage._text import WHOLE, TextEvidence
-from kernelmetric.shipping._attributes import Attributes, are_texts
+from kernelmetric.shipping._attributes import Attributes, are_texts, lead_forward
 from kernelmetric.spaces import Space
 
 LINKAGE_RULES = (linkage.EqualKeys, linkage.NearestPoints, linkage.NearestText)
@@ -144,10 +142,7 @@ def _check_text_model(model: Attributes) -> None:
 
 
 def _check_boosted(trees: Attributes) -> None:
-    nodes = trees.get("nodes")
-    ahead = np.where(nodes[:, :1] > 0, nodes[:, :2] > np.arange(len(nodes))[:, None], True)
-    good = bool(np.all(ahead) and np.all(nodes[:, :2] < len(nodes)))
-    trees.require(good, "nodes", "nodes that lead forward")
+    trees.require(lead_forward(trees.get("nodes")), "nodes", "nodes that lead forward")
 
 
 LINKAGE_CHECKS = (

@@ -12,14 +12,7 @@ from sklearn.pipeline import Pipeline
 from kernelmetric.compute import to_numpy
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.retrieval import Adapter, Drift
-from kernelmetric.shipping._maps import (
-    Affine,
-    KernelValues,
-    Waves,
-    check_metric,
-    metric_map,
-    n_features_of,
-)
+from kernelmetric.shipping import _maps
 from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph, kernel_node
 from kernelmetric.shipping._onnx_predict import feature_nodes, prediction_nodes
 
@@ -90,7 +83,7 @@ def to_onnx(
     >>> [made.name for made in model.graph.output]
     ['label', 'probabilities']
     """
-    check_metric(metric, "to_onnx(metric)")
+    _maps.check_metric(metric, "to_onnx(metric)")
     *steps, last = steps_of(metric)
     if dtype is None:
         dtype = "float32" if getattr(last, "_features", None) is None else "float64"
@@ -108,7 +101,7 @@ def to_onnx(
             "first one alone: fit the pipeline to arrays, or export the last step by itself."
         )
     table = getattr(first, "schema_", None) is not None
-    graph = OnnxGraph(dtype, precision, n_features_of(first), "features" if table else "X")
+    graph = OnnxGraph(dtype, precision, _maps.n_features_of(first), "features" if table else "X")
     x = graph.x
     for step in steps:
         x = through(step, graph, x)
@@ -146,12 +139,12 @@ def through(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
 
 
 def _embedding(metric: Any, graph: OnnxGraph, x: Columns) -> Columns:
-    parts = metric_map(metric)
+    parts = _maps.metric_map(metric)
     if "float32" in (graph.dtype, graph.working):
         graph.warn_if_far(_lost(metric, parts, graph.working) / float(np.finfo(np.float32).eps))
-    if isinstance(parts.features, KernelValues):
+    if isinstance(parts.features, _maps.KernelValues):
         x = kernel_node(parts.features.kernel, graph, x, parts.features.anchors)
-    elif isinstance(parts.features, Waves):
+    elif isinstance(parts.features, _maps.Waves):
         angles = graph.add("MatMul", x.name, graph.constant(parts.features.frequencies))
         amplitudes = graph.constant(parts.features.amplitudes)
         # The cosine as a shifted sine: onnxruntime 1.20 has no cosine of doubles.
@@ -165,7 +158,7 @@ def _embedding(metric: Any, graph: OnnxGraph, x: Columns) -> Columns:
 def _lost(metric: Any, parts: Any, working: str) -> float:
     """What float32 costs of learned coordinates, beside their spread; 0 where nothing tells."""
     A, eps, features = parts.after.A, float(np.finfo(np.float32).eps), parts.features
-    if isinstance(features, KernelValues):
+    if isinstance(features, _maps.KernelValues):
         anchors = features.anchors[:: 1 + len(features.anchors) // _LOOKED_AT]
         if anchors.dtype.kind in "iu":  # columns of X, of which nothing is known
             return 0.0
@@ -185,7 +178,7 @@ def _lost(metric: Any, parts: Any, working: str) -> float:
     if location is None:
         return 0.0
     mean, deviation = location
-    if isinstance(features, Waves):  # angles, beside one
+    if isinstance(features, _maps.Waves):  # angles, beside one
         return eps * float(np.median(np.linalg.norm(mean[:, None] * features.frequencies, axis=0)))
     lost, spread = (np.linalg.norm(size[:, None] * A) for size in (mean, deviation))
     return eps * float(lost / spread) if spread > 0 else 1.0
@@ -239,14 +232,16 @@ def _divided(graph: OnnxGraph, x: Columns, length: str) -> Columns:
 
 def _adapted(adapter: Adapter, graph: OnnxGraph, x: Columns) -> Columns:
     """The map of queries."""
-    x = graph.affine(x, Affine(to_numpy(adapter.components_).T))
+    x = graph.affine(x, _maps.Affine(to_numpy(adapter.components_).T))
     return _directions(graph, x) if adapter.geometry == "cosine" else x
 
 
 def _drifted(drift: Drift, graph: OnnxGraph, x: Columns) -> Columns:
     cosine = drift.geometry == "cosine"
     x = _directions(graph, x) if cosine else x
-    x = graph.affine(x, Affine(to_numpy(drift.components_).T, to_numpy(drift.intercept_)[None, :]))
+    x = graph.affine(
+        x, _maps.Affine(to_numpy(drift.components_).T, to_numpy(drift.intercept_)[None, :])
+    )
     return _directions(graph, x) if cosine else x
 
 

@@ -1,7 +1,6 @@
 """An ONNX model in the making, and the formulas of kernels in it: one for each class."""
 
 import hashlib
-import warnings
 from collections.abc import Iterable
 from functools import partial, reduce, singledispatch
 from typing import Any, NamedTuple
@@ -9,9 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelmetric import kernels
+from kernelmetric._warnings import warn
+from kernelmetric.inputs._extras import require
 from kernelmetric.inputs._points import MOST_LOST
 from kernelmetric.shipping._allowed import names_of_classes
-from kernelmetric.shipping._extras import library_version, require
+from kernelmetric.shipping._extras import library_version
 from kernelmetric.shipping._maps import Affine
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
@@ -89,11 +90,9 @@ class OnnxGraph:
         if not single or times * np.finfo(np.float32).eps <= MOST_LOST or self._warned:
             return
         self._warned = True
-        warnings.warn(
+        warn(
             f"Got features up to {times:.0e} times as far from zero as they spread, of which "
             f"float32 keeps few digits: try to_onnx(metric, {', '.join(single)}).",
-            UserWarning,
-            stacklevel=2,
         )
 
     def times(self, x: Columns, factors: Any) -> Columns:

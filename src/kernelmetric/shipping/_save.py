@@ -2,7 +2,6 @@
 
 import os
 import platform
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from kernelmetric._warnings import warn
 from kernelmetric.shipping._container import SavedFileError, pack, unpack
 from kernelmetric.shipping._extras import library_version
 from kernelmetric.shipping._files import write_atomically
@@ -151,9 +151,7 @@ def _warn_of_versions(saved_with: dict[str, str], names: set[str]) -> None:
     for package in ("kernelmetric", "scikit-learn") if foreign else ("kernelmetric",):
         then = saved_with.get(package)
         if then != here[package]:
-            warnings.warn(
+            warn(
                 f"The metric was saved with {package} {then}, and is loaded with {here[package]}: "
                 "check its output on points you know.",
-                UserWarning,
-                stacklevel=3,
             )

@@ -90,7 +90,7 @@ class PairDual:
         self._products = self._few_products()
         self.prior = np.eye(r) if prior is None else np.asarray(prior, dtype=np.float64)
         self.d2 = self.forms(self.prior)
-        self.reach = self._reach()
+        self.reach = self.d2  # of all that a constraint is about: what is large beside them
         if not (np.all(np.isfinite(self.upper * self.d2)) and np.isfinite(self.least)):
             raise ValueError(
                 "Got a problem of pairs with NaN or infinity, but expected finite coordinates and "
@@ -104,10 +104,6 @@ class PairDual:
 
     def __len__(self) -> int:
         return len(self.signs)
-
-    def _reach(self) -> np.ndarray:
-        """Prior squared distances of all that a constraint is about: what is large beside them."""
-        return self.d2
 
     def sizes(self) -> np.ndarray:
         """Norms of the matrices δδᵀ of all pairs."""
@@ -275,10 +271,7 @@ class ComparisonDual(PairDual):
         super().__init__(
             Z, np.concatenate([far, near]), np.ones(len(near)), upper, least, **options
         )
-
-    def _reach(self) -> np.ndarray:
-        far, near = np.split(super().forms(self.prior), 2)
-        return far + near
+        self.reach = np.sum(np.split(super().forms(self.prior), 2), axis=0)
 
     def sizes(self) -> np.ndarray:
         """Norms of the matrices ``εεᵀ - δδᵀ``."""

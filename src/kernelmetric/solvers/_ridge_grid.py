@@ -17,7 +17,6 @@ _WIDEST_START = 4  # wider kernels are nearly linear, and say little of scales
 _GUESSING = 0.7  # of the variance: more is little better than the mean
 _OTHER_VALLEY = 1.15  # narrower widths within this factor may be better with more points
 _COLUMNS_FOR_MEDIAN = 100
-_FEW = 4  # columns of targets that need not become fewer
 
 
 class Family(NamedTuple):
@@ -163,19 +162,14 @@ def left_out(
     The last ``judged`` points are left out one at a time; ``roots`` are square roots of weights.
     The dimension is Σ w / (w + λ) over the eigenvalues w of K + 1; NaN where not all are left out.
     """
-    F, signs, own = few_columns(Y)
-    if roots is not None:  # the products of rows are no longer those of classes alone
-        F, signs, own = roots[:, None] * Y, np.ones(Y.shape[1]), 0.0
-    first = 0 if judged is None or own else max(0, len(K) - judged)
+    F = (Y if roots is None else roots[:, None] * Y).astype(K.dtype)
+    first = 0 if judged is None else max(0, len(K) - judged)
     # G = RᵀR; of the last rows, the last rows and columns of R are enough.
     factor = cholesky_factor(with_intercept(K, roots), ridge)
     R = inverse_of(factor[first:, first:], "trtri")
     diagonal = np.einsum("ij,ij->j", R, R)
-    F = F.astype(K.dtype)
     alpha = linalg.cho_solve((factor, True), F)[first:] if first else R.T @ (R @ F)
-    total = np.sum((alpha / diagonal[:, None]) ** 2, axis=0) @ signs
-    if own:
-        total += own * np.sum(((R.T @ R) / diagonal) ** 2)
+    total = np.sum((alpha / diagonal[:, None]) ** 2)
     dimension = np.nan if first else float(len(K) - ridge * diagonal.sum())
     count = len(R) if roots is None else float(np.sum(roots[first:] ** 2))
     return float(total / (count * Y.shape[1])), dimension
@@ -194,9 +188,8 @@ def ridge_solution(
 ) -> np.ndarray:
     """Coefficients of ridge regression: predictions are ``(K + 1) alpha``."""
     factor = cholesky_factor(with_intercept(K, roots), ridge), True
-    if roots is None:
-        return linalg.cho_solve(factor, Y)
-    return roots[:, None] * linalg.cho_solve(factor, roots[:, None] * Y)
+    each = 1.0 if roots is None else roots[:, None]
+    return each * linalg.cho_solve(factor, each * Y)
 
 
 def leave_one_out_errors(K: np.ndarray, Y: np.ndarray, ridges: Any = RIDGES) -> np.ndarray:
@@ -243,26 +236,3 @@ def inverse_of(factor: np.ndarray, what: str) -> np.ndarray:
 def evenly(n: int, most: int) -> np.ndarray:
     """At most so many of n rows, evenly spaced."""
     return np.linspace(0, n - 1, min(n, most)).round().astype(np.intp)
-
-
-def few_columns(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Columns F, signs and ``own`` with Y Yᵀ = own I + F diag(signs) Fᵀ, F with few columns.
-
-    With p columns of ±1, one for each class, Y Yᵀ = (p - 4) 11ᵀ + 4 E Eᵀ, where E has ones for the
-    members of each class. A class of one point adds no more than an entry of the diagonal.
-    """
-    n, p = Y.shape
-    mine = Y == 1.0
-    if p <= _FEW or not (np.all(mine | (Y == -1.0)) and np.all(mine.sum(axis=1) == 1)):
-        return Y, np.ones(p), 0.0
-    E = mine[:, mine.any(axis=0)].astype(np.float64)
-    several = E[:, E.sum(axis=0) > 1]
-    members = several.any(axis=1)
-    mostly_single = several.shape[1] + np.count_nonzero(members) < E.shape[1]
-    parts = [several, np.eye(n)[:, members]] if mostly_single else [E]
-    F = 2.0 * np.hstack([np.full((n, 1), 0.5 * np.sqrt(p - 4.0)), *parts])
-    if F.shape[1] >= p:
-        return Y, np.ones(p), 0.0
-    signs = np.ones(F.shape[1])
-    signs[1 + parts[0].shape[1] :] = -1.0
-    return F, signs, 4.0 if mostly_single else 0.0

@@ -33,11 +33,14 @@ from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.inputs._weights import refuse_partial_gram
 from kernelmetric.kernels import Kernel, as_kernel, refuse_objects
 from kernelmetric.kernels._names import with_tags_of
+from kernelmetric.spaces._pre_images import PreImages
 
 BLOCK_BYTES = 2**25  # features of one block of rows: past this, larger blocks are not faster
 
 
-class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, DeviceMixin):
+class Space(
+    PreImages, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, DeviceMixin
+):
     """Base class of spaces: z(x) = f(x)ᵀ P - offset.
 
     A subclass defines ``_check_parameters()``, ``_peak_bytes`` and ``_learn(X, y)``, which sets

@@ -1,20 +1,15 @@
 """Columns of a table: those asked for, how far numbers spread; what turns them into features."""
 
-from __future__ import annotations
-
 import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.tables._text import TableError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _FEWEST = 2  # rows of a name that has a feature of its own
 MOST_NAMES = 100  # with features of their own, those of most rows
@@ -24,11 +19,6 @@ _MOST_COLUMNS = 12
 
 class TableTransformer(TransformerMixin, BaseEstimator):
     """From tables to features; classes define ``_fit``, ``_features``, ``_remarks``, ``_names``."""
-
-    _fit: Any
-    _features: Any
-    _remarks: Any
-    _names: Any
 
     def fit(self, X: Any, y: Any = None) -> Any:
         """Learn what the columns are, their scales and their names.
@@ -97,7 +87,7 @@ class TableTransformer(TransformerMixin, BaseEstimator):
         return self._remarks(X)
 
 
-def require_columns(frame: pd.DataFrame, names: Iterable[str]) -> None:
+def require_columns(frame: Any, names: Iterable[str]) -> None:
     """Refuse names that are no columns, with those that were perhaps meant.
 
     Parameters

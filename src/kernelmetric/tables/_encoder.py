@@ -12,7 +12,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
 
 from kernelmetric.inputs import FarCellWarning
 from kernelmetric.tables._cells import Writing, lost_digits, numbers_of, strange_texts, texts_of
@@ -96,30 +95,6 @@ class TableEncoder(TableTransformer):
         """The columns that become features."""
         featured = [*self.numbers, *(self.dates or {}), *self.categories, *self.texts]
         return [*featured, *(self.objects or {})]
-
-    @classmethod
-    def of_columns(cls, columns: ColumnTransformer) -> TableEncoder:
-        """The encoder of a fitted transformer that older files hold in its place.
-
-        Parameters
-        ----------
-        columns : ColumnTransformer
-            With the parts "numbers" and "categories".
-
-        Returns
-        -------
-        TableEncoder
-            Fitted.
-        """
-        names = {part: tuple(chosen) for part, _, chosen in columns.transformers}
-        if not set(names) <= {"numbers", "categories"}:
-            raise TableError(
-                f"Got a transformer with the parts {', '.join(names)}, but expected numbers and "
-                "categories: fit the model anew."
-            )
-        encoder = cls(names.get("numbers", ()), names.get("categories", ()))
-        encoder.columns_ = columns
-        return encoder
 
     def read(self, X: Any) -> pd.DataFrame:
         """The columns that are used, in the types that the encoder works on.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelmetric.compute.watch import stage
+from kernelmetric.inputs._extras import require
 from kernelmetric.tables._cells import MISSING, is_code, is_plain_number
 from kernelmetric.tables._text import Record, TableError, lines_of, read_records
 
@@ -147,12 +148,15 @@ def open_table(path: str | os.PathLike) -> Table:
         if is_text(path):
             table = _open_text(path)
         elif kind == ".parquet":
+            require_arrow()
             table = Table(_pandas().read_parquet(path), name=path.name)
         elif kind == ".npz":
             table = _open_npz(path)
         else:
             raise TableError(f"Got {path}, but expected {_KINDS}.")
-    _check(table.frame, path)
+    check_names(table.frame, path)
+    if not all(table.frame.shape):
+        raise TableError(f"The table {path} has column names but no rows.")
     return table
 
 
@@ -163,13 +167,6 @@ def readable(path: str | Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise TableError(f"There is no file {path}.") from None
-    except ImportError as error:
-        if "pyarrow" not in str(error):
-            raise
-        raise TableError(
-            "Parquet files need pyarrow, which is not installed: try pip install "
-            '"kernelmetric[parquet]", or ".[parquet]" in a checkout, or save the table as CSV.'
-        ) from error
     except TableError:
         raise
     except (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile) as error:
@@ -255,14 +252,12 @@ def _write_npz(frame: pd.DataFrame, stream: io.BytesIO) -> None:
 
 
 def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError as error:
-        raise TableError(
-            'Tables need pandas, which is not installed: try pip install "kernelmetric[cli]", '
-            'or pip install ".[cli]" in a checkout.'
-        ) from error
-    return pandas
+    return require("pandas", "cli", "Tables need pandas")
+
+
+def require_arrow() -> None:
+    """Refuse Parquet files where pyarrow is missing."""
+    require("pyarrow", "parquet", "Parquet files need pyarrow")
 
 
 def text_pieces(path: Path, notes: list[str]) -> Iterator[Table]:
@@ -347,12 +342,6 @@ def _open_npz(path: Path) -> Table:
             columns[name] = values
     others = pandas.DataFrame(columns, index=points.index)
     return Table(pandas.concat([points, others], axis=1), tuple(notes), name=path.name)
-
-
-def _check(frame: Any, path: Path) -> None:
-    check_names(frame, path)
-    if frame.shape[0] == 0 or frame.shape[1] == 0:
-        raise TableError(f"The table {path} has column names but no rows.")
 
 
 def check_names(frame: Any, path: Path) -> None:

@@ -10,16 +10,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute.watch import stage
+from kernelmetric.tables import _files
 from kernelmetric.tables._cells import are_plain_numbers, is_plain_number, text_of, texts_of
 from kernelmetric.tables._columns import few, require_columns
-from kernelmetric.tables._files import (
-    Table,
-    check_names,
-    is_text,
-    open_table,
-    readable,
-    text_pieces,
-)
 from kernelmetric.tables._targets import class_name, too_many_classes
 from kernelmetric.tables._text import TableError
 
@@ -30,7 +23,7 @@ _FEWEST = 20  # rows of a class that a sample holds, where half of it suffices f
 _MOST_WORDS = 100  # of a column: those of more words are names of rows
 
 
-def read_pieces(paths: str | Path | Iterable[str | Path]) -> Generator[Table, None, None]:
+def read_pieces(paths: str | Path | Iterable[str | Path]) -> Generator[_files.Table, None, None]:
     r"""Read a table in one file or several, some rows at a time.
 
     Parameters
@@ -66,7 +59,7 @@ def read_pieces(paths: str | Path | Iterable[str | Path]) -> Generator[Table, No
     for path in _different(paths):
         n_before = n_rows
         for piece in _parquet_pieces(path) if _is_parquet(path) else _others(path):
-            check_names(piece.frame, path)
+            _files.check_names(piece.frame, path)
             if n_rows == n_before:
                 kinds = _kinds(path, piece.frame)
                 model = model or (path, kinds)
@@ -85,7 +78,7 @@ def sample_table(
     most: int | None = None,
     classes: bool = True,
     random_state: Any = 0,
-) -> tuple[Table, int, int]:
+) -> tuple[_files.Table, int, int]:
     r"""Read a table piece by piece, and keep some of its rows where there are very many.
 
     All rows have the same chance, but for two kinds: a class has at least 20 rows in the sample, or
@@ -144,7 +137,7 @@ def sample_table(
             raise too_many_classes(label, len(draw.known), n_rows)
     frame, rows, lines = draw.result()
     lines = lines if len(files) == 1 else None
-    return Table(frame, tuple(notes), lines, name, rows), n_rows, n_labelled
+    return _files.Table(frame, tuple(notes), lines, name, rows), n_rows, n_labelled
 
 
 class _Draw:
@@ -179,7 +172,7 @@ class _Draw:
             of_text = [-1 if n is None else known.setdefault(n, len(known)) for n in names]
         return np.array([*of_text, -1])[codes]
 
-    def add(self, table: Table, codes: np.ndarray | None) -> None:
+    def add(self, table: _files.Table, codes: np.ndarray | None) -> None:
         """Hold the rows of a piece that may be drawn."""
         frame = table.frame
         keys = self._random.random_sample(len(frame))
@@ -250,14 +243,14 @@ class _Draw:
         return rows
 
 
-def _others(path: Path) -> Iterator[Table]:
+def _others(path: Path) -> Iterator[_files.Table]:
     """The pieces of a text file, with notes at the end; another file as a whole."""
-    if not is_text(path):
-        yield open_table(path)
+    if not _files.is_text(path):
+        yield _files.open_table(path)
         return
     notes: list[str] = []
-    before: Table | None = None
-    for piece in text_pieces(path, notes):
+    before: _files.Table | None = None
+    for piece in _files.text_pieces(path, notes):
         if before is not None:
             yield before
         before = piece
@@ -265,8 +258,9 @@ def _others(path: Path) -> Iterator[Table]:
         yield replace(before, notes=tuple(notes))
 
 
-def _parquet_pieces(path: Path) -> Iterator[Table]:
-    with readable(path):
+def _parquet_pieces(path: Path) -> Iterator[_files.Table]:
+    with _files.readable(path):
+        _files.require_arrow()
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -281,7 +275,7 @@ def _parquet_pieces(path: Path) -> Iterator[Table]:
                 for groups in _bundles(file.metadata, most):
                     for batch in file.iter_batches(most, row_groups=groups):
                         frame = pa.Table.from_batches([batch]).to_pandas().reset_index(drop=True)
-                        yield Table(frame, name=path.name)
+                        yield _files.Table(frame, name=path.name)
                         shown.step("rows", len(frame))
 
 

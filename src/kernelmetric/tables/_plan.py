@@ -1,34 +1,20 @@
 """From the columns of a table to features: which are used, how, and why the others are not."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from kernelmetric.tables._cells import (
-    Writing,
-    is_code,
-    is_plain_number,
-    lost_digits,
-    numbers_of,
-    strange_texts,
-    texts_of,
-    way_of,
-)
+from kernelmetric.tables import _cells as cells
 from kernelmetric.tables._columns import require_columns
 from kernelmetric.tables._encoder import TableEncoder, spelled
 from kernelmetric.tables._moments import dates_of, formats_of
 from kernelmetric.tables._text import TableError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MOST_CATEGORIES = 40
 _FEW = 5  # names may all differ in a small table
@@ -49,8 +35,8 @@ _UNCLEAR = {
 }
 
 
-@dataclass(frozen=True)
-class ColumnPlan:
+@dataclass(eq=False, repr=False)
+class ColumnPlan(TableEncoder):
     """Which columns of a table become features, and what was decided about the others.
 
     Parameters
@@ -59,12 +45,12 @@ class ColumnPlan:
         Columns of numbers, columns of names, and columns that are not used.
     notes : tuple of str
         A sentence for every decision that the user should know of.
-    label : str or None
-        The column of labels.
-    commas, missing, identifier, dates, texts, marks, units, spellings : tuple of str, and dicts
-        As in :class:`TableEncoder`; the first column that names rows, each by a text of its own.
-    objects : dict of str to str
-        Columns that a kernel takes as they are, and its name.
+    commas, marks, units, missing, dates, spellings, texts, objects : tuple of str, and dicts
+        As in :class:`TableEncoder`.
+    unused : tuple of str
+        What the encoder knows and does not use: see :meth:`encoder`.
+    label, identifier : str or None
+        The column of labels; the first column that names rows, each by a text of its own.
 
     See Also
     --------
@@ -75,29 +61,17 @@ class ColumnPlan:
     >>> from kernelmetric.tables import ColumnPlan
     >>> plan = ColumnPlan(numbers=("kg",), categories=("colour",), left_out=(), notes=())
     >>> plan.encoder()
-    TableEncoder(categories=('colour',), dates={}, marks={}, missing={},
-                 numbers=('kg',), objects={}, spellings={}, units={}, unused=())
+    TableEncoder(categories=('colour',), numbers=('kg',), unused=())
     """
 
-    numbers: tuple[str, ...]
-    categories: tuple[str, ...]
-    left_out: tuple[str, ...]
-    notes: tuple[str, ...]
-    label: str | None = None
-    commas: tuple[str, ...] = ()
-    missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    identifier: str | None = None
-    dates: dict[str, str] = field(default_factory=dict)
-    texts: tuple[str, ...] = ()
-    marks: dict[str, str] = field(default_factory=dict)
-    units: dict[str, str] = field(default_factory=dict)
-    spellings: dict[str, dict[str, str]] = field(default_factory=dict)
-    objects: dict[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
-    def used(self) -> tuple[str, ...]:
+    def used(self) -> list[str]:
         """The columns that become features."""
-        return (*self.categories, *self.texts, *self.dates, *self.numbers, *self.objects)
+        named = [*self.categories, *self.texts, *(self.dates or {})]
+        return [*named, *self.numbers, *(self.objects or {})]
 
     def encoder(self) -> TableEncoder:
         """The plan as a transformer, still to be fitted.
@@ -108,12 +82,12 @@ class ColumnPlan:
             From tables to arrays of numbers.
         """
         own = {name: copy(part) for name, part in vars(self).items() if name not in _OF_A_PLAN}
-        unused = (*self.left_out, *([] if self.label is None else [self.label]))
-        return TableEncoder(**own, unused=unused)
+        own["unused"] = (*self.left_out, *([] if self.label is None else [self.label]))
+        return TableEncoder(**own)
 
 
 def plan_columns(
-    frame: pd.DataFrame,
+    frame: Any,
     *,
     label: str | None = None,
     use: Iterable[str] = (),
@@ -196,7 +170,7 @@ def plan_columns(
         tuple(found["names"]),
         tuple(sorted(set(found["out"]), key=frame.columns.get_loc)),
         tuple(notes),
-        label,
+        label=label,
         commas=tuple(name for name in numbers if looks[name].way.kind == "comma"),
         missing={c: words for c in (*numbers, *found["date"]) if (words := looks[c].words)},
         identifier=next(iter([*named, *own]), None),
@@ -220,18 +194,18 @@ class _Look:
         if column.dtype.kind in "iufmM":  # the type has said all, texts are not needed
             self.texts: list[str] = []
             self.n_present, self.n_kinds = int(column.notna().sum()), int(column.nunique())
-            self.way = Writing()
+            self.way = cells.Writing()
         else:
-            self.texts = [text for text in texts_of(column) if text is not None]
+            self.texts = [text for text in cells.texts_of(column) if text is not None]
             self.n_present, self.n_kinds = len(self.texts), len(set(self.texts))
-            self.way = way_of(self.texts)
+            self.way = cells.way_of(self.texts)
 
     @cached_property
     def numbers(self) -> np.ndarray:
         """The values of the rows, NaN where they are no numbers; of dates zeros."""
         if not self.format:
-            return numbers_of(self.column, self.way)
-        dates = dates_of(texts_of(self.column), self.format)
+            return cells.numbers_of(self.column, self.way)
+        dates = dates_of(cells.texts_of(self.column), self.format)
         return np.where(np.isnat(dates), np.nan, 0.0)
 
     @property
@@ -239,7 +213,7 @@ class _Look:
         """What stands between the numbers or dates and is none."""
         if self.column.dtype.kind in "mM":
             return ()
-        return tuple(sorted(set(strange_texts(self.column, self.numbers).values())))
+        return tuple(sorted(set(cells.strange_texts(self.column, self.numbers).values())))
 
 
 def _judge(
@@ -264,14 +238,14 @@ def _judge(
                 f"Got --as {look.name} date, but expected dates such as 2026-06-30 there, not "
                 f"{next(iter(look.texts), '')!r}."
             )
-    if look.way.kind == "point" and lost_digits(look.column, look.numbers):
+    if look.way.kind == "point" and cells.lost_digits(look.column, look.numbers):
         look.way = look.way._replace(kind="long")
     if look.way.kind in _UNCLEAR:
-        odd = (text for text in look.texts if not is_plain_number(text))
+        odd = (text for text in look.texts if not cells.is_plain_number(text))
         text = next(odd, f"{np.nanmax(look.numbers):.0f}")
         reason = _UNCLEAR[look.way.kind].format(text)
         return _left_out(look, reason, [], forced)
-    code = next(filter(is_code, look.texts), None)
+    code = next(filter(cells.is_code, look.texts), None)
     if look.way.kind != "text" and (code is None or asked == "number"):
         numbers = look.numbers
         if len(np.unique(numbers[~np.isnan(numbers)])) > 1:

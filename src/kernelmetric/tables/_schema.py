@@ -4,17 +4,16 @@ What a column is, is decided in ``fit``. Another table is read by these decision
 its columns; what does not fit is refused, and what was never seen is told.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric._warnings import warn
 from kernelmetric.inputs._far_cells import FarCellWarning, far_cells
+from kernelmetric.tables import _frames as frames
 from kernelmetric.tables._columns import (
     MOST_NAMES,
     SHOWN,
@@ -23,23 +22,6 @@ from kernelmetric.tables._columns import (
     frequent,
     places_of,
     require_names,
-)
-from kernelmetric.tables._frames import (
-    DATES,
-    NAMES,
-    NOTHING,
-    ORDERED,
-    QUANTITIES,
-    TEXT,
-    Column,
-    apart,
-    column_names,
-    is_frame,
-    median_and_spread,
-    object_places,
-    quantities,
-    read_columns,
-    with_objects,
 )
 from kernelmetric.tables._moments import cycles_of, on_cycle
 from kernelmetric.tables._ngrams import group_features, learn_groups
@@ -129,22 +111,24 @@ class TableSchema(TableTransformer):
         self.objects = objects
 
     def _fit(self, X: Any) -> None:
-        names = column_names(X)
-        objects = {names[j] for j in object_places(self, names)}
-        columns = {c.name: c for c in read_columns(X, [n for n in names if n not in objects])}
+        names = frames.column_names(X)
+        objects = {names[j] for j in frames.object_places(self, names)}
+        columns = {
+            c.name: c for c in frames.read_columns(X, [n for n in names if n not in objects])
+        }
         self.kinds_, self.names_, self.rare_, self.gaps_, self.notes_ = [], [], [], [], []
         self.centres_, self.rests_, self.scales_ = np.repeat([[0], [0], [1.0]], len(names), axis=1)
         self.limits_ = np.zeros((len(names), 2))
         self.cycles_: list[list[str]] = []
         self.letters_: dict[str, np.ndarray] = {}
         for j, name in enumerate(names):
-            column = columns.get(name, Column(name, NOTHING, np.empty(0)))
+            column = columns.get(name, frames.Column(name, frames.NOTHING, np.empty(0)))
             kind, kept, rare, why = column.kind, list(column.levels), list[str](), ""
-            if kind == NOTHING:
+            if kind == frames.NOTHING:
                 why = "every value of it is missing" if name in columns else ""
-            elif kind == TEXT:
+            elif kind == frames.TEXT:
                 self.letters_[column.name] = learn_groups(column.values)
-            elif kind == NAMES:
+            elif kind == frames.NAMES:
                 kept, rare, share = frequent(column.values)
                 if len(set(column.values)) < 2:
                     why = "it is the same in every row"
@@ -158,14 +142,16 @@ class TableSchema(TableTransformer):
                     )
             else:
                 column = self._read_limits(j, column)
-                numbers = quantities(column, kept)
-                spread = median_and_spread(column, numbers)
+                numbers = frames.quantities(column, kept)
+                spread = frames.median_and_spread(column, numbers)
                 self.centres_[j], self.rests_[j], self.scales_[j] = spread
                 if len(np.unique(self._scaled(j, column, numbers))) < 2:  # NaN count as one
                     why = "it is the same in every row"
             if why:
                 self.notes_.append(f"Column {column.name!r} is not used: {why}.")
-            self.cycles_.append(cycles_of(column.values) if kind == DATES and not why else [])
+            self.cycles_.append(
+                cycles_of(column.values) if kind == frames.DATES and not why else []
+            )
             self.kinds_.append("" if why or name in objects else kind)
             self.names_.append([] if why else kept)
             self.rare_.append([] if why else rare)
@@ -198,7 +184,7 @@ class TableSchema(TableTransformer):
         ndarray of shape (n_rows, n_features_out)
             Finite numbers.
         """
-        columns = read_columns(X, column_names(X))
+        columns = frames.read_columns(X, frames.column_names(X))
         return self.fit(columns)._features(columns)
 
     def groups(self) -> np.ndarray:
@@ -238,7 +224,7 @@ class TableSchema(TableTransformer):
             )
         return np.flatnonzero(np.isin(self.groups_, groups))
 
-    def __sklearn_clone__(self) -> TableSchema:
+    def __sklearn_clone__(self) -> Self:
         """A copy that knows what was learned: as a parameter of a kernel, it is what was chosen."""
         return copy.copy(self)
 
@@ -246,7 +232,7 @@ class TableSchema(TableTransformer):
         features, said = self.encoded(X)
         if said:
             warn(" ".join(said))
-        return with_objects(self, X, features)
+        return frames.with_objects(self, X, features)
 
     def _remarks(self, X: Any) -> list[str]:
         return self.encoded(X)[1]
@@ -273,17 +259,20 @@ class TableSchema(TableTransformer):
         """
         known = self.feature_names_in_.tolist()
         self._check_table(X, known)
-        found = column_names(X)
+        found = frames.column_names(X)
         require_names(found, known)
         said = []
         extra = [name for name in found if name not in set(known)]
         if extra:
             said.append(f"Got columns that were not there in fit, and are not used: {few(extra)}.")
-        columns = read_columns(X, [known[j] for j in self._used])
+        columns = frames.read_columns(X, [known[j] for j in self._used])
         parts = []
         for j, column in zip(self._used, columns, strict=True):
             expected, both = self.kinds_[j], {column.kind, self.kinds_[j]}
-            if column.kind not in (expected, NOTHING) and both != {NAMES, ORDERED}:
+            if column.kind not in (expected, frames.NOTHING) and both != {
+                frames.NAMES,
+                frames.ORDERED,
+            }:
                 raise ValueError(
                     f"Got {column.kind} in column {column.name!r}, but expected {expected}, as in "
                     "fit: give it the type that it had there."
@@ -294,13 +283,13 @@ class TableSchema(TableTransformer):
         n_rows = len(X[0].values) if isinstance(X, list) else _num_samples(X)
         return np.hstack([np.empty((n_rows, 0)), *parts]), said
 
-    def _encoded_column(self, j: int, column: Column) -> tuple[np.ndarray, list[str]]:
+    def _encoded_column(self, j: int, column: frames.Column) -> tuple[np.ndarray, list[str]]:
         """The features of a column, and sentences on what was never seen."""
         parts = self._parts(j)
         out = np.zeros((len(column.values), len(parts)))
-        if self.kinds_[j] in QUANTITIES:
+        if self.kinds_[j] in frames.QUANTITIES:
             column = self._within(j, column)
-            values = quantities(column, self.names_[j])
+            values = frames.quantities(column, self.names_[j])
             gaps = np.isnan(values)
             out[:, 0] = np.where(gaps, 0.0, self._scaled(j, column, values))
             out[:, 1] = gaps
@@ -313,7 +302,7 @@ class TableSchema(TableTransformer):
                     "correct the cell, or its unit."
                 )
             new, rule = gaps & ~column.gaps, "taken as missing"  # ordered names without a place
-        elif self.kinds_[j] == TEXT:
+        elif self.kinds_[j] == frames.TEXT:
             learned = self.letters_[column.name]
             out[:, : len(learned) - 1] = group_features(column.values, learned)
             out[:, len(learned) - 1 :] = _HERE * column.gaps[:, None]
@@ -340,7 +329,7 @@ class TableSchema(TableTransformer):
             )
         return out, said
 
-    def _read_limits(self, j: int, column: Column) -> Column:
+    def _read_limits(self, j: int, column: frames.Column) -> frames.Column:
         """Decide where the numbers of a column end; the column without those far beyond."""
         known = column.values[~column.gaps]
         if column.values.dtype.kind != "f" or not (far := far_cells(known)).any():
@@ -354,7 +343,7 @@ class TableSchema(TableTransformer):
         )
         return self._within(j, column)
 
-    def _within(self, j: int, column: Column) -> Column:
+    def _within(self, j: int, column: frames.Column) -> frames.Column:
         """A column whose cells far beyond all others of fit are gaps."""
         limits = vars(self).get("limits_")  # files of older versions lack them
         if limits is None or not limits[j, 0] < limits[j, 1]:
@@ -363,19 +352,19 @@ class TableSchema(TableTransformer):
         inside = (column.values >= low) & (column.values <= high)
         return column._replace(values=np.where(inside, column.values, np.nan))
 
-    def _scaled(self, j: int, column: Column, numbers: np.ndarray) -> np.ndarray:
+    def _scaled(self, j: int, column: frames.Column, numbers: np.ndarray) -> np.ndarray:
         """The numbers of a column from its median on, in units of its spread."""
         rest = vars(self).get("rests_", self.centres_ * 0)[j]  # files of older versions lack it
         with np.errstate(over="ignore"):
-            return apart(column, numbers, self.centres_[j], rest) / self.scales_[j]
+            return frames.apart(column, numbers, self.centres_[j], rest) / self.scales_[j]
 
     def _parts(self, j: int) -> list[str]:
         """Names of the features of a column that is used."""
         name = self.feature_names_in_[j]
-        if self.kinds_[j] in QUANTITIES:
+        if self.kinds_[j] in frames.QUANTITIES:
             turns = [f"{name}: {c} {part}" for c in self._cycles(j) for part in ("sine", "cosine")]
             return [name, f"{name}={_GAP}", *turns]
-        if self.kinds_[j] == TEXT:
+        if self.kinds_[j] == frames.TEXT:
             directions = [f"{name}: {i}" for i in range(1, len(self.letters_[name]))]
             return [*directions, f"{name}={_GAP}"]
         states = [*self.names_[j], _OTHER, *([_GAP] if self.gaps_[j] else [])]
@@ -386,7 +375,7 @@ class TableSchema(TableTransformer):
 
     def _check_table(self, X: Any, known: list[str]) -> None:
         """Refuse an array where columns are told by name, and one of another width."""
-        if is_frame(X) or isinstance(X, list):
+        if frames.is_frame(X) or isinstance(X, list):
             return
         unnamed = known == [f"x{j}" for j in range(len(known))]
         if not isinstance(X, np.ndarray) or X.ndim != 2 or not unnamed:

@@ -1,9 +1,7 @@
 """What is learned from a table: labels, numbers to predict, and what its rows count."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -11,15 +9,12 @@ from kernelmetric.tables._cells import Writing, is_code, numbers_of, texts_of, w
 from kernelmetric.tables._columns import require_columns
 from kernelmetric.tables._text import TableError
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _MANY_VALUES = 20  # numbers that may not be names of classes
 _FEW_VALUES = 5  # numbers that may be
 _WHOLE = re.compile(r"^([+-]?[1-9][0-9]*|0)\.0+$")
 
 
-def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, list[str]]:
+def labels_of(frame: Any, label: str) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Labels, the rows that have one, and sentences about them.
 
     Parameters
@@ -84,7 +79,7 @@ def too_many_classes(label: str | None, n_classes: int, n_rows: int) -> TableErr
     )
 
 
-def weights_of(frame: pd.DataFrame, column: str) -> np.ndarray:
+def weights_of(frame: Any, column: str) -> np.ndarray:
     """What the rows of a table count, by one of its columns.
 
     Parameters
@@ -122,7 +117,7 @@ def weights_of(frame: pd.DataFrame, column: str) -> np.ndarray:
     return w
 
 
-def targets_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, list[str]]:
+def targets_of(frame: Any, label: str) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Numbers to predict, the rows that have one, and sentences about them.
 
     Parameters
@@ -170,7 +165,7 @@ def targets_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray,
     return y, rows, notes
 
 
-def present(frame: pd.DataFrame, label: str) -> tuple[list[str], np.ndarray]:
+def present(frame: Any, label: str) -> tuple[list[str], np.ndarray]:
     """The cells of a column that are not missing, as texts, and which rows these are."""
     require_columns(frame, [label])
     cells = texts_of(frame[label])

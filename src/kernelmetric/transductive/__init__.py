@@ -16,8 +16,8 @@ made from labels or pairs, literally as in the paper (:class:`PaperCost`) or bou
     _diffusion.py     the equations of a graph that labels pull at, and how its parts are joined
     _sizes.py         classes of known sizes
     _numbers.py       numbers instead of classes, with intervals
-    _asking.py        labels that come later, and which to ask for
-    _classifying.py   classes of new points; _shares.py, their probabilities by distance
+    _classifying.py   classes of new points, labels that come later, and which to ask for
+    _shares.py        probabilities by distance
     _tangent.py       tangent distance, a prior geometry for images
 """
 

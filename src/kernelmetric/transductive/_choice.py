@@ -5,8 +5,6 @@ all dimensions. Only wide full graphs, which outliers rule unless labels contrad
 with the labels in the cost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Costs: how much labels, or pairs, may weigh against the geometry."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

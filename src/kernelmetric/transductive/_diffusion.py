@@ -1,7 +1,5 @@
 """Values on the points of a graph that labels pull at: Poisson learning, and a ridge between."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -11,8 +9,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import to_device, to_numpy
+from kernelmetric.compute.conjugate_gradients import conjugate_gradients
 from kernelmetric.compute.reductions import BlockProduct
-from kernelmetric.solvers import conjugate_gradients, evenly
+from kernelmetric.solvers import evenly
 from kernelmetric.transductive._given import nearest_points
 from kernelmetric.transductive._penalties import degrees_of
 
@@ -87,7 +86,9 @@ class Diffusion:
 
         b = b - flat @ (flat.T @ b) if centred else b
         first = 0.0 * b if pull is None else b
-        found = conjugate_gradients(multiply, b - multiply(first), tol=_TOL)
+        found = conjugate_gradients(
+            multiply, b - multiply(first), tol=_TOL, what="the spread of labels"
+        )
         if found.residual > 1e3 * _TOL:
             warn(
                 f"The spread of labels has residuals up to {found.residual:.1e} after "

@@ -12,17 +12,10 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from kernelmetric import graphs
 from kernelmetric._warnings import warn
 from kernelmetric.compute import map_rows, take_rows, to_device, to_numpy
 from kernelmetric.compute.reductions import nearest_neighbors
-from kernelmetric.graphs import (
-    as_pairs,
-    check_graph,
-    gaussian_graph,
-    label_graphs,
-    pair_graphs,
-    union_graph,
-)
 from kernelmetric.inputs import as_floats, rows_and_weights, rows_of
 from kernelmetric.inputs._labels import require_target
 from kernelmetric.selection._ridge_kpca import is_auto
@@ -49,7 +42,7 @@ class Source(NamedTuple):
         if self.weights is not None:
             return self.weights
         assert self.codes is not None  # there are labels where no weights were given
-        return label_graphs(points, self.codes, min(n_neighbors, len(points)))
+        return graphs.label_graphs(points, self.codes, min(n_neighbors, len(points)))
 
 
 def read_source(
@@ -62,18 +55,18 @@ def read_source(
             "Got more than one of y, pairs and cost_graph, but expected one source of the cost."
         )
     if cost_graph is not None:
-        C = sparse.csr_array(check_graph(cost_graph, n_samples, "cost_graph", negative=True))
+        C = sparse.csr_array(graphs.check_graph(cost_graph, n_samples, "cost_graph", negative=True))
         return Source(None, None, (C.maximum(0.0), (-C).maximum(0.0)))
     if paired:
-        given = as_pairs(pairs, similar, dissimilar, None, n_samples)
-        return Source(None, None, pair_graphs(given))
+        given = graphs.as_pairs(pairs, similar, dissimilar, None, n_samples)
+        return Source(None, None, graphs.pair_graphs(given))
     return Source(*partial_labels(y, n_samples))
 
 
 def counted_rows(
-    X: Any, y: Any, given: dict[str, Any], cost_graph: Any, sample_weight: Any
-) -> tuple[Any, Any, dict[str, Any], np.ndarray | None]:
-    """Points, labels and pairs of the rows that count, and what each counts beside the others."""
+    X: Any, y: Any, given: dict[str, Any], graph: Any, cost_graph: Any, sample_weight: Any
+) -> tuple[np.ndarray | None, Any, Any, dict[str, Any], np.ndarray | None]:
+    """Rows that count (None for all), their points, labels and pairs, and what each counts."""
     rows, weights = rows_and_weights(sample_weight, X)
     masses = None if weights is None else weights.masses
     if cost_graph is not None and (rows is not None or masses is not None):
@@ -82,11 +75,18 @@ def counted_rows(
             "weights of its edges, and leave points out of X."
         )
     if rows is None:
-        return X, y, given, masses
+        return None, X, y, given, masses
+    if not (isinstance(graph, str) or callable(graph)):
+        raise ValueError(
+            "Got sample_weight of zero beside a given graph, but expected positive ones: leave "
+            "these points out of X and of the graph."
+        )
     if any(part is not None for part in given.values()):
-        found = as_pairs(given["pairs"], given["similar"], given["dissimilar"], None, X.shape[0])
+        found = graphs.as_pairs(
+            given["pairs"], given["similar"], given["dissimilar"], None, X.shape[0]
+        )
         given = {"similar": None, "dissimilar": None, "pairs": found.subset(rows)}
-    return take_rows(X, rows), rows_of(y, rows), given, masses
+    return rows, take_rows(X, rows), rows_of(y, rows), given, masses
 
 
 def partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
@@ -159,8 +159,6 @@ def neighbors_among(n_neighbors: Any, n_samples: int) -> int:
 
 def prior_points(prior: Any, X: Any) -> Any:
     """A copy of the points in coordinates whose Euclidean distance is the prior metric."""
-    if prior is None and sparse.issparse(X):
-        return sparse.csr_array(X, copy=True)
     if prior is not None:
         function = getattr(prior, "transform", prior)
         if not callable(function) or isinstance(prior, type):
@@ -170,14 +168,16 @@ def prior_points(prior: Any, X: Any) -> Any:
         n = X.shape[0]
         with config_context(transform_output="default"):
             X = function(X)
-        X = to_numpy(X)
+        X = sparse.csr_array(X) if sparse.issparse(X) else to_numpy(X)
         if X.ndim != 2 or X.shape[0] != n or X.dtype.kind not in "fiu":
             raise ValueError(
                 f"Got an array of shape {X.shape} and dtype {X.dtype} from the prior, but expected "
                 f"numbers of shape ({n}, p): one row per point."
             )
-        if not np.all(np.isfinite(X)):
+        if not np.all(np.isfinite(X.data if sparse.issparse(X) else X)):
             raise ValueError("Got NaN or infinity from the prior, but expected finite points.")
+    if sparse.issparse(X):
+        return sparse.csr_array(X) * 1.0  # numbers of the prior may be integers
     return np.array(as_floats(to_numpy(X)), order="C")
 
 
@@ -187,9 +187,9 @@ def as_graph(graph: Any, points: np.ndarray, n_neighbors: int, *, quiet: bool = 
     W = graph(points.copy()) if callable(graph) else graph  # which may scale them in place
     if isinstance(W, str):
         if W == "neighbors":
-            W = union_graph(nearest_neighbors(to_device(points), min(n_neighbors, n - 1))[0])
+            W = graphs.union_graph(nearest_neighbors(to_device(points), min(n_neighbors, n - 1))[0])
         elif W == "gaussian":
-            W = gaussian_graph(points)
+            W = graphs.gaussian_graph(points)
         else:
             raise ValueError(
                 f"Got graph={W!r}, but expected 'neighbors', 'gaussian', weights of shape "
@@ -202,8 +202,8 @@ def as_graph(graph: Any, points: np.ndarray, n_neighbors: int, *, quiet: bool = 
                 raise ValueError(
                     f"Got a neighbour numbered {W.max()}, but expected rows 0 to {n - 1}."
                 )
-            W = union_graph(W)
-    W = check_graph(W, n, "graph")
+            W = graphs.union_graph(W)
+    W = graphs.check_graph(W, n, "graph")
     if not quiet:
         warn_of_gaps(W)
     return W

@@ -1,7 +1,5 @@
 """One fit: graph, dimension and λ chosen where they are open, the eigenproblem, and its memory."""
 
-from __future__ import annotations
-
 import time
 from functools import partial
 from typing import Any
@@ -17,30 +15,13 @@ from kernelmetric.compute.watch import time_kept
 from kernelmetric.graphs import coded_targets
 from kernelmetric.selection._ridge_kpca import is_auto
 from kernelmetric.solvers import Eigenpairs, evenly, smallest_eigenvectors
-from kernelmetric.transductive._choice import (
-    DIMENSIONS,
-    FEWEST,
-    FULL,
-    NEIGHBORS,
-    POINTS,
-    Graph,
-    candidate_graphs,
-    choose_geometry,
-    choose_lam,
-)
+from kernelmetric.transductive import _choice, _penalties
 from kernelmetric.transductive._costs import as_cost, gram_form
 from kernelmetric.transductive._given import Source, neighbors_among, warn_of_single
-from kernelmetric.transductive._penalties import (
-    Geometry,
-    KernelPenalty,
-    as_penalty,
-    coordinates_of,
-    warn_of_gaps,
-)
 from kernelmetric.transductive._spread import Few, Graphs, read_sizes, spread_labels, warn_of_lost
 
 #: The embedding, its penalty, which points have a label or pair, and what was chosen.
-Learned = tuple[Eigenpairs, Geometry, np.ndarray, dict[str, Any]]
+Learned = tuple[Eigenpairs, _penalties.Geometry, np.ndarray, dict[str, Any]]
 METHODS = ("auto", "diffusion", "eigenvectors")
 _PUSHED = "such a point is only pushed away from others, with nothing to be drawn to."
 _ASSUMED = "no label can be hidden to judge by, so λ is {lam:g}, and labels are thought to spread."
@@ -51,7 +32,7 @@ _LEAST_ROWS, _LEAST_OF_CLASS = 200, 3  # that a time limit leaves
 _BLOCKS = 2**23  # bytes of tiles of distances, and of what is too small to count
 
 
-def _seconds_of_pairs(n_pairs: int, n_features: int) -> float:
+def seconds_of_pairs(n_pairs: int, n_features: int) -> float:
     """Seconds in which the nearest among so many pairs are found."""
     return n_pairs * (1.2 * rates().value + 2.0 * n_features * rates().product)
 
@@ -59,19 +40,19 @@ def _seconds_of_pairs(n_pairs: int, n_features: int) -> float:
 def placing_seconds(n: int, m: int, n_features: int) -> float:
     """Seconds in which n points are placed among m that are embedded."""
     means = _CELLS_OF_MEANS * n * n_features * rates().cell
-    return _seconds_of_pairs(n * m, n_features) + means
+    return seconds_of_pairs(n * m, n_features) + means
 
 
 def rows_in_time(metric: Any, points: np.ndarray, source: Source) -> Any:
     """Rows that a time limit leaves time to embed, half of them with labels; a slice for all."""
     ours = isinstance(metric.graph, str) and metric.graph in ("auto", "neighbors")
-    if source.codes is None or not (ours and as_penalty(metric.penalty).uses_graph):
+    if source.codes is None or not (ours and _penalties.as_penalty(metric.penalty).uses_graph):
         return slice(None)
     n, d = points.shape
 
     def seconds(m: int) -> float:
         placed = 0.0 if m == n else placing_seconds(n, m, d)
-        return _seconds_of_pairs(m * m, d) + _CELLS * m * rates().cell + placed
+        return seconds_of_pairs(m * m, d) + _CELLS * m * rates().cell + placed
 
     most = most_in_time(seconds, n, _LEAST_ROWS, type(metric).__name__)
     if most == n:
@@ -123,8 +104,8 @@ def learn(
         "_graphs": graphs,
     }
     labelled = source.codes >= 0
-    enough = len(spread.hits) and labelled.sum() >= FEWEST
-    small = points.shape[0] <= FULL and not sparse.issparse(points)
+    enough = len(spread.hits) and labelled.sum() >= _choice.FEWEST
+    small = points.shape[0] <= _choice.FULL and not sparse.issparse(points)
     if auto and sizes is None and enough and small:
         least = float(spread.hits.mean())
         found = _learn_eigenvectors(metric, points, source, start, weights, above=least)
@@ -132,12 +113,12 @@ def learn(
             found[3]["_graphs"] = graphs
             return found
     if spread.lam is None:
-        told |= {"method_": "points", "graph_": POINTS.kind, "lam_": np.inf}
+        told |= {"method_": "points", "graph_": _choice.POINTS.kind, "lam_": np.inf}
     else:
         warn_of_lost(spread.part, source.codes)
     warn_of_single(source, _ASSUMED.format(lam=told["lam_"]))
     E = points if spread.lam is None else spread.shares
-    zeros, geometry = np.zeros(E.shape[1]), Geometry(None, None, 1.0)
+    zeros, geometry = np.zeros(E.shape[1]), _penalties.Geometry(None, None, 1.0)
     return Eigenpairs(zeros, E, zeros, True, spread.n_products), geometry, labelled, told
 
 
@@ -183,7 +164,7 @@ def _learn_eigenvectors(
     above: float | None = None,
 ) -> Learned | None:
     """By the paper's method; None where fewer than a share of hidden labels are found."""
-    cost, penalty = as_cost(metric.cost), as_penalty(metric.penalty)
+    cost, penalty = as_cost(metric.cost), _penalties.as_penalty(metric.penalty)
     lam = metric.lam if isinstance(metric.lam, str) else float(metric.lam)
     codes, rng = source.codes, check_random_state(metric.random_state)
     options = {"tol": metric.tol, "random_state": rng.randint(2**31 - 1)}
@@ -198,17 +179,17 @@ def _learn_eigenvectors(
 
     C = weighted(*parts)
 
-    def embed(geometry: Geometry, d: int, lam: float, known: Any) -> Eigenpairs:
+    def embed(geometry: _penalties.Geometry, d: int, lam: float, known: Any) -> Eigenpairs:
         some = C
         if np.isfinite(lam) and known is not codes:  # some labels are hidden
             some = weighted(*Source(None, known).graphs(points, cost.n_neighbors))
         return solve(geometry, some, lam, d, start=start, **options)
 
-    graphs = iter([Graph("none", None, None)])
+    graphs = iter([_choice.Graph("none", None, None)])
     if penalty.uses_graph:
-        graphs = candidate_graphs(metric.graph, metric.n_neighbors, points, codes)
+        graphs = _choice.candidate_graphs(metric.graph, metric.n_neighbors, points, codes)
     open_ = all(map(is_auto, (metric.graph, metric.n_neighbors, lam))) and penalty.uses_graph
-    choice = choose_geometry(
+    choice = _choice.choose_geometry(
         graphs, partial(penalty.geometry, points), embed, codes, metric.n_components, lam,
         len(points), n_folds=metric.cv,
         points=points if open_ and metric.n_components is None else None,
@@ -216,7 +197,7 @@ def _learn_eigenvectors(
     if above is not None and choice.hits < above:
         return None
     if choice.graph.gaps:
-        warn_of_gaps(choice.graph.weights)
+        _penalties.warn_of_gaps(choice.graph.weights)
     kind, size = choice.graph.kind, choice.graph.size
     neighbors = size if kind == "neighbors" else metric.n_neighbors
     told: dict[str, Any] = {
@@ -230,7 +211,7 @@ def _learn_eigenvectors(
     spoken_of = np.asarray((parts[0] + parts[1]).sum(axis=1)).ravel() > 0
     spoken_of = spoken_of if codes is None else codes >= 0
     geometry, d = choice.geometry, choice.n_components
-    if choice.graph is POINTS:
+    if choice.graph is _choice.POINTS:
         found = Eigenpairs(np.zeros(d), points, np.zeros(d), True, 0)
         told |= {"method_": "points", "lam_": np.inf, "lam_scores_": {}}
         return found, geometry, spoken_of, told
@@ -250,17 +231,17 @@ def _learn_eigenvectors(
 
         def coordinates(known: np.ndarray, lam: float) -> np.ndarray:
             V = embed(geometry, d, lam, known).vectors if np.isfinite(lam) else start
-            return coordinates_of(geometry, V)
+            return _penalties.coordinates_of(geometry, V)
 
         how: Any = {"n_folds": metric.cv, "n_votes": metric.n_votes, "rng": rng}
         with time_kept(time.monotonic() - begun):  # for one more
-            lam, scores = choose_lam(coordinates, codes, geometry.scale, **how)
+            lam, scores = _choice.choose_lam(coordinates, codes, geometry.scale, **how)
     told |= {"method_": "eigenvectors", "lam_": float(lam), "lam_scores_": scores}
     return embed(geometry, d, lam, codes), geometry, spoken_of, told
 
 
 def solve(
-    geometry: Geometry, C: sparse.csr_array, lam: float, n_components: int, **options
+    geometry: _penalties.Geometry, C: sparse.csr_array, lam: float, n_components: int, **options
 ) -> Eigenpairs:
     """Smallest eigenpairs of ``C' + λP``, problem (3); coefficients where there is a basis."""
     if np.isinf(lam):  # the penalty alone
@@ -278,7 +259,7 @@ def solve(
 
 
 def _solve_in_range(
-    geometry: Geometry, cost: sparse.csr_array, lam: float, n_components: int
+    geometry: _penalties.Geometry, cost: sparse.csr_array, lam: float, n_components: int
 ) -> Eigenpairs:
     """Eq. (7), with x = Uβ in range(K): ``Uᵀ(C' + λM)U + λS⁻¹``."""
     # S⁻¹ spans ten orders of magnitude and would drown the small eigenvalues that are wanted. Its
@@ -304,16 +285,16 @@ def _solve_in_range(
 
 def peak_bytes(metric: Any, n: int, n_features: int) -> int:
     """Bytes that a fit takes besides the data, within a factor of two from 700 points on."""
-    penalty = as_penalty(metric.penalty)
+    penalty = _penalties.as_penalty(metric.penalty)
     automatic = isinstance(metric.n_neighbors, str)
     name = metric.graph if isinstance(metric.graph, str) else ""
-    d = min(metric.n_components or max(DIMENSIONS), n)
-    k = neighbors_among(max(NEIGHBORS) if automatic else metric.n_neighbors, n)
+    d = min(metric.n_components or max(_choice.DIMENSIONS), n)
+    k = neighbors_among(max(_choice.NEIGHBORS) if automatic else metric.n_neighbors, n)
     total = _BLOCKS + 8 * n * (3 * n_features + 10 * d)  # points and eigenvectors
     if penalty.uses_graph:
-        full = name == "gaussian" or (name == "auto" and automatic and n <= FULL)
+        full = name == "gaussian" or (name == "auto" and automatic and n <= _choice.FULL)
         total += 8 * 4 * n * n if full else 60 * n * k  # with its transpose and penalty
-    if isinstance(penalty, KernelPenalty):
+    if isinstance(penalty, _penalties.KernelPenalty):
         space = penalty._fresh_space(n)
         rank = min(getattr(space, "n_components", None) or n, n)
         in_range = 8 * rank * (2 * n + 5 * rank)  # the basis of the range, and eq. (7) in it

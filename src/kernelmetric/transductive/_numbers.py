@@ -4,13 +4,11 @@ Covariances are tried with noise of several sizes. Each counts by how probable i
 numbers that are left out in turn, so no single choice has to be right.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from itertools import product
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import solve
@@ -20,7 +18,9 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import map_rows
+from kernelmetric.compute.rates import most_in_time, rates
 from kernelmetric.compute.reductions import median_squared_distance
+from kernelmetric.compute.watch import without_limit
 from kernelmetric.inputs import check_points, refuse_text, unchanged_on_failure
 from kernelmetric.inputs._labels import require_target
 from kernelmetric.inputs._parameters import SHARE, Numbers, check_parameters
@@ -28,16 +28,20 @@ from kernelmetric.learners._checks import check_spread
 from kernelmetric.solvers import evenly
 from kernelmetric.transductive._diffusion import Diffusion
 from kernelmetric.transductive._given import interpolate
+from kernelmetric.transductive._learn import placing_seconds, seconds_of_pairs
 from kernelmetric.transductive._spread import Graphs
 
 _WIDTHS = (0.25, 1.0, 4.0, 16.0)  # of Gaussians, in median squared distances
 _LEAKS = (0.1, 0.01, 0.001)  # of walks on the graph: how far numbers speak
 _NOISE = (0.001, 0.01, 0.1, 1.0)  # in mean variances
+_CANDIDATES = len(_NOISE) * ((len(_LEAKS) + 1) * (len(_WIDTHS) + 2) - 1)  # with a linear one
 _LEVEL = 100.0  # variance of the constant
 _LEAST = 0.01  # weight of a covariance that is kept
 _JUDGED = 200  # known numbers on which covariances are judged
 _MOST = 5000  # known numbers
 _COLUMNS = 64  # of the graph's covariance, solved for at once
+_PASSES = 1000  # over the points of the graph, for each known number
+_LEAST_ROWS = 100  # that a time limit leaves
 _NEAREST = 5  # points between which a new one lies in the graph
 
 
@@ -113,7 +117,7 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
         "cv": Numbers(Integral, 2),
     }
 
-    def fit(self, X: Any, y: Any) -> TransductiveRegressor:
+    def fit(self, X: Any, y: Any) -> Self:
         """Learn from the known numbers, and from where all points lie.
 
         Parameters
@@ -144,7 +148,12 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
             check_spread(points)
             self._single = Y.ndim == 1
             Y = Y.reshape(len(Y), -1)
-            self._learn(points, Y)
+            known = ~np.isnan(Y)
+            rows = self._rows_in_time(known, points.shape[1])
+            with without_limit():
+                self._learn(points[rows], Y[rows])
+            F = np.where(known, Y, self._values(points))
+            self.transduction_ = F[:, 0] if self._single else F
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -193,15 +202,39 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
         half = half[0] if self._single else half
         return np.stack([F - half, F + half], axis=-1)
 
-    def _learn(self, points: np.ndarray, Y: np.ndarray) -> None:
-        known = ~np.isnan(Y)
-        counts = known.sum(axis=0)
+    def _rows_in_time(self, known: np.ndarray, n_features: int) -> Any:
+        """Rows that a time limit leaves time for, half of them with numbers; a slice for all."""
+        counts, n = known.sum(axis=0), len(known)
         if counts.min() < 2 or counts.max() > _MOST:
             wrong = counts.min() if counts.min() < 2 else counts.max()
             raise ValueError(
                 f"Got {wrong} known number(s) in y, but expected 2 to {_MOST:,} for each output, "
                 "and NaN where unknown: where most are known try MetricRegressor."
             )
+        if not isinstance(self.graph, str):
+            return slice(None)
+        any_known = known.any(axis=1)
+        told, others = np.flatnonzero(any_known), np.flatnonzero(~any_known)
+
+        def n_told(m: int) -> int:
+            return min(len(told), max(m // 2, m - len(others)))
+
+        def seconds(m: int) -> float:
+            k, fits = n_told(m), known.shape[1] * (min(self.cv, n_told(m)) + 1)
+            judged = _CANDIDATES * 6 * min(k, _JUDGED) ** 3 + 5 * k**3
+            walks = seconds_of_pairs(m * m, n_features) + _PASSES * k * m * rates().cell
+            walks += 0.0 if m == n else placing_seconds(n, m, n_features)
+            return walks + fits * judged * rates().product
+
+        m = most_in_time(seconds, n, _LEAST_ROWS, type(self).__name__)
+        if m == n:
+            return slice(None)
+        k = n_told(m)
+        rows = np.union1d(told[evenly(len(told), k)], others[evenly(len(others), m - k)])
+        return rows if known[rows].sum(axis=0).min() >= 2 else slice(None)
+
+    def _learn(self, points: np.ndarray, Y: np.ndarray) -> None:
+        known = ~np.isnan(Y)
         rows = np.flatnonzero(known.any(axis=1))
         graphs = Graphs(self.graph, self.n_neighbors, points)
         diffusion = Diffusion(next(iter(graphs))[2], graphs.place)
@@ -241,9 +274,6 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
         self._along = np.zeros(Y.shape)
         for name in walks:
             self._along += diffusion.covariance(rows, self._coef.pop(name), float(name.split()[1]))
-        F = self._values(points)
-        F = np.where(known, Y, F)
-        self.transduction_ = F[:, 0] if self._single else F
 
     def _of_features(self, X: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
         """Covariances of points with those whose numbers are known, by features."""

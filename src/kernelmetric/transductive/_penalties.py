@@ -3,8 +3,6 @@
 Alone, with no label at all, each is a known method of embedding, the smallest eigenvectors of P.
 """
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple
 
@@ -55,7 +53,6 @@ class Penalty(BaseEstimator):
     """What turns points, or a graph over them, into a Geometry; classes define ``_geometry``."""
 
     uses_graph = False
-    _geometry: Any
 
     def geometry(self, X: Any, W: Any) -> Geometry:
         """The penalty of points and of a graph over them.

@@ -1,7 +1,5 @@
 """Probabilities of classes from distances to the nearest label of each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How many points each class has: offsets of scores that make it so."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from kernelmetric.solvers import evenly

@@ -4,8 +4,6 @@ The embedding of a point are the probabilities of its classes. A labelled point 
 of its class, so the nearest label of a point is one of its most probable class.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any, NamedTuple
@@ -116,11 +114,28 @@ def spread_labels(
         nearest_evidence(points, kept, rows) if heard else np.zeros((len(rows), few.n_classes))
         for kept, rows in zip(folds, asked, strict=True)
     ]
+
+    def found_by(diffusion: Diffusion) -> Iterator[tuple[float, Hidden]]:
+        """What becomes of hidden labels, by λ; without folds, of the first λ alone."""
+        if not folds:
+            counts = np.bincount(few.codes[few.codes >= 0])
+            even = counts.max() <= _UNEVEN * counts.min()  # else distances favour larger classes
+            yield tried[0], Hidden(np.empty(0), _USUAL[0], _USUAL[1] if heard and even else 0.0)
+            return
+        classes, G = few.codes[np.concatenate(asked)], np.concatenate(near)
+        for lam in until_limit(tried, "lam"):
+            spread = [few.scores(diffusion, lam, kept) for kept in folds]
+            parts = [F[rows] / margin_of(F) for F, rows in zip(spread, asked, strict=True)]
+            Z = np.concatenate(parts)
+            sharpness, nearest = _pool(Z, G, classes, heard)
+            hits = (sharpness * Z + nearest * G).argmax(axis=1) == classes
+            yield lam, Hidden(hits, sharpness, nearest)
+
     best, highest, usual = None, -np.inf, np.empty(0)
     scores: dict[str, dict[float, float]] = {}
     for name, size, W, part in until_limit(graphs, "the graph"):
         diffusion = Diffusion(W, graphs.place)
-        for value, hidden in _hidden(diffusion, few, tried, folds, asked, near, heard):
+        for value, hidden in found_by(diffusion):
             hits = hidden.hits
             share = float(hits.mean()) if len(hits) else 0.0
             scores.setdefault(f"{name} {size}" if size else name, {})[value] = share
@@ -217,30 +232,6 @@ class Hidden(NamedTuple):
     hits: np.ndarray
     sharpness: float
     nearest: float
-
-
-def _hidden(
-    diffusion: Diffusion,
-    few: Few,
-    lams: tuple[float, ...],
-    folds: list[np.ndarray],
-    asked: list[np.ndarray],
-    near: list[np.ndarray],
-    heard: bool,
-) -> Iterator[tuple[float, Hidden]]:
-    """What becomes of hidden labels, by λ; without folds, of the first λ alone."""
-    if not folds:
-        counts = np.bincount(few.codes[few.codes >= 0])
-        even = counts.max() <= _UNEVEN * counts.min()  # else distances favour the larger classes
-        yield lams[0], Hidden(np.empty(0), _USUAL[0], _USUAL[1] if heard and even else 0.0)
-        return
-    classes, G = few.codes[np.concatenate(asked)], np.concatenate(near)
-    for lam in until_limit(lams, "lam"):
-        found = [few.scores(diffusion, lam, kept) for kept in folds]
-        Z = np.concatenate([F[some] / margin_of(F) for F, some in zip(found, asked, strict=True)])
-        sharpness, nearest = _pool(Z, G, classes, heard)
-        hits = (sharpness * Z + nearest * G).argmax(axis=1) == classes
-        yield lam, Hidden(hits, sharpness, nearest)
 
 
 def _nearest_hits(points: np.ndarray, codes: np.ndarray, folds: list[np.ndarray]) -> np.ndarray:

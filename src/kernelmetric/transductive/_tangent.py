@@ -1,7 +1,5 @@
 """Tangent distance between images: small shifts, rotations and the like cost nothing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,10 +1,8 @@
 """Transductive distance learning."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -20,15 +18,9 @@ from kernelmetric.inputs import check_points, device_like, unchanged_on_failure,
 from kernelmetric.inputs._parameters import COUNT, COUNT_OR_NONE, LARGEST, Numbers, check_parameters
 from kernelmetric.learners._checks import check_spread
 from kernelmetric.solvers import column_signs
-from kernelmetric.transductive._asking import Asking
+from kernelmetric.transductive import _given
 from kernelmetric.transductive._choice import POINTS, label_mass
-from kernelmetric.transductive._given import (
-    Source,
-    counted_rows,
-    interpolate,
-    prior_points,
-    read_source,
-)
+from kernelmetric.transductive._classifying import FewLabels
 from kernelmetric.transductive._learn import learn, peak_bytes, placing_seconds, rows_in_time
 from kernelmetric.transductive._penalties import Geometry, coordinates_of
 
@@ -37,7 +29,7 @@ _LAM = Numbers(Real, 0, LARGEST, above=True, words=("auto",))  # or infinity
 
 
 @dataclass(eq=False, repr=False)
-class TransductiveDistance(Asking):
+class TransductiveDistance(FewLabels):
     r"""A metric on labelled and unlabelled points together, from few labels and much geometry.
 
     One of two methods. By diffusion, scores F of classes minimise the squared error at labels plus
@@ -193,7 +185,7 @@ class TransductiveDistance(Asking):
         pairs: Any = None,
         cost_graph: Any = None,
         sample_weight: Any = None,
-    ) -> TransductiveDistance:
+    ) -> Self:
         """Embed the points.
 
         Parameters
@@ -211,7 +203,8 @@ class TransductiveDistance(Asking):
             Instead of labels or pairs: symmetric weights, positive where points should be near.
             Where all are zero, the method is that of the penalty alone.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts in the cost of labels or pairs; zero leaves the row out.
+            What each row counts in the cost of labels or pairs. Zero leaves the row out: it is no
+            training point.
 
         Returns
         -------
@@ -224,14 +217,15 @@ class TransductiveDistance(Asking):
                 _LAM.check(self, "lam")
             X = check_points(self, X, reset=True, accept_sparse=True, ensure_min_samples=2)
             given = {"similar": similar, "dissimilar": dissimilar, "pairs": pairs}
-            X, y, given, weights = counted_rows(X, y, given, cost_graph, sample_weight)
+            told = y, given, self.graph, cost_graph, sample_weight
+            self._rows, X, y, given, weights = _given.counted_rows(X, *told)
             require_memory(
                 self.estimate_memory(*X.shape),
                 f"TransductiveDistance on {X.shape[0]} points",
                 "try graph='neighbors', or fewer components.",
             )
-            source = read_source(y, X.shape[0], **given, cost_graph=cost_graph)
-            points = prior_points(self.prior, X)
+            source = _given.read_source(y, X.shape[0], **given, cost_graph=cost_graph)
+            points = _given.prior_points(self.prior, X)
             if not sparse.issparse(points):
                 with np.errstate(over="ignore"):  # infinity is refused in a sentence
                     check_spread(points)
@@ -288,7 +282,7 @@ class TransductiveDistance(Asking):
         """
         check_is_fitted(self)
         X = check_points(self, X, reset=False, accept_sparse=True)
-        points = prior_points(self.prior, X)
+        points = _given.prior_points(self.prior, X)
         if hasattr(self, "space_"):
             with config_context(transform_output="default"):
                 E = map_points(self.space_.transform(points), self.components_)
@@ -327,12 +321,12 @@ class TransductiveDistance(Asking):
             points = points.toarray() if sparse.issparse(points) else points
             return points.astype(self.embedding_.dtype)
         k = min(self.n_neighbors_, _PLACED) if self._kind == "diffusion" else self.n_neighbors_
-        E = interpolate(known, self.embedding_, points, k)
+        E = _given.interpolate(known, self.embedding_, points, k)
         return E.astype(self.embedding_.dtype, copy=False)
 
     def _keep(
         self, found: Any, geometry: Geometry, spoken_of: Any, chosen: dict[str, Any],
-        source: Source, some: Any, points: Any, X: Any,
+        source: _given.Source, some: Any, points: Any, X: Any,
     ) -> None:  # fmt: skip
         """What was learned of some points, and where the others are."""
         self.__dict__.pop("_graphs", None)

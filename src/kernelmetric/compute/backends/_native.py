@@ -66,15 +66,10 @@ def hinge_compiled(X: Any, pairs: np.ndarray) -> bool:
 
 
 def add_listed_hinge(
-    E: np.ndarray,
-    pairs: np.ndarray,
-    thresholds: np.ndarray,
-    corner: float,
-    counted: tuple[np.ndarray, np.ndarray] | None,
-    slopes: np.ndarray,
-    product: np.ndarray,
+    E: np.ndarray, pairs: np.ndarray, margins: Any, slopes: np.ndarray, product: np.ndarray
 ) -> float:
     """The hinge over listed pairs; adds its slopes, and the Laplacian of their weights times E."""
+    thresholds, corner, counted = margins
     value = np.zeros(1)
     weights: list[Any] = [np.ascontiguousarray(w, np.float64) for w in counted or ()]
     done = _run_on(

@@ -1,8 +1,11 @@
 """Linear equations with a large dense matrix, in the memory of the matrix in single precision."""
 
+from typing import Any
+
 import numpy as np
 from scipy import linalg
 
+from kernelmetric.compute.conjugate_gradients import conjugate_gradients
 from kernelmetric.compute.lapack import factor, inverse_factor
 
 _ATTEMPTS = 6  # shifts to try, each ten times the one before
@@ -37,10 +40,10 @@ class RefinedSolver:
         U, values, Vt = linalg.svd(B, full_matrices=False)
         some = values > _DEPENDENT * max(values[0], np.finfo(float).tiny)
         X, left = self._solved(U[:, some], 0.0)
-        if np.any(left > self._tol):
+        if left > self._tol:
             _mirror(self._K)
             X, left = self._solved(U[:, some], self._least)
-            if not np.all(left <= _LOOSEST):
+            if not left <= _LOOSEST:
                 raise linalg.LinAlgError(
                     f"Got equations of {len(X)} rows whose solution float32 does not find, even "
                     f"with {self._least:.3g} added to the diagonal, but expected a matrix nearer "
@@ -69,8 +72,8 @@ class RefinedSolver:
                 break
         return shift * np.mean(V * more, axis=1) + squares_of_columns(inverse_factor(K.T))
 
-    def _solved(self, B: np.ndarray, added: float) -> tuple[np.ndarray, np.ndarray]:
-        """Solve ``(K + added I) X = B`` for columns of length one; what is left of each."""
+    def _solved(self, B: np.ndarray, added: float) -> tuple[np.ndarray, float]:
+        """Solve ``(K + added I) X = B`` for columns of length one; what is left of any."""
         K, symm, potrs = self._K, linalg.blas.ssymm, linalg.lapack.spotrs
         L = _factor(K, self._diagonal, self._first, self._least)
         rest = (self._diagonal.astype(np.float64) + added - K.diagonal())[:, None]
@@ -81,21 +84,9 @@ class RefinedSolver:
         def precondition(R: np.ndarray) -> np.ndarray:
             return potrs(L, R.astype(np.float32), lower=1)[0].astype(np.float64)
 
-        X, R = np.zeros(B.shape), B.copy()
-        D = precondition(R)
-        along = np.sum(R * D, axis=0)
-        for _ in range(self._max_iter):
-            image = multiply(D)
-            curvature = np.sum(D * image, axis=0)
-            step = np.divide(along, curvature, out=np.zeros_like(along), where=curvature > 0)
-            X += step * D
-            R -= step * image
-            if np.all(linalg.norm(R, axis=0) <= self._tol):
-                break
-            Z = precondition(R)
-            before, along = along, np.sum(R * Z, axis=0)
-            D = Z + np.divide(along, before, out=np.zeros_like(along), where=before > 0) * D
-        return X, linalg.norm(R, axis=0)
+        how: Any = {"tol": self._tol, "max_iter": self._max_iter, "every": 1}
+        found = conjugate_gradients(multiply, B, precondition=precondition, **how)
+        return found.X, found.residual
 
 
 def squares_of_columns(lower: np.ndarray) -> np.ndarray:

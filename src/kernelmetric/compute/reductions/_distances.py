@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
-from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from kernelmetric.compute._arrays import in_memory, is_sparse, namespace, take_rows, to_numpy
@@ -22,6 +21,7 @@ from kernelmetric.compute.reductions._smallest import true_entries
 # Where |a-b|² is a smaller share of |a|² + |b|², the product is not exact enough: the relative
 # error of the others is rounding(X) over this share.
 _NEAR = {4: 1e-2, 8: 1e-5}
+_PAIRS = 20_000  # whose distances tell those of all
 _TILE_BYTES = 2**20
 _CENTER_ROWS = 64  # a median of so many does not follow outliers, and costs little
 _CHUNK_BYTES = 2**19  # differences that stay in the cache,
@@ -78,21 +78,19 @@ def l1_distances(A: Any, B: Any = None) -> Any:
     return backend_of(A).l1_distances(A, A if B is None else B)
 
 
-def median_squared_distance(
-    X: Any, *, n_pairs: int = 20_000, random_state: Any = 0, weights: CountsAndShares | None = None
-) -> float:
+def median_squared_distance(X: Any, *, weights: CountsAndShares | None = None) -> float:
     """Median of the squared distances of different points, of random pairs; 1 if none differ."""
-    values, counts = sampled_squared_distances(X, weights, n_pairs, random_state)
+    values, counts = sampled_squared_distances(X, weights)
     if not len(values):
         return 1.0
     return float(np.median(values) if counts is None else weighted_quantiles(values, counts, 0.5))
 
 
 def sampled_squared_distances(
-    X: Any, weights: CountsAndShares | None = None, n_pairs: int = 20_000, random_state: Any = 0
+    X: Any, weights: CountsAndShares | None = None
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Squared distances of different points, all or random ones; counts, None without weights."""
-    i, j = _sampled_pairs(X.shape[0], n_pairs, random_state)
+    i, j = _sampled_pairs(X.shape[0])
     counts = None if weights is None else weights[0][i] * weights[0][j]
     if not in_memory(X):
         rows, both = np.unique(np.concatenate([i, j]), return_inverse=True)
@@ -122,14 +120,14 @@ def weighted_quantiles(values: np.ndarray, counts: np.ndarray, shares: Any) -> n
     return np.vectorize(mean, otypes=[np.float64])(shares)
 
 
-def _sampled_pairs(n: int, n_pairs: int, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
+def _sampled_pairs(n: int) -> tuple[np.ndarray, np.ndarray]:
     """All pairs of rows while they are few, else random ones."""
-    if n * (n - 1) // 2 <= 4 * n_pairs:
+    if n * (n - 1) // 2 <= 4 * _PAIRS:
         i, j = np.triu_indices(n, 1)
     else:
-        rng = check_random_state(random_state)
-        i = rng.randint(n, size=n_pairs)
-        j = (i + rng.randint(1, n, size=n_pairs)) % n
+        rng = np.random.RandomState(0)
+        i = rng.randint(n, size=_PAIRS)
+        j = (i + rng.randint(1, n, size=_PAIRS)) % n
     return i, j
 
 

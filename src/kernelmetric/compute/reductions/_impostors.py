@@ -60,8 +60,7 @@ def lmnn_hinge(
     if not backend_of(E).host:
         return _on_device(E, V, targets, codes, c, smoothing, weighed)
     class_slices(codes)  # refuses unsorted rows
-    value, thresholds, pull = targets_part(E, targets, weighed)
-    margins = Margins(thresholds, smoothing, weighed)
+    value, margins, pull = targets_part(E, targets, weighed, smoothing)
     n, p = V.shape
     i, slot = np.nonzero(targets >= 0)
     if n <= _WHOLE_ROWS and fits_budget(_WHOLE_BYTES * n * n):

@@ -55,21 +55,21 @@ def lmnn_step_on(
     # Of a short list the product with all points is taken once, and sums as large as these stay.
     with nullcontext() if long else run_on_cluster(None):
         value, sums = sum_tiles(
-            partial(_step_sums, X if long else None, pairs, targets, c, smoothing, weighed),
+            partial(_step_sums, X if long else None, pairs, targets, c),
             parts,
             flops=FLOPS_OF_ONE * len(pairs) * r + (4.0 * X.size * r if long else 0.0),
             entries=n * r,
-            once=partial(_pulled, X, L, targets, weighed),
+            once=partial(_pulled, X, L, targets, weighed, smoothing),
         )
     return value, sums if long else _gradient(sums, X)
 
 
 def _pulled(
-    X: np.ndarray, L: np.ndarray, targets: np.ndarray, weighed: Triplets | None
-) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
+    X: np.ndarray, L: np.ndarray, targets: np.ndarray, *how: Any
+) -> tuple[np.ndarray, float, Margins, np.ndarray]:
     """Mapped points, the sum of target distances, the margins beyond these, and their weights."""
     E = np.ascontiguousarray(product(X, L.T))
-    return E, *targets_part(E, targets, weighed)
+    return E, *targets_part(E, targets, *how)
 
 
 def _step_sums(
@@ -77,16 +77,13 @@ def _step_sums(
     pairs: np.ndarray,
     targets: np.ndarray,
     c: float,
-    smoothing: float,
-    weighed: Triplets | None,
-    pulled: tuple[np.ndarray, float, np.ndarray, np.ndarray],
+    pulled: tuple[np.ndarray, float, Margins, np.ndarray],
     parts: list[slice],
 ) -> tuple[float, np.ndarray]:
     """The tile: hinge of some pairs, the targets' with the first, and its gradient or its sums."""
-    E, pull, thresholds, weights_of_pull = pulled
-    weights, sums = np.zeros(thresholds.shape), np.zeros_like(E)
-    how = thresholds, smoothing, weighed, weights, sums
-    value = c * sum(add_listed_hinge(E, pairs[part], *how) for part in parts)
+    E, pull, margins, weights_of_pull = pulled
+    weights, sums = np.zeros(weights_of_pull.shape), np.zeros_like(E)
+    value = c * sum(add_listed_hinge(E, pairs[part], margins, weights, sums) for part in parts)
     weights *= c
     sums *= c
     if parts[0].start == 0:
@@ -110,12 +107,12 @@ def lmnn_hinge_on(
     weighed: Triplets | None = None,
 ) -> tuple[float, Any]:
     """The LMNN objective over listed impostors alone, and ``Lap(ω) V``; see :func:`lmnn_hinge`."""
-    value, thresholds, pull = targets_part(E, targets, weighed)
+    value, margins, pull = targets_part(E, targets, weighed, smoothing)
     i, impostor = pairs[:, 0], pairs[:, 1]
     d = pair_distances(E, i, impostor)
-    active = np.flatnonzero(d < thresholds.max(axis=1)[i])
+    active = np.flatnonzero(d < margins.thresholds.max(axis=1)[i])
     i, impostor = i[active], impostor[active]
-    hinge, weights, slopes = Margins(thresholds, smoothing, weighed).costs(i, impostor, d[active])
+    hinge, weights, slopes = margins.costs(i, impostor, d[active])
     sums = c * laplacian_product(i, impostor, -weights, V)
     i, slot = np.nonzero(targets >= 0)
     weights = (pull + c * slopes)[i, slot]
@@ -140,10 +137,10 @@ def mine_impostors(
     A pair is listed when its squared distance is below (1 + slack) times the row's margin, the
     ``most`` nearest of a row; int32, sorted by point, read-only.
     """
-    value, thresholds, _ = targets_part(E, targets, weighed)
-    reach = (1.0 + slack) * thresholds.max(axis=1)
+    value, margins, _ = targets_part(E, targets, weighed)
+    reach = (1.0 + slack) * margins.thresholds.max(axis=1)
     found = over_tiles(
-        partial(_mined, points_of(E, codes), thresholds, reach, most, weighed),
+        partial(_mined, points_of(E, codes), margins, reach, most),
         impostor_blocks(codes, E),
         flops=2.0 * len(codes) ** 2 * E.shape[1],
         host=backend_of(E).host,
@@ -166,7 +163,7 @@ def lmnn_at_lengths(
 
     ``[1 + s d_ij - s d_il]_+ = s [1/s + d_ij - d_il]_+``. ``every``: one block of rows in so many.
     """
-    pulled, thresholds, _ = targets_part(E, targets, weighed)
+    pulled, (thresholds, *_), _ = targets_part(E, targets, weighed)
     blocks = impostor_blocks(codes, E, most=_SAMPLED_ROWS if every > 1 else None)
     found = over_tiles(
         partial(_hinges, points_of(E, codes), thresholds - 1.0, 1.0 / squares, weighed),
@@ -192,24 +189,19 @@ def _hinges(
 
 
 def _mined(
-    points: Points,
-    thresholds: np.ndarray,
-    reach: np.ndarray,
-    most: int,
-    weighed: Triplets | None,
-    block: Block,
+    points: Points, margins: Margins, reach: np.ndarray, most: int, block: Block
 ) -> tuple[float, np.ndarray]:
     """The tile: the hinge of some rows, and their near pairs."""
     rows, D2 = block.rows, to_numpy(distances(points, block))
-    near = np.ascontiguousarray(thresholds[rows].T)
+    near = np.ascontiguousarray(margins.thresholds[rows].T)
     farthest, within = near.max(axis=0).astype(D2.dtype), reach[rows].astype(D2.dtype)
     bounds = upper_bounds(D2, most)
     wide = np.maximum(farthest, np.minimum(within, bounds))
     i, columns = true_entries(D2 <= wide[:, None])  # one look for both
     d, impostor = D2[i, columns], block.of_all(columns)
     active, count = np.flatnonzero(d < farthest[i]), None
-    if weighed is not None:
-        count = weighed.of_pairs(i[active] + rows.start, impostor[active])
+    if margins.weighed is not None:
+        count = margins.weighed.of_pairs(i[active] + rows.start, impostor[active])
     loss = _hinge(near.take(i[active], axis=1) - d[active], count)
     listed = np.flatnonzero((d < within[i]) & (d <= bounds[i]))
     listed = listed[smallest_of_rows(i[listed], d[listed], most)]

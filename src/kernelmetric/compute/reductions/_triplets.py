@@ -93,17 +93,18 @@ class Margins(NamedTuple):
 
 
 def targets_part(
-    E: Any, targets: np.ndarray, weighed: Triplets | None = None
-) -> tuple[float, np.ndarray, np.ndarray]:
+    E: Any, targets: np.ndarray, weighed: Triplets | None, smoothing: float = 0.0
+) -> tuple[float, Margins, np.ndarray]:
     """Sum of target distances, the margins 1 + d_ij (-inf where missing), and weights of pairs."""
     i, slot = np.nonzero(targets >= 0)
     d = pair_distances(E, i, targets[i, slot])
     thresholds = np.full(targets.shape, -np.inf)
     thresholds[i, slot] = 1.0 + d
+    margins = Margins(thresholds, smoothing, weighed)
     if weighed is not None:
         pull = np.where(targets >= 0, weighed.parts, 0.0)
-        return float(pull[i, slot] @ d), thresholds, pull
-    return float(d.sum()), thresholds, (targets >= 0).astype(np.float64)
+        return float(pull[i, slot] @ d), margins, pull
+    return float(d.sum()), margins, (targets >= 0).astype(np.float64)
 
 
 def huber_hinge(margin: Any, smoothing: float, xp: Any) -> tuple[Any, Any]:

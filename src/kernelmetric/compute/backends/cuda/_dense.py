@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-_CHUNKS = (
-    8  # of rows, multiplied side by side: a small product by itself leaves most of a card idle
-)
+# Of rows, multiplied side by side: a small product by itself leaves most of a card idle.
+_CHUNKS = 8
 _NEARLY = 0.1  # columns so near to orthonormal are so after one more round, to the last digits
 
 

@@ -4,11 +4,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from array_api_compat import array_namespace
 
-from kernelmetric.compute import namespace, to_numpy
 from kernelmetric.compute.watch import ended_by_limit
-
-_LOOKS = 4  # iterations between two looks at the residuals, for which a device has to wait
 
 
 class Solved(NamedTuple):
@@ -23,16 +21,19 @@ def conjugate_gradients(
     multiply: Callable[[Any], Any],
     B: Any,
     *,
-    tol: float = 1e-5,
+    tol: float,
     max_iter: int = 2000,
-    start: Any = None,
+    precondition: Callable[[Any], Any] = lambda R: R,
+    every: int = 4,
+    what: str = "",
 ) -> Solved:
     """Solve ``A X = B`` for a positive semi-definite A, known by its products with a block.
 
     Every column of B is a problem of its own and lies in the range of A. Products begin and stay in
-    the space of B, so a projection may be part of them. A time limit ends the iterations.
+    the space of B, so a projection may be part of them. After ``every`` so many iterations the
+    residuals are looked at, for which a device has to wait. A time limit ends what has a name.
     """
-    xp = namespace(B)
+    xp = array_namespace(B)
 
     def dots(U: Any, V: Any) -> Any:
         return xp.sum(U * V, axis=0)
@@ -40,18 +41,18 @@ def conjugate_gradients(
     def quotient(a: Any, b: Any) -> Any:  # of columns that are solved, zero
         return xp.where(b > 0, a / xp.where(b > 0, b, xp.ones_like(b)), xp.zeros_like(b))
 
-    X, R = (xp.zeros_like(B), B) if start is None else (start, B - multiply(start))
-    P, rr, size, n_iter, residual = R, dots(R, R), dots(B, B), 0, np.inf
+    X, R, P, size = xp.zeros_like(B), B, xp.zeros_like(B), dots(B, B)
+    along, n_iter, residual = xp.ones_like(size), 0, np.inf
     for n_iter in range(max_iter + 1):
-        if n_iter % _LOOKS == 0 or n_iter == max_iter:
-            residual = float(np.sqrt(np.max(to_numpy(quotient(rr, size)), initial=0.0)))
-            if residual <= tol or ended_by_limit("the spread of labels"):
+        if n_iter % every == 0 or n_iter == max_iter:
+            left = quotient(dots(R, R), size)
+            residual = float(xp.max(left)) ** 0.5 if B.shape[1] else 0.0
+            if residual <= tol or n_iter == max_iter or (what and ended_by_limit(what)):
                 break
-        if n_iter == max_iter:
-            break
+        Z = precondition(R)
+        before, along = along, dots(R, Z)
+        P = Z + quotient(along, before) * P
         Q = multiply(P)
-        step = quotient(rr, dots(P, Q))
+        step = quotient(along, dots(P, Q))
         X, R = X + step * P, R - step * Q
-        rr, before = dots(R, R), rr
-        P = R + quotient(rr, before) * P
     return Solved(X, n_iter, residual)
