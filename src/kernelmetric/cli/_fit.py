@@ -305,7 +305,7 @@ def _page(study: Study, found: Found, judged: Judged) -> str:
         feature_names=names,
         rows=study.row_names[order],
         shown={
-            name: drawn(study.plan.objects.get(name), study.frame[name].to_numpy()[order])
+            name: drawn((study.plan.objects or {}).get(name), study.frame[name].to_numpy()[order])
             for name in shown
         },
         facts={
