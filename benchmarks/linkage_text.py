@@ -4,7 +4,10 @@
 ``left.csv.gz``, ``right.csv.gz`` and ``pairs.csv.gz`` (columns split, left, right, match), and
 prints the F1 on the split test with all training labels, with 100 of them (means of five draws),
 and without any. ``--split valid`` judges on the validation split, as was done while choosing;
-``--without KIND`` leaves kinds of evidence out: rivals, parts, bags, fields.
+``--without KIND`` leaves a kind of evidence out: bags (of words and letters), parts (model numbers,
+numbers, years, spellings), names (of people), rivals (how much more alike than other candidates),
+whole (all of the whole record), fields (how alike their values are). ``--ablation`` leaves out each
+of them, and all of texts, one after the other.
 
 With all labels, the threshold is the one of the largest F1 on the training pairs, each held out;
 with 100 or none, of the largest F1 that the candidates' probabilities let expect. Seconds are those
@@ -18,17 +21,23 @@ import time
 import warnings
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from kernelmetric.linkage._decision import guessed
 from kernelmetric.linkage._known import cross_fitted, groups_of
 from kernelmetric.linkage._linker import found_candidates
+from kernelmetric.linkage._parts import PARTS
+from kernelmetric.linkage._text import _BAGS, _NAMES, WHOLE
 from kernelmetric.tables import read_table
 
 PRODUCTS = ("abt_buy", "amazon_google", "walmart_amazon", "walmart_amazon_dirty")
 PAPERS = ("dblp_acm", "dblp_acm_dirty")
 DRAWS, FEW = 5, 100
+KINDS = {"bags": _BAGS, "parts": PARTS, "names": _NAMES}
+MORE_KINDS = ("rivals", "whole", "fields")  # beside other candidates; of the whole record; neither
 
 
 def f1(same, linked):
@@ -51,8 +60,21 @@ def expected_threshold(p):
     return order[np.argmax(2 * np.cumsum(order) / (np.arange(1, len(p) + 1) + p.sum()))]
 
 
-def measured(folder, split, without):
-    """F1 with all labels, with 100 and without; their deviation, seconds, recall, the parts."""
+class Given(NamedTuple):
+    """A set, compared: candidates, labelled pairs, and pairs that judge."""
+
+    found: Any
+    S: np.ndarray
+    said: np.ndarray
+    groups: np.ndarray
+    S_test: np.ndarray
+    same: np.ndarray
+    recall: float
+    seconds: float
+
+
+def compared(folder, split):
+    """A set with all evidence."""
     left, right = (
         read_table(folder / f"{side}.csv.gz").drop(columns="id") for side in ("left", "right")
     )
@@ -70,62 +92,79 @@ def measured(folder, split, without):
     begin = time.process_time()
     found = found_candidates(left, right, None, None)
     S, groups = found.compare(rows[known]), groups_of(rows[known], True)
-    kept = None
+    seconds = time.process_time() - begin
+    listed = set(map(tuple, found.candidates.tolist()))
+    recall = np.mean([tuple(pair) in listed for pair in rows[same].tolist()])
+    S_test = found.compare(rows[test])
+    return Given(found, S, said, groups, S_test, same[test], recall, seconds)
+
+
+def judged(given, without=()):
+    """F1 with all labels, with 100 and without; their deviation, seconds, the parts."""
+    found, S, said, groups, S_test, same, _, seconds = given
     if without:
         names = found.start.names[: found.S.shape[1]]
-        kept = np.array([not any(left_out(name, kind) for kind in without) for name in names])
-        found, S = masked(found, kept), S * 1.0
-        S[:, ~kept] = 0.0
+        lost = np.array([any(is_of(name, kind) for kind in without) for name in names])
+        found, S, S_test = masked(found, lost), np.where(lost, 0, S), np.where(lost, 0, S_test)
+    begin = time.process_time()
     learn = partial(found.learn, by_kind=False)  # the labels are drawn as the test pairs are
     model = learn(S, said, groups=groups)
     held_out = cross_fitted(learn, S, said, groups)
-    seconds = time.process_time() - begin
-    S_test = found.compare(rows[test])
-    if kept is not None:
-        S_test[:, ~kept] = 0.0
+    seconds += time.process_time() - begin
 
     threshold = best_threshold(said > 0.5, held_out)
-    values = [f1(same[test], model.probability(S_test) >= threshold)]
+    values = [f1(same, model.probability(S_test) >= threshold)]
     draws = []
     for seed in range(DRAWS):
-        some = np.random.RandomState(seed).permutation(len(known))[:FEW]
+        some = np.random.RandomState(seed).permutation(len(said))[:FEW]
         few = learn(S[some], said[some], groups=groups[some])
         linked = few.probability(S_test) >= expected_threshold(few.probability(found.S))
-        draws.append(f1(same[test], linked))
+        draws.append(f1(same, linked))
     start = found.start
     linked = start.probability(S_test) >= expected_threshold(start.probability(found.S))
-    values += [np.mean(draws), f1(same[test], linked)]
-    listed = set(map(tuple, found.candidates.tolist()))
-    recall = np.mean([tuple(pair) in listed for pair in rows[same].tolist()])
-    return values, np.std(draws, ddof=1), seconds, recall, model.counts
+    values += [np.mean(draws), f1(same, linked)]
+    return values, np.std(draws, ddof=1), seconds, model.counts
 
 
-def left_out(name, kind):
+def is_of(name, kind):
     """Whether a column of evidence is of a kind."""
+    scope, _, said = name.rpartition(": ")
+    if kind in KINDS:
+        return said in KINDS[kind]
     if kind == "rivals":
-        return "beside other partners" in name
-    if kind == "whole":
-        return name.startswith("whole record: ")
-    if kind == "parts":
-        return (
-            any(
-                word in name
-                for word in ("model number", "numbers", "quantities", "years", "partner", "first")
-            )
-            and "beside other partners" not in name
-        )
-    return kind in name
+        return " beside other partners of the " in said
+    return scope == (WHOLE if kind == "whole" else "")  # fields are in no scope
 
 
-def masked(found, kept):
+def masked(found, lost):
     """Candidates without some of their evidence."""
-    from kernelmetric.linkage._decision import guessed
-
-    S = found.S.copy()
-    S[:, ~kept] = 0.0
+    S = np.where(lost, 0, found.S)
     best = found.compare.texts.each_others_best(found.candidates[:: found.step])
     start = guessed(S, found.start.names[: S.shape[1]], found.start.n_fields, best)
     return found._replace(S=S, start=start)
+
+
+def ablation(folder, names, split):
+    """F1 without each kind of evidence: what is lost."""
+    print("set, without                        all labels   100 labels     none")
+    texts = ("bags", "parts", "names", "rivals")
+    variants = ((), *([kind] for kind in (*texts, "whole", "fields")), texts)
+    results = {}
+    for name in names:
+        given = compared(folder / name, split)
+        for without in variants:
+            values, spread, _, _ = judged(given, without)
+            results[name, tuple(without)] = values
+            said = f"{name} {' '.join(without) or 'nothing'}"
+            print(
+                f"{said:36s}    {values[0]:.4f}   {values[1]:.4f} ±{spread:.3f}  {values[2]:.4f}",
+                flush=True,
+            )
+    for title, sets in (("products", PRODUCTS), ("papers", PAPERS)):
+        for without in variants if set(sets) <= set(names) else ():
+            mean = np.mean([results[name, tuple(without)] for name in sets], axis=0)
+            said = " ".join(without) or "nothing"
+            print(f"mean of {title}, {said}: " + ", ".join(f"{value:.4f}" for value in mean))
 
 
 def main():
@@ -133,21 +172,25 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("sets", nargs="*")
     parser.add_argument("--split", default="test", choices=("valid", "test"))
-    parser.add_argument("--without", action="append", default=[])
+    parser.add_argument("--without", action="append", default=[], choices=(*KINDS, *MORE_KINDS))
+    parser.add_argument("--ablation", action="store_true")
     given = parser.parse_intermixed_args()
+    names = given.sets or (*PRODUCTS, *PAPERS)
+    if given.ablation:
+        ablation(given.folder, names, given.split)
+        return
     print(
         "set                    all labels   100 labels     none   seconds   recall   "
         "line, trees, fields"
     )
     results = {}
-    for name in given.sets or (*PRODUCTS, *PAPERS):
-        values, spread, seconds, recall, counts = measured(
-            given.folder / name, given.split, given.without
-        )
+    for name in names:
+        known = compared(given.folder / name, given.split)
+        values, spread, seconds, counts = judged(known, given.without)
         results[name] = values
         print(
             f"{name:22s}      {values[0]:.4f}   {values[1]:.4f} ±{spread:.3f}  {values[2]:.4f}   "
-            f"{seconds:7.1f}   {recall:.4f}   {np.round(counts, 2)}",
+            f"{seconds:7.1f}   {known.recall:.4f}   {np.round(counts, 2)}",
             flush=True,
         )
     for title, names in (("products", PRODUCTS), ("papers", PAPERS)):

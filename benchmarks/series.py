@@ -6,7 +6,7 @@ Euclidean distance and by dynamic time warping (window chosen by leaving out one
 after the other), MiniRocket with ridge regression, a support vector machine on the kernel of global
 alignments, and metrics learned in two kernels. Every result is appended to the file at once, and
 what is there is not run again. ``--quick`` takes two problems, ``--page`` prints the table of a
-file. Nothing was chosen on these problems: learners and kernels are as they come.
+file. Nothing is chosen on these problems: that is what ``benchmarks/series_choice.py`` is for.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from kernelmetric import LDA, Kernelized, MetricClassifier
+from kernelmetric import LDA, NCA, Kernelized, MetricClassifier
 from kernelmetric.kernels import GlobalAlignment
 
 PROBLEMS = {  # the least first
@@ -46,9 +46,11 @@ METHODS = (
     "1-NN, DTW",
     "MiniRocket, ridge",
     "SVM, alignment kernel",
-    "learned, alignment kernel",
-    "learned, convolutions",
+    "LDA, alignment kernel",
+    "LDA, convolutions",
+    "NCA, convolutions",
 )
+LEARNERS = {"LDA": LDA(), "NCA": NCA()}  # the first one that was tried, and the default one
 WINDOWS = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2)
 
 
@@ -93,8 +95,10 @@ def predictions(name: str, X: np.ndarray, y: np.ndarray, asked: np.ndarray) -> n
         return make_pipeline(*parts).fit(X, y).predict(asked)
     if name == "SVM, alignment kernel":
         return by_machine(X, y, asked)
-    kernel = "convolutions" if name == "learned, convolutions" else "globalalignment"
-    return MetricClassifier(Kernelized(LDA(), kernel=kernel)).fit(X, y).predict(asked)
+    learner, _, words = name.partition(", ")
+    kernel = "convolutions" if words == "convolutions" else "globalalignment"
+    metric = Kernelized(LEARNERS[learner], kernel=kernel)
+    return MetricClassifier(metric).fit(X, y).predict(asked)
 
 
 def cell(problem: str, name: str) -> dict:

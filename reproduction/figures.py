@@ -130,7 +130,7 @@ def idealized_grams(smoke: bool = False) -> list[tuple[str, np.ndarray, np.ndarr
     X, y = make_toy004(40 if smoke else 100, random_state=0)
     pairs = Pairs.from_labels(y, components=0.7, random_state=0)
     learned = IdealizedKernel().fit(X, pairs=pairs.select(X))
-    xing = MMC().fit(X, pairs=pairs)
+    xing = MMC(power=1.0).fit(X, pairs=pairs)
     views = {
         "linear kernel": X,
         "idealized": learned.transform(X),

@@ -138,7 +138,7 @@ def _metric(table: int, form: str, kernel: Any, split: Split, seed: int) -> Any:
     if form == "kernel":
         return KPCA(kernel=kernel).fit(X)
     parameters = FORMS[form][0]
-    learner = MMC() if parameters is None else IdealizedKernel(kernel, **parameters)
+    learner = MMC(power=1.0) if parameters is None else IdealizedKernel(kernel, **parameters)
     if table == 4:
         return learner.fit(X, y)
     known = Pairs.from_labels(y, components=_KNOWN, random_state=seed)

@@ -379,7 +379,7 @@ def test_the_metric_is_the_one_that_the_options_describe():
         Wanted(learner="itml", kernel="none", components=2).metric()
 
 
-def test_the_best_score_is_the_one_in_bold(table, capsys, monkeypatch):
+def test_the_best_score_is_the_first_and_in_bold(table, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.delenv("NO_COLOR", raising=False)
     study = open_study(table, label="kind", **OPTIONS)
@@ -391,6 +391,6 @@ def test_the_best_score_is_the_one_in_bold(table, capsys, monkeypatch):
     _fit._show(Talk(quiet=False, as_json=False), study, found, _fit._judged(study, found))
     lines = capsys.readouterr().out.splitlines()
     assert "Accuracy on 2 rows held out:" in lines[0]
-    assert "\x1b[1m" not in lines[1]
-    assert "\x1b[1m  DNE         75.0 %" in lines[2]
+    assert "\x1b[1m  DNE         75.0 %  (the learned metric)" in lines[1]
+    assert lines[2] == "  Euclidean   50.0 %"
     assert "DNE: a remark" in lines[3]

@@ -128,6 +128,7 @@ def test_labels_beside_pairs_are_not_learned_from(table, pairs_file):
     np.testing.assert_array_equal(alone["metric"].components_, beside["metric"].components_)
 
 
+@pytest.mark.filterwarnings("ignore:The prior metric stays")  # what is drawn teaches nothing
 def test_labels_beside_pairs_do_not_choose_the_kernel(table, pairs_file):
     options = {"pairs_file": pairs_file, "learner": "mmc", "kernel": "auto", "components": None}
     options |= {"use": (), "seed": 0}

@@ -284,10 +284,10 @@ def test_a_descent_takes_no_more_steps_than_it_may(lbfgs):
 # --- idealized kernels: folds -------------------------------------------------------------------
 
 
-def test_every_point_is_left_out_of_one_of_five_folds():
+def test_every_point_is_left_out_of_one_of_fivefolds_of_points():
     pairs = Pairs.from_labels(np.arange(40) % 2)
     Z = np.random.RandomState(1).standard_normal((40, 2))
-    folds = list(choice._folds(Z, pairs, 1000, np.random.RandomState(0)))
+    folds = list(choice.folds_of_points(Z, pairs, 1000, np.random.RandomState(0)))
     assert len(folds) == 5
     left_out = [set(range(40)) - set(teach.rows.ravel().tolist()) for teach, _ in folds]
     assert sorted(len(points) for points in left_out) == [8] * 5

@@ -244,9 +244,6 @@ def test_no_step_is_longer_than_the_curvature_along_it_allows(monkeypatch):
     tried = []
 
     class Watched(first._Steps):
-        def longest(self):
-            return 1.9 * super().longest()
-
         def take(self, y, gradient, step):
             alpha = super().take(y, gradient, step)
             tried.append([step, float(np.sum(self.weights * (alpha - y) ** 2)), y])
@@ -264,7 +261,8 @@ def test_no_step_is_longer_than_the_curvature_along_it_allows(monkeypatch):
         for ratio, this, after in zip(ratios, tried, [*tried[1:], None], strict=True)
         if after is None or after[2] is not this[2]  # the same y again: a shorter step from it
     ]
-    assert 1.0 + 1e-9 < max(ratios) < 2.0  # such a step was tried
+    assert 1.0 + 1e-9 < max(ratios)  # such a step was tried
+    assert np.any(np.diff([step for step, *_ in tried]) > 0)  # they grow
     assert max(taken) <= 1.0 + 1e-9  # and not taken
 
 
@@ -620,18 +618,18 @@ def test_a_solver_of_pairs_counts_what_it_holds(N, r, monkeypatch):
     assert interior.pair_bytes(N, r) == int(expected)
 
 
-def test_a_first_order_method_looks_at_the_gap_at_every_tenth_step():
+def test_a_first_order_method_looks_at_the_gap_at_every_twentieth_step():
     problem = problem_of_pairs()
     seen = []
     found = first.first_order(
-        problem, tol=1e-14, max_iter=15, report=lambda *told: seen.append(told[:2]) or False
+        problem, tol=-1.0, max_iter=25, report=lambda *told: seen.append(told[:2]) or False
     )
-    assert [step for step, _ in seen] == [10, 15]
+    assert [step for step, _ in seen] == [20, 25]
     gaps = [gap for _, gap in seen]  # of the best point so far
     assert gaps == sorted(gaps, reverse=True)
-    assert found.certificate.gap == gaps[-1] and found.n_iter == 15
-    stopped = first.first_order(problem, tol=1e-14, max_iter=15, report=lambda *told: True)
-    assert stopped.n_iter == 10
+    assert found.certificate.gap == gaps[-1] and found.n_iter == 25
+    stopped = first.first_order(problem, tol=-1.0, max_iter=25, report=lambda *told: True)
+    assert stopped.n_iter == 20
 
 
 def test_steps_beyond_the_finite_numbers_end_with_the_best_point_before(monkeypatch):

@@ -31,11 +31,16 @@ def test_molecules_are_predicted_and_the_atoms_behind_it_drawn(tmp_path, monkeyp
     drawn = out.read_text(encoding="utf-8")
     assert drawn.count("<svg") == 1
     assert "<ellipse" in drawn or "#B2" in drawn  # atoms are marked
+    out = tmp_path / "why.png"
+    module.main([str(tmp_path / "a.csv"), "--out", str(out), "--draw", "3"])
+    assert out.read_bytes().startswith(b"\x89PNG")
 
 
-def test_series_of_aeon_are_taken_as_they_are(monkeypatch):
+def test_series_of_aeon_are_taken_as_they_are(tmp_path, monkeypatch):
     pytest.importorskip("aeon", reason="needs aeon")
-    found = script("series", monkeypatch).main(["ItalyPowerDemand"])
+    out = tmp_path / "series.png"
+    found = script("series", monkeypatch).main(["ItalyPowerDemand", "--picture", str(out)])
+    assert out.read_bytes().startswith(b"\x89PNG")
     assert found["learned metric"] > 0.93
     assert found["1-NN, DTW"] > 0.9
 
@@ -53,7 +58,9 @@ def test_cells_without_a_label_are_given_one(tmp_path, monkeypatch):
     path = tmp_path / "a.h5ad"
     anndata.AnnData(np.zeros((150, 1)), obs=obs, obsm={"X_pca": Z}).write_h5ad(path)
     module = script("cells", monkeypatch)
-    module.main([str(path)])
+    out = tmp_path / "cells.png"
+    module.main([str(path), "--picture", str(out)])
+    assert out.read_bytes().startswith(b"\x89PNG")
     cells = anndata.read_h5ad(path)
     said = cells.obs["label_metric"].astype(str).to_numpy()
     known = given.notna().to_numpy()
@@ -67,9 +74,11 @@ def test_cells_without_a_label_are_given_one(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_spectra_are_regressed_with_intervals(monkeypatch):
+def test_spectra_are_regressed_with_intervals(tmp_path, monkeypatch):
     pytest.importorskip("chemotools", reason="needs chemotools")
     pytest.importorskip("ikpls", reason="needs ikpls")
-    found = script("spectra", monkeypatch).main()
+    out = tmp_path / "spectra.png"
+    found = script("spectra", monkeypatch).main(["--picture", str(out)])
+    assert out.read_bytes().startswith(b"\x89PNG")
     assert found["local regression"] < 4.0
     assert found["inside"] > 0.6

@@ -52,8 +52,8 @@ def test_links_lead_to_files(page):
     for target in LINK.findall(text_of(page)):
         path = (page.parent / target).resolve()
         if path.is_relative_to(DOCS / "gallery"):  # made by `make docs` from the examples
-            made_from = "README.rst" if path.stem == "index" else path.with_suffix(".py").name
-            path = ROOT / "examples" / made_from
+            made = ROOT / "examples" / path.relative_to(DOCS / "gallery")
+            path = made.with_name("README.rst") if path.stem == "index" else made.with_suffix(".py")
         assert path.exists(), f"{page} links to {target}"
 
 

@@ -122,7 +122,7 @@ def test_a_search_learns_kernel_basis_and_map_without_the_rows_left_out(lots):
 def test_pairs_are_scored_that_were_left_out(by, lots):
     X, y = lots
     pairs = Pairs.from_labels(y, per_point=4, random_state=0)
-    metric = Kernelized(ITML(), RBF(gamma=3.0))
+    metric = Kernelized(ITML(power=1), RBF(gamma=3.0))
     found = cross_validate_pairs(
         metric, X, pairs, by=by, cv=3, random_state=0, return_train_score=True
     )

@@ -31,7 +31,7 @@ def few(labelled):
 @pytest.mark.parametrize("gamma", [0.1, 1.0, 10.0])
 def test_the_optimum_is_that_of_a_general_solver(gamma, few):
     X, pairs = few
-    metric = ITML(gamma=gamma, tol=1e-10).fit(X, **pairs)
+    metric = ITML(gamma=gamma, power=1, tol=1e-10).fit(X, **pairs)
     M = metric.get_mahalanobis_matrix()
     assert metric.loss_ == pytest.approx(objective(X, metric, M), rel=1e-8)
 
@@ -46,7 +46,7 @@ def test_the_optimum_is_that_of_a_general_solver(gamma, few):
 @pytest.mark.parametrize("prior", [None, np.diag([2.0, 0.5])])
 def test_the_conditions_of_the_optimum_hold(prior, few):
     X, pairs = few
-    metric = ITML(prior=prior, tol=1e-14).fit(X, **pairs)
+    metric = ITML(prior=prior, power=1, tol=1e-14).fit(X, **pairs)
     M, rows = metric.get_mahalanobis_matrix(), metric.pairs_.rows
     delta = X[rows[:, 0]] - X[rows[:, 1]]
     sign = np.where(metric.pairs_.is_similar, 1.0, -1.0)

@@ -68,7 +68,7 @@ DEFAULTS = {
     ITML: {
         "gamma": 1.0, "prior": None, "bounds": None, "percentiles": (5, 95),
         "max_pairs": 2000, "tol": 1e-3, "max_iter": 1000, "warm_start": False, "random_state": 0,
-        "verbose": False,
+        "verbose": False, "power": "auto",
     },
     LDA: {"n_components": None, "shrinkage": "auto", "class_weight": None},
     LFDA: {
@@ -84,7 +84,7 @@ DEFAULTS = {
     MLKR: _REGRESSION,
     MMC: {
         "diagonal": False, "reg": 1e-6, "max_pairs": 200_000, "tol": 1e-3, "max_iter": 2000,
-        "warm_start": False, "random_state": 0, "verbose": False,
+        "warm_start": False, "random_state": 0, "verbose": False, "power": "auto",
     },
     LSML: {
         "gamma": 1e4, "prior": None, "max_tuples": 1000, "tol": 1e-3, "max_iter": 1000,

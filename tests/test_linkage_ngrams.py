@@ -101,6 +101,7 @@ def test_no_block_changes_which_texts_are_nearest(two, monkeypatch):
     monkeypatch.setattr(_ngrams, "_BLOCK", 800)
     monkeypatch.setattr(_ngrams, "_COMPILED_BLOCK", 800)
     monkeypatch.setattr(_sparse, "_ROWS", 7)
+    monkeypatch.setattr(_sparse, "_PART", 7)
     monkeypatch.setattr(_sparse, "tiles_at_once", lambda operations: 6)
     with memory_budget("200kB"):
         pairs = NearestText(n_neighbors=4).pairs(*tables)
@@ -110,10 +111,12 @@ def test_no_block_changes_which_texts_are_nearest(two, monkeypatch):
 def test_small_budgets_make_small_blocks(way, monkeypatch):
     taken = []
     lines = ["anna berg", "", "paul stone"] * 50
-    cuts = _grams.Grams if way == "compiled" else _ngrams.TextWeights
-    pieces = cuts._pieces
+    cuts, name = (_ngrams.TextWeights, "_counted")
+    if way == "compiled":
+        cuts, name = (_grams.Grams, "_pieces")
+    pieces = getattr(cuts, name)
     monkeypatch.setattr(
-        cuts, "_pieces",
+        cuts, name,
         lambda self, texts: taken.append(len("".join(texts))) or pieces(self, texts),
     )  # fmt: skip
     with memory_budget("40kB"):

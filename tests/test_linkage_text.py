@@ -8,11 +8,20 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from kernelmetric import load, save
-from kernelmetric.linkage import LabellingSession, RecordComparison, RecordLinker, _bags, _decision
+from kernelmetric.linkage import (
+    LabellingSession,
+    RecordComparison,
+    RecordLinker,
+    _bags,
+    _decision,
+    _parts,
+)
 from kernelmetric.linkage._text import WHOLE, Texts, learned_of
-from kernelmetric.linkage._words import folded, names_of, parts_of, words_of
+from kernelmetric.linkage._words import abbreviates, folded, names_of, parts_of, words_of
 
-pytest.importorskip("rapidfuzz", reason="rapidfuzz comes with the extra `linkage`")
+distance = pytest.importorskip(
+    "rapidfuzz.distance", reason="rapidfuzz comes with the extra `linkage`"
+)
 
 BRANDS = ("canon", "sony", "nikon", "bosch", "philips", "netgear")
 NOUNS = ("digital camera", "wireless router", "flat panel television", "cordless drill", "toaster")
@@ -137,6 +146,82 @@ def test_beside_rivals_is_what_a_pair_has_more_than_the_best_other_of_its_record
         for k in range(0, len(candidates), 7):
             others = own[(at == at[k]) & (np.arange(len(at)) != k)]
             assert margin[k] == pytest.approx(own[k] - max(others, default=0), abs=1e-6)
+
+
+def spoken(rng):
+    """A text with model numbers, quantities, years, slips of the pen and cut or glued words."""
+    words = [*BRANDS, *WORDS, "television", "telephone", "conf", "conference", "3d", "a"]
+    words += ["ds-40b", "ds40b", "ds40c", "x100", "12345", "12346", "2007", "1999"]
+    words += ["512 mb", "512.0 mb", "256 mb", "2 gb", "24 inch", "17 inch", '24"', "1,999", "19.50"]
+    chosen = [str(rng.choice(words)) for _ in range(rng.randint(0, 14))]
+    for k in np.flatnonzero(rng.uniform(size=len(chosen)) < 0.25):
+        at = rng.randint(len(chosen[k]))
+        chosen[k] = chosen[k][:at] + str(rng.choice(list("abc1"))) + chosen[k][at + 1 :]
+    return folded("".join(f"{word}{'' if rng.uniform() < 0.1 else ' '}" for word in chosen))
+
+
+def beginning(a, b):
+    return distance.Prefix.similarity(a, b) / max(len(a), len(b), 1)
+
+
+def plain_parts(a, b, rarity):
+    """What two texts' parts have in common, in the order of PARTS: by sets, a pair at a time."""
+    alone = [{c for c in x.codes if c not in y.joined} for x, y in ((a, b), (b, a))]
+    shared = (a.codes - alone[0]) | (b.codes - alone[1])
+    units = a.quantities.keys() & b.quantities.keys()
+    agree = sum(bool(a.quantities[u] & b.quantities[u]) for u in units)
+    lost = [
+        {w for w in x.words - y.words if len(w) < 3 or w not in y.joined}
+        for x, y in ((a, b), (b, a))
+    ]
+    tried = [sorted(side, key=lambda w: (-rarity[w], w))[:8] for side in lost]
+    for p in tried[0]:
+        for q in tried[1]:
+            plain = min(len(p), len(q)) > 3 and not any(map(str.isdigit, p + q))
+            if abbreviates(p, q) or (plain and distance.JaroWinkler.similarity(p, q) >= 0.9):
+                lost = [lost[0] - {p}, lost[1] - {q}]
+    sums = [(sum(rarity[w] for w in each), sum(rarity[w] for w in x.words))
+            for each, x in zip(lost, (a, b), strict=True)]  # fmt: skip
+    return [
+        max(map(len, shared), default=0),
+        *map(len, alone),
+        bool(a.codes and b.codes and not shared),
+        max((beginning(c, d) for c in alone[0] for d in alone[1]), default=0.0),
+        len(a.numbers & b.numbers),
+        len(a.numbers - b.numbers),
+        len(b.numbers - a.numbers),
+        agree,
+        len(units) - agree,
+        len(a.years & b.years),
+        bool(a.years and b.years and not a.years & b.years),
+        *(max((rarity[w] for w in each), default=0.0) for each in lost),
+        *(1 - part / total if total else 0.0 for part, total in sums),
+        beginning(a.first, b.first),
+    ]
+
+
+def test_parts_are_compared_as_by_sets_and_a_pair_at_a_time(monkeypatch):
+    monkeypatch.setattr(_parts, "_AT_ONCE", 700)
+    rng = np.random.RandomState(0)
+    sides = [[spoken(rng) for _ in range(n)] for n in (60, 50)]
+    words, W = _bags.Bag(sides[0] + sides[1]).of_words()
+    rarity = _bags.counted(sides)[0].rarity(words)
+    pairs = np.indices((60, 50)).reshape(2, -1).T
+    found = _parts.PartedTexts(sides, words, W, rarity).columns(pairs)
+    parts = [[parts_of(text) for text in side] for side in sides]
+    by_word = dict(zip(words, rarity, strict=True))
+    wanted = np.array([plain_parts(parts[0][i], parts[1][j], by_word) for i, j in pairs])
+    assert np.all(wanted.any(axis=0))  # nothing goes untested
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
+def test_texts_without_any_part_have_nothing_in_common():
+    words, W = _bags.Bag(["", "..."]).of_words()
+    found = _parts.PartedTexts([[""], ["..."]], words, W, np.empty(0)).columns(
+        np.zeros((3, 2), int)
+    )
+    assert found.shape == (3, len(_parts.PARTS))
+    assert not found.any()
 
 
 def test_a_value_in_another_column_is_found_in_the_whole_record():
@@ -303,3 +388,26 @@ def test_the_page_of_links_shows_what_texts_add(shops, taught):
     page = link_page(taught, taught.links(), *shops)
     assert WHOLE in page
     assert "before comparing" in page
+
+
+def test_of_equal_candidates_the_middle_of_their_ranks_counts():
+    rng = np.random.RandomState(0)
+    X = np.column_stack([rng.normal(size=300), rng.randint(3, size=300), np.zeros(300)])
+    knots = np.quantile(X, _decision._KNOTS, axis=0)
+    line = _decision.Line(knots, np.zeros(3), np.ones(3), np.ones(3), 0.0)
+    Y = np.vstack([X[:50], [[9.0, 0.5, 1.0], [-9.0, -1.0, -1.0]]])
+    for found, y, own in zip(line.points(Y).T, Y.T, knots.T, strict=True):
+        scores = _decision._SCORES
+        up, down = np.interp(y, own, scores), np.interp(-y, -own[::-1], -scores[::-1])
+        assert found == pytest.approx((up - down) / 2, abs=1e-12)
+
+
+def test_what_trees_add_is_of_the_column_that_decides():
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(400, 4))
+    X[:, [0, 1, 3]] = np.round(X[:, [0, 1, 3]] * 0)  # one column alone can decide
+    trees = _decision.grown(X, (X[:, 2] > 0.3).astype(float))
+    shares = trees.shares(X)
+    assert not shares[:, [1, 2, 4]].any()
+    assert np.ptp(shares[:, 3]) > 1
+    assert shares.sum(axis=1) == pytest.approx(trees.odds(X))

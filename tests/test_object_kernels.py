@@ -4,6 +4,7 @@ import importlib.util
 import pickle
 import re
 from collections import Counter
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -25,11 +26,13 @@ from kernelmetric.kernels import (
     MinMax,
     Molecules,
     NGrams,
+    ObjectKernel,
     Tanimoto,
     WeisfeilerLehman,
 )
 from kernelmetric.kernels._distance import _of_series
 from kernelmetric.kernels._registry import OBJECT_KERNELS
+from kernelmetric.kernels._series import SeriesKernel
 from kernelmetric.selection import KernelChoice
 from object_examples import CLASSES, EXAMPLES, LetterCounts, N, SharedLetters, graphs, series, words
 
@@ -70,6 +73,19 @@ def test_values_are_symmetric_and_positive_semi_definite(kernel, objects):
     assert np.linalg.eigvalsh(K)[0] > -1e-9 * np.trace(K)
     assert bound.diag(objects) == pytest.approx(np.diag(K), abs=1e-9)
     assert np.ptp(K) > 0.1 * np.abs(K).max()
+
+
+def test_a_picture_is_a_drawing_in_svg_or_there_is_none(kernel, objects):
+    some = objects if isinstance(kernel, ObjectKernel) else []  # packed bits have no picture
+    pictures = [kernel.picture(kernel.read(item)) for item in some]
+    drawn = [ElementTree.fromstring(picture) for picture in pictures if picture is not None]
+    assert len(drawn) in (0, N)
+    of_series = isinstance(kernel, SeriesKernel) or getattr(kernel, "distance", "") == "dtw"
+    assert bool(drawn) == (of_series or isinstance(kernel, Molecules))
+    kinds = {part.tag.rpartition("}")[2] for root in drawn for part in root.iter()}
+    assert kinds <= {"svg", "path", "polyline"}
+    assert all(len(root) for root in drawn)
+    assert not drawn or len(set(pictures)) > N // 2
 
 
 def test_blocks_are_parts_of_the_whole(kernel, objects):
@@ -326,6 +342,23 @@ def test_dynamic_time_warping_is_the_least_cost():
                     before = min(C[i, j], C[i, j + 1], C[i + 1, j])
                     C[i + 1, j + 1] = np.sum((x[:, i] - y[:, j]) ** 2) + before
             assert D[a, b] == pytest.approx(np.sqrt(C[-1, -1]))
+
+
+def test_a_drawn_series_keeps_its_ends_and_its_spikes():
+    x = np.zeros(3000)
+    x[1234], x[2000] = 1e308, -1e308
+    drawn = GlobalAlignment().picture(np.stack([x, np.ones(3000)]))
+    lines = [
+        np.array([point.split(",") for point in line.split()], dtype=float)
+        for line in re.findall("points='([^']*)'", drawn)
+    ]
+    assert len(lines) == 2
+    (left, _), (right, _) = lines[0][0], lines[0][-1]
+    high, low = lines[0][lines[0][:, 1].argmin()], lines[0][lines[0][:, 1].argmax()]
+    assert (left, high[1], low[1]) == (2.0, 2.0, 58.0)
+    assert right > 230
+    np.testing.assert_allclose([high[0], low[0]], 2 + 236 * np.array([1234, 2000]) / 2999, atol=1)
+    assert np.ptp(lines[1][:, 1]) == 0.0
 
 
 def test_convolutions_count_how_often_a_pattern_is_above_a_threshold():

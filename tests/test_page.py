@@ -22,6 +22,7 @@ from kernelmetric import (
 )
 from kernelmetric.evaluation import ClassScores, holdout
 from kernelmetric.inspection import explain_pair
+from kernelmetric.kernels import Convolutions, Tanimoto
 from kernelmetric.report import _page_reasons, report_page, visible
 from kernelmetric.report._page_data import (
     apart,
@@ -31,6 +32,7 @@ from kernelmetric.report._page_data import (
     on_a_line,
     ranges_of,
 )
+from kernelmetric.report._page_objects import drawn
 from kernelmetric.report._page_reasons import columns_of, relevance
 from kernelmetric.report._page_sections import loss_chart
 
@@ -472,3 +474,40 @@ def test_a_notebook_shows_the_page_as_it_is(wine):
     shown = page._repr_html_()
     (inside,) = re.findall(r'^<iframe srcdoc="([^"]*)" [^>]*></iframe>$', shown, re.DOTALL)
     assert html.unescape(inside) == page
+
+
+def test_objects_are_drawn_beside_points_and_their_neighbours_are_those_of_the_metric():
+    series, more = waves(24), waves(6)
+    metric = Kernelized(LDA(), kernel=Convolutions(84)).fit(series, np.arange(24) % 2)
+    given = {"X_test": more, "y_test": np.arange(6) % 2}
+    data = data_of(report_page(metric, series, np.arange(24) % 2, **given))
+    assert data["columns"] == ["object"]
+    for (cell,), item in zip(data["cells"], [*series, *more], strict=True):
+        assert cell["svg"] == metric.kernel_.picture(metric.kernel_.read(item))
+        assert cell["text"] == f"1 × 30 numbers from {item.min():.3g} to {item.max():.3g}"
+    D = np.linalg.norm(metric.transform(more)[:, None] - metric.transform(series), axis=2)
+    nearest = np.argsort(D, axis=1, kind="stable")[:, 0]
+    assert [row[0] for row in data["points"]["after"]["neighbors"][24:]] == nearest.tolist()
+
+
+def test_objects_that_nobody_draws_are_texts():
+    evil = "</script><img src=x onerror=alert(1)>"
+    texts = [f"{('blue', 'red')[i % 2]} fox {i}" + evil * (i == 0) for i in range(20)]
+    metric = Kernelized(LDA(), kernel="ngrams").fit(texts, np.arange(20) % 2)
+    page = report_page(metric, texts, np.arange(20) % 2)
+    assert "<img" not in page
+    assert [cell for (cell,) in data_of(page)["cells"]] == texts
+    assert drawn("ngrams", ["a"])[0].picture() is None
+    assert drawn(None, ["a"]) == ["a"]
+    bits = np.random.RandomState(0).randint(0, 256, (20, 4)).astype(np.uint8)
+    packed = Kernelized(LDA(), kernel=Tanimoto(packed=True)).fit(bits, np.arange(20) % 2)
+    data = data_of(report_page(packed, bits, np.arange(20) % 2))
+    assert data["columns"] == []
+    assert data["whyColumns"][0] == "coordinate 1"
+
+
+def waves(n, length=30):
+    """Series of two speeds."""
+    rng = np.random.RandomState(n)
+    t = np.arange(length)
+    return [np.sin((0.4 + 0.5 * (i % 2)) * t + rng.uniform(0, 6)) for i in range(n)]

@@ -27,6 +27,7 @@ from kernelmetric import (
 )
 from kernelmetric.datasets import make_records
 from kernelmetric.evaluation import ClassScores, holdout
+from kernelmetric.kernels import Convolutions
 from kernelmetric.linkage import RecordLinker
 from kernelmetric.report import link_page, report_page
 
@@ -285,6 +286,22 @@ def test_a_page_of_numbers_renders_and_leads_to_its_points(browser, tmp_path):
     assert wanted in browser.run("document.getElementById('picked').innerText")
     assert browser.run("document.documentElement.scrollWidth") <= 800
     assert browser.complaints() == []
+
+
+def test_neighbours_of_a_series_are_drawn(browser, tmp_path):
+    t, rng = np.arange(30), np.random.RandomState(0)
+    series = [np.sin((0.4 + 0.5 * (i % 2)) * t + rng.uniform(0, 6)) for i in range(24)]
+    metric = Kernelized(LDA(), kernel=Convolutions(84)).fit(series, np.arange(24) % 2)
+    path = tmp_path / "series.html"
+    path.write_text(report_page(metric, series, np.arange(24) % 2), encoding="utf-8")
+    browser.open(path)
+    browser.run("document.getElementById('plane-after').focus()")
+    browser.key("ArrowRight")
+    browser.wait_for("document.querySelectorAll('#picked img.drawn').length === 13")
+    browser.wait_for("[...document.querySelectorAll('img.drawn')].every((i) => i.naturalWidth > 0)")
+    assert browser.run("document.documentElement.scrollWidth") <= 1280
+    assert browser.complaints() == []
+    assert browser.requests() == []
 
 
 def test_the_page_of_links_fits_narrow_screens_and_the_dark(browser, tmp_path):

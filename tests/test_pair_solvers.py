@@ -144,7 +144,7 @@ def test_a_step_takes_few_projections():
     for length in (0.01, 0.1, 1.0):
         problem.projections = 0
         steps.take(y, rng.standard_normal(120), length)
-        assert 1 <= problem.projections <= 12  # Newton's method: halving a bracket takes thirty
+        assert 1 <= problem.projections <= 5  # Newton's method: halving a bracket takes thirty
 
 
 def test_a_step_halves_its_bracket_where_newton_leaves_it():
@@ -157,21 +157,21 @@ def test_a_step_halves_its_bracket_where_newton_leaves_it():
     np.testing.assert_allclose(found, 2 * upper / 11, rtol=1e-9)
 
 
-@pytest.mark.parametrize("factor", [30.0, 1e6])
-def test_a_curvature_that_was_taken_too_low_is_found_out(monkeypatch, factor):
+@pytest.mark.parametrize("growth", [1.5, 30.0])
+def test_a_step_that_grew_too_long_is_found_out(monkeypatch, growth):
     problem = problem_of_pairs()
     right = first.first_order(problem, tol=1e-5, max_iter=2000)
-    longest, take, taken = first._Steps.longest, first._Steps.take, []
+    take, taken = first._Steps.take, []
 
     def counted(self, y, gradient, step):
         taken.append(step)
         assert len(taken) < 20_000, "it tries steps for ever"
         return take(self, y, gradient, step)
 
-    monkeypatch.setattr(first._Steps, "longest", lambda self: factor * longest(self))
+    monkeypatch.setattr(first, "_GROWTH", growth)
     monkeypatch.setattr(first._Steps, "take", counted)
     found = first.first_order(problem, tol=1e-5, max_iter=2000)
-    assert taken[-1] < taken[0] / 2
+    assert np.any(np.diff(taken) < 0)
     assert found.converged and right.converged
     scale = np.abs(right.metric).max()
     np.testing.assert_allclose(found.metric, right.metric, atol=2e-2 * scale)
@@ -191,15 +191,15 @@ def test_steps_are_as_precise_as_the_tolerance_needs(monkeypatch, tol):
     assert 1e-8 * tol < asked[0] < 1e-4 * tol
 
 
-@pytest.mark.parametrize("max_iter", [1, 7, 10, 23])
-def test_first_order_steps_are_certified_every_ten_and_at_the_end(max_iter):
+@pytest.mark.parametrize("max_iter", [1, 7, 20, 43])
+def test_first_order_steps_are_certified_every_twenty_and_at_the_end(max_iter):
     seen = []
 
     def report(step, gap, metric):
         seen.append(step)
 
-    found = first.first_order(problem_of_pairs(), tol=1e-14, max_iter=max_iter, report=report)
-    assert seen == sorted({*range(10, max_iter + 1, 10), max_iter})
+    found = first.first_order(problem_of_pairs(), tol=-1.0, max_iter=max_iter, report=report)
+    assert seen == sorted({*range(20, max_iter + 1, 20), max_iter})
     assert found.n_iter == max_iter
     assert not found.converged
 

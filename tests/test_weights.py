@@ -226,7 +226,12 @@ def test_comparisons_of_points_that_count_nearly_nothing_are_refused(points):
 
 @pytest.mark.parametrize(
     "learner",
-    [ITML(tol=1e-8), MMC(tol=1e-8), SDML(tol=1e-10), IdealizedKernel(C=3.0, nu=0.8, tol=1e-8)],
+    [
+        ITML(power=1, tol=1e-8),
+        MMC(power=1, tol=1e-8),
+        SDML(tol=1e-10),
+        IdealizedKernel(C=3.0, nu=0.8, tol=1e-8),
+    ],
     ids=repr,
 )
 def test_given_pairs_count_the_product_of_their_points(learner, points):

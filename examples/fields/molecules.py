@@ -1,13 +1,23 @@
-"""Molecules with rdkit and scikit-fingerprints, and the atoms behind a prediction.
+"""
+Molecules with rdkit and scikit-fingerprints, and the atoms behind a prediction
+===============================================================================
 
 ``python molecules.py actives.csv --smiles smiles --label pIC50 --out why.svg`` learns the potency
 of molecules twice: by ``kernel="molecules"`` from SMILES, and by a pipeline of scikit-fingerprints
 whose last step is :class:`kernelmetric.MetricRegressor`. It prints what both say of every fifth
-molecule, which they have not seen. The first of these is drawn: atoms that raise the prediction in
-green, atoms that lower it in red. Beside it are the nearest molecules with their numbers.
+molecule, which they have not seen.
+
+.. image:: /_static/fields-molecules.png
+   :alt: A molecule with some atoms in green and red, and the three nearest with their potencies.
+
+One of these is drawn: atoms that raise the prediction in green, atoms that lower it in red.
+Beside it are the nearest molecules with their numbers. Here they are agonists of an opioid
+receptor, from ChEMBL as MoleculeACE has them (``CHEMBL237_EC50``).
 
 It needs ``pip install rdkit scikit-fingerprints``.
 """
+
+# sphinx_gallery_thumbnail_path = '_static/fields-molecules.png'
 
 from __future__ import annotations
 
@@ -26,7 +36,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from kernelmetric import MLKR, Kernelized, MetricRegressor
 from kernelmetric.inspection import part_shares
 
-SIDE = 280  # of a drawn molecule, in pixels
+SIZE = 280, 200  # of a drawn molecule, in pixels
 
 
 def from_smiles() -> MetricRegressor:
@@ -41,8 +51,14 @@ def from_fingerprints() -> Pipeline:
     return make_pipeline(MolFromSmilesTransformer(), counts, MetricRegressor(metric))
 
 
-def drawing(model: MetricRegressor, smiles: list[str], asked: str, n_neighbors: int = 3) -> str:
-    """A molecule with the shares of its atoms, and its neighbours beneath, as SVG."""
+def drawing(
+    model: MetricRegressor,
+    smiles: list[str],
+    asked: str,
+    n_neighbors: int = 3,
+    kind: Any = rdMolDraw2D.MolDraw2DSVG,
+) -> Any:
+    """A molecule with the shares of its atoms, and its neighbours beside it: SVG, or a PNG."""
     found = part_shares(model, asked)
     largest = float(np.abs(found.shares).max()) or 1.0
     shades = {
@@ -52,7 +68,8 @@ def drawing(model: MetricRegressor, smiles: list[str], asked: str, n_neighbors: 
     _, rows = model.kneighbors([asked], n_neighbors)
     drawn = [Chem.MolFromSmiles(text) for text in (asked, *(smiles[i] for i in rows[0]))]
     said = [f"predicted {found.value:.2f}", *(f"{model.targets_[i]:.2f}" for i in rows[0])]
-    canvas = rdMolDraw2D.MolDraw2DSVG(SIDE * len(drawn), SIDE, SIDE, SIDE)
+    canvas = kind(SIZE[0] * len(drawn), SIZE[1], *SIZE)
+    canvas.drawOptions().drawMolsSameScale = False
     nothing: list[Any] = [{} for _ in rows[0]]
     canvas.DrawMolecules(
         drawn,
@@ -66,11 +83,12 @@ def drawing(model: MetricRegressor, smiles: list[str], asked: str, n_neighbors: 
 
 def main(arguments: list[str] | None = None) -> dict[str, float]:
     """Learn, predict, draw; the root of the mean squared errors of both models."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("table", type=Path)
     parser.add_argument("--smiles", default="smiles", help="column of the molecules")
     parser.add_argument("--label", default="y", help="column of the numbers")
-    parser.add_argument("--out", type=Path, default=Path("why.svg"))
+    parser.add_argument("--out", type=Path, default=Path("why.svg"), help=".svg or .png")
+    parser.add_argument("--draw", type=int, default=0, help="which of the new molecules is drawn")
     given = parser.parse_args(arguments)
     with given.table.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -84,7 +102,11 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
         errors[name] = float(np.sqrt(np.mean((said - y[new]) ** 2)))
         print(f"from {name}: {errors[name]:.2f} off, the mean would be {np.std(y[new]):.2f}")
         if name == "SMILES":
-            given.out.write_text(drawing(model, old, asked[0]), encoding="utf-8")
+            if given.out.suffix == ".png":
+                kind = rdMolDraw2D.MolDraw2DCairo
+                given.out.write_bytes(drawing(model, old, asked[given.draw], kind=kind))
+            else:
+                given.out.write_text(drawing(model, old, asked[given.draw]), encoding="utf-8")
     return errors
 
 

@@ -23,6 +23,7 @@ from kernelmetric.evaluation import Trial, class_scores, holdout, run_trials
 from kernelmetric.inspection import feature_columns, feature_importance
 from kernelmetric.kernelized._recipe import described
 from kernelmetric.report import report_page, write_atomically
+from kernelmetric.report._page_objects import drawn
 from kernelmetric.report._page_scores import Judged, verdict
 from kernelmetric.shipping import save
 
@@ -211,7 +212,9 @@ def _show(talk: Talk, study: Study, found: Found, judged: Judged) -> None:
         best = mean == max(means.values())
         told = _is_limited(study) and not study.wanted.regression
         sure = f" ± {196 * judged.error(name):.1f}" if told else ""
-        talk.say(f"  {name:<{width}}  {100 * mean:5.1f} %{sure}", style="bold" if best else None)
+        own = "  (the learned metric)" if name == judged.learned else ""
+        line = f"  {name:<{width}}  {100 * mean:5.1f} %{sure}{own}"
+        talk.say(line, style="bold" if best else None)
     for sentence in verdict(judged)[1:]:
         talk.say(sentence)
     tell_uneven(talk, found.trials, study.name, study.y)
@@ -301,7 +304,10 @@ def _page(study: Study, found: Found, judged: Judged) -> str:
         label=study.wanted.label or "class",
         feature_names=names,
         rows=study.row_names[order],
-        shown={name: study.frame[name].to_numpy()[order] for name in shown},
+        shown={
+            name: drawn((study.plan.objects or {}).get(name), study.frame[name].to_numpy()[order])
+            for name in shown
+        },
         facts={
             "rows": f"{n_shown:,}{sample}, {X.shape[1]:,} features",
             "time to learn": f"{np.mean(seconds):.1f} s",

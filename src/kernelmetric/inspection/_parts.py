@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.inputs import shown
-from kernelmetric.kernels import ObjectKernel
+from kernelmetric.kernels._objects import kernel_of_objects
 from kernelmetric.metric import innermost
 
 
@@ -104,6 +104,5 @@ def part_shares(metric: Any, item: Any, other: Any = None) -> PartShares:
 
 def _parts(kernel: Any, item: Any) -> Iterator[tuple[str, Any]]:
     """The parts by the first kernel of objects in a kernel."""
-    parts = [kernel, *kernel.get_params(deep=True).values()]
-    known = [part for part in parts if isinstance(part, ObjectKernel)]
-    return known[0].parts(item) if known else iter(())
+    known = kernel_of_objects(kernel)
+    return iter(()) if known is None else known.parts(item)

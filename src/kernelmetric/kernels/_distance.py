@@ -112,6 +112,10 @@ class FromDistance(ObjectKernel):
         """Parts of an object of that kind; none of objects of another kind."""
         return self._kind().parts(self, item)
 
+    def picture(self, item: Any) -> str | None:
+        """A drawing of an object of that kind, where there is one."""
+        return self._kind().picture(self, item)
+
     def _kind(self) -> Any:
         """The class that knows objects of the kind that the distance takes."""
         kinds = dict.fromkeys(_STRINGS, NGrams) | {"dtw": SeriesKernel, "matches": MeanEmbedding}

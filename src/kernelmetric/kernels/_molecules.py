@@ -1,5 +1,6 @@
 """Molecules, written as SMILES, by the substructures that they share."""
 
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from numbers import Integral
@@ -13,6 +14,8 @@ from kernelmetric.kernels._counts import Counts, alike, one_by_one
 from kernelmetric.kernels._objects import ObjectKernel
 
 _FINGERPRINTS = ("circular", "features", "pairs", "torsions")
+_PICTURE = 240, 160  # pixels
+_PATH = re.compile(r"<path[^>]* d='([^']*)' ((?:style|fill)='[^']*')")
 
 
 class Molecules(ObjectKernel):
@@ -66,6 +69,17 @@ class Molecules(ObjectKernel):
             hidden = _molecule(item)
             hidden.GetAtomWithIdx(atom.GetIdx()).SetAtomicNum(0)
             yield f"{atom.GetSymbol()} at {atom.GetIdx()}", chem.MolToSmiles(hidden)
+
+    def picture(self, item: str) -> str | None:
+        """The structure, as rdkit draws it."""
+        try:
+            draw = _rdkit("Chem.Draw.rdMolDraw2D")
+        except ImportError:  # it also needs libraries that small machines lack
+            return None
+        canvas = draw.MolDraw2DSVG(*_PICTURE)
+        canvas.DrawMolecule(_molecule(item))
+        canvas.FinishDrawing()
+        return _joined(canvas.GetDrawingText())
 
     def features(self, items: list[str]) -> Any:
         """The counts of every fingerprint."""
@@ -135,6 +149,16 @@ def _molecule(smiles: str) -> Any:
     if molecule is None or not molecule.GetNumAtoms():
         raise ValueError("rdkit reads no molecule from it")
     return molecule
+
+
+def _joined(svg: str) -> str:
+    """The same drawing with one path for each style: a page may hold 2,000 of them."""
+    paths: dict[str, str] = {}
+    for way, style in _PATH.findall(svg):
+        paths[style] = f"{paths.get(style, '')}{' '.join(way.split())}"
+    body = "".join(f"<path d='{way}' {style}/>" for style, way in paths.items())
+    size = "0 0 {} {}".format(*_PICTURE)
+    return f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='{size}'>{body}</svg>"
 
 
 def _rdkit(module: str = "Chem") -> Any:

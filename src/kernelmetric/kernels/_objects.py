@@ -111,6 +111,21 @@ class ObjectKernel(Kernel):
         """
         yield from ()
 
+    def picture(self, item: Any) -> str | None:
+        """An object, drawn: what the report page shows beside a point.
+
+        Parameters
+        ----------
+        item : object
+            An object, as ``read`` returns it.
+
+        Returns
+        -------
+        str or None
+            A drawing in SVG; None where a text says as much.
+        """
+        return None
+
     def _points(self, X: Any) -> Objects:
         """Objects as points, each of them read; refused by its row where it is none."""
         if is_objects(X) and not isinstance(X, Objects):
@@ -202,6 +217,12 @@ class ObjectKernel(Kernel):
             for j in range(i + 1):
                 K[i, j] = K[j, i] = float(self.compare(x, a[j]))
         return K
+
+
+def kernel_of_objects(kernel: Kernel) -> ObjectKernel | None:
+    """The first kernel of objects in a kernel; None where there is none."""
+    parts = [kernel, *kernel.get_params(deep=True).values()]
+    return next((part for part in parts if isinstance(part, ObjectKernel)), None)
 
 
 def as_numbers(item: Any) -> np.ndarray:

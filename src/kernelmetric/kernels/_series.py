@@ -21,6 +21,8 @@ _CALM = 8  # diagonals after which values are brought back into range
 _PAIR_BYTES = 80.0  # what a pair of series takes for each element of the longer one
 _CACHED = 2**14  # numbers of one diagonal of all pairs, which stay in the cache
 _PARTS = 10  # of a series, which are hidden one at a time
+_PICTURE, _BINS = (240, 60), 80  # pixels, and parts of a line that have two ends each
+_COLOURS = ("#0a6ea8", "#e08a00", "#009e73", "#c2589a")  # of channels, in turn
 _SAMPLE = 100  # series whose elements tell the usual width
 
 
@@ -54,6 +56,28 @@ class SeriesKernel(ObjectKernel):
             for channel in hidden if len(known) else ():
                 channel[first:stop] = np.interp(np.arange(first, stop), known, channel[known])
             yield f"{first} to {stop - 1}", hidden
+
+    def picture(self, item: np.ndarray) -> str | None:
+        """A line for each channel, from its least to its greatest number."""
+        width, height = _PICTURE
+        drawn = f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}'>"
+        for i, channel in enumerate(item):
+            places = _outline(channel)
+            values = channel[places] / (np.abs(channel).max() or 1.0)
+            rise = (values - values.min()) / (float(np.ptp(values)) or 1.0)
+            x = 2 + (width - 4) * places / max(len(channel) - 1, 1)
+            y = height - 2 - (height - 4) * rise
+            points = " ".join(f"{a:.0f},{b:.0f}" for a, b in zip(x, y, strict=True))
+            colour = _COLOURS[i % len(_COLOURS)]
+            drawn += f"<polyline points='{points}' fill='none' stroke='{colour}'/>"
+        return drawn + "</svg>"
+
+
+def _outline(channel: np.ndarray) -> np.ndarray:
+    """Places of the least and the greatest number of each of some parts of a series."""
+    parts = np.array_split(np.arange(len(channel)), min(_BINS, len(channel)))
+    ends = [part[end(channel[part])] for part in parts for end in (np.argmin, np.argmax)]
+    return np.unique(ends)
 
 
 def check_channels(items: list[np.ndarray]) -> int:

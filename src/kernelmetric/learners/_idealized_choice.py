@@ -37,7 +37,7 @@ def choose_C(
     """The largest C whose metric tells pairs of left-out points apart about as well as the best."""
     rng = check_random_state(random_state)
     most = MOST_PAIRS if Z.shape[1] <= _FEW_COORDINATES else _FEWER_PAIRS
-    folds = list(_folds(Z, pairs, most, rng))
+    folds = list(folds_of_points(Z, pairs, most, rng))
     if not folds:
         return _WITHOUT_EVIDENCE, np.empty(0)
     scores: list[list[float]] = []
@@ -107,7 +107,7 @@ def _solved(problem: PairDual, C: float, path: _Path) -> PairSolution:
     return solve_pairs(problem, tol=_TOL, max_iter=300, metric=near, sharp=False)
 
 
-def _folds(
+def folds_of_points(
     Z: np.ndarray, pairs: Pairs | IndexTuples, most: int, rng: np.random.RandomState
 ) -> Iterator[tuple[Any, Any]]:
     """Pairs that teach and pairs that judge, both kinds in either; fewer folds where that fails."""

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.learners._factors import factor
+from kernelmetric.learners._power import power_of
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.learners._tuple_learner import Spanned, TupleLearner
 from kernelmetric.solvers import minimize_lbfgs
@@ -94,11 +95,13 @@ class LogDetLearner(TupleLearner):
         solve: Callable[..., Certified],
         points: Spanned,
         root: np.ndarray | None,
+        power: float = 1.0,
     ) -> np.ndarray:
-        """The optimal factor in the coordinates of the problem; its map is stored."""
+        """The optimal factor in the coordinates of the problem; the map of a power is stored."""
 
         def leave(L: np.ndarray) -> np.ndarray:
-            return points.leave(factor(L.T @ L if root is None else root @ L.T @ L @ root.T))
+            M = power_of(L.T @ L, power)
+            return points.leave(factor(M if root is None else root @ M @ root.T))
 
         L = self._start(points, root)
         with self._following(L, leave, points) as report:

@@ -12,6 +12,7 @@ from kernelmetric.compute import sum_rows
 from kernelmetric.compute.watch import until_limit
 from kernelmetric.inputs._parameters import PRICE
 from kernelmetric.learners._factors import factor
+from kernelmetric.learners._power import POWER, power_for, power_of
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.learners._tuple_learner import (
     PairCounts,
@@ -41,6 +42,11 @@ class MMC(PairLearner):
         Whether M is diagonal: one weight for each feature.
     reg : float, default=1e-6
         Added to the covariance of similar pairs, as a fraction of its mean eigenvalue.
+    power : float or 'auto', default='auto'
+        Power of the learned metric that is taken: 1 is the metric of [1]_, 0 the Euclidean one.
+        'auto' is 1 for labels. For pairs it is the power from 0 to 1 under which points of similar
+        pairs left out are nearest to their partners: five more fits. Fewer than ten similar pairs
+        cannot tell, and take 1.
     max_pairs : int, default=200000
         From labels, the maximum number of pairs: all n (n - 1) / 2, or random ones.
     tol : float, default=1e-3
@@ -60,6 +66,8 @@ class MMC(PairLearner):
         The map L with LᵀL = M.
     pairs_ : Pairs
         The pairs that were used.
+    power_ : float
+        The power taken. What follows is of the metric itself.
     loss_ : float
         Minus the objective, the mean distance of dissimilar pairs.
     gap_ : float
@@ -94,6 +102,7 @@ class MMC(PairLearner):
 
     diagonal: bool = False
     reg: float = 1e-6
+    power: Any = "auto"
     max_pairs: int = 200_000
     tol: float = 1e-3
     max_iter: int = 2000
@@ -101,7 +110,7 @@ class MMC(PairLearner):
     random_state: Any = 0
     verbose: bool = False
 
-    _allowed: ClassVar = {"reg": PRICE}
+    _allowed: ClassVar = {"reg": PRICE, "power": POWER}
 
     def _learned_on(self, X: Any, y: Any, given: Any) -> Spanned:
         points = super()._learned_on(X, y, given)
@@ -113,6 +122,7 @@ class MMC(PairLearner):
                 "Got no similar pairs, but MMC expected at least one: they set the scale of the "
                 "metric. IdealizedKernel can do without."
             )
+        self.power_ = power_for(self, points.Z, counts)
         W = self._whitening(points.Z, counts)
         far = counts.of(self.pairs_)[len(self.pairs_.similar) :]
         problem = FarApart(points.Z @ W, self.pairs_.dissimilar, far, diagonal=self.diagonal)
@@ -120,7 +130,7 @@ class MMC(PairLearner):
         def leave(L: np.ndarray) -> np.ndarray:
             L = L / np.linalg.norm(L)
             A = L[:, None] * W if self.diagonal else L @ W
-            return points.leave(factor(A.T @ A))
+            return points.leave(factor(power_of(A.T @ A, self.power_)))
 
         L = problem.start(W, self._last_matrix(points))
         with self._following(L, leave, points) as report:

@@ -39,6 +39,7 @@ class PairCounts(NamedTuple):
 
     weights: Weights | None
     rows: np.ndarray  # what each point counts
+    from_labels: bool = False  # whether the pairs are
 
     def of(self, pairs: Pairs) -> np.ndarray:
         """What each of some pairs counts."""
@@ -255,10 +256,11 @@ class PairLearner(TupleLearner):
         points = self._learned_on(X, y, given)
         n = len(points.Z)
         codes = None if y is None else check_labels(warn_unlabelled(y), points.Z)
-        if codes is None or any(part is not None for part in given):
-            self.pairs_ = as_pairs(*given, y, n)
-        else:
+        from_labels = codes is not None and all(part is None for part in given)
+        if codes is not None and from_labels:
             self.pairs_ = self._pairs_from_labels(points.Z, codes)
+        else:
+            self.pairs_ = as_pairs(*given, y, n)
         if self._needs_dissimilar and not len(self.pairs_.dissimilar):
             raise ValueError(
                 f"Got no dissimilar pairs, but {type(self).__name__} expected at least one: "
@@ -266,7 +268,7 @@ class PairLearner(TupleLearner):
                 "n_neighbors or radius=None."
             )
         rows = np.ones(n) if weights is None else weights.counts
-        self._learn(points, PairCounts(weights, rows))
+        self._learn(points, PairCounts(weights, rows, from_labels))
         if codes is not None and hasattr(self, "_align"):
             self._align(points.X, codes, weights)
         return self

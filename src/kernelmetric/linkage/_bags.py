@@ -1,5 +1,6 @@
 """Texts as bags of words and of three letters, weighted by how rare these are in both tables."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ from scipy.sparse import coo_array, csr_array, diags_array
 from kernelmetric.linkage._words import words_of
 
 _BLOCK = 50_000  # texts at a time
-_LETTERS = 3
+_LETTERS = range(3, 4)
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,11 @@ def counted(texts: list[list[str]]) -> tuple[Frequencies, Frequencies]:
             for kind, (pieces, B) in enumerate((bag.of_words(), bag.of_letters())):
                 found[kind].append((hashed(pieces), np.bincount(B.indices, minlength=B.shape[1])))
     n = sum(sum(map(bool, side)) for side in texts)
-    return tuple(_merged(kind, n) for kind in found)  # type: ignore[return-value]
+    return tuple(merged(kind, n) for kind in found)  # type: ignore[return-value]
 
 
-def _merged(parts: list[tuple[np.ndarray, np.ndarray]], n: int) -> Frequencies:
+def merged(parts: list[tuple[np.ndarray, np.ndarray]], n: int) -> Frequencies:
+    """What parts of n texts have together."""
     if not parts:
         return Frequencies(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64), n)
     codes, counts = map(np.concatenate, zip(*parts, strict=True))
@@ -56,7 +58,7 @@ class Bag:
     """Which words, and which three letters, each of some texts has."""
 
     def __init__(self, texts: list[str]):
-        self.words, self._W = _incidence([words_of(text) for text in texts])
+        self.words, self._W = incidence([words_of(text) for text in texts])
 
     def of_words(self) -> tuple[np.ndarray, Any]:
         """The words, and which text has which."""
@@ -64,23 +66,20 @@ class Bag:
 
     def of_letters(self) -> tuple[np.ndarray, Any]:
         """The three letters in a row inside words, spaces around them, and which text has which."""
-        padded = [f" {word} " for word in self.words]
-        pieces = [[w[k : k + _LETTERS] for k in range(len(w) - _LETTERS + 1)] for w in padded]
-        grams, G = _incidence(pieces)
+        grams, G = incidence([pieces_of(word, _LETTERS) for word in self.words])
         return grams, _ones(self._W @ G)
 
 
-def _incidence(lists: list[list[str]]) -> tuple[np.ndarray, Any]:
-    """All pieces of some lists, and how often each list has each."""
+def incidence(lists: Sequence[Collection[str]]) -> tuple[np.ndarray, Any]:
+    """The pieces that lists have, and how often which list has which, a sparse array."""
     import pandas as pd
 
-    sizes = [len(each) for each in lists]
-    flat = np.empty(sum(sizes), dtype=object)
-    flat[:] = [piece for each in lists for piece in each]
+    sizes = np.fromiter(map(len, lists), dtype=np.intp, count=len(lists))
+    flat = np.empty(int(sizes.sum()), dtype=object)
+    flat[:] = [piece for pieces in lists for piece in pieces]
     at, pieces = pd.factorize(flat)
-    rows = np.repeat(np.arange(len(lists)), sizes)
-    shape = len(lists), len(pieces)
-    return pieces, coo_array((np.ones(len(rows)), (rows, at)), shape=shape).tocsr()
+    rows, ones = np.repeat(np.arange(len(lists)), sizes), np.ones(len(flat))
+    return pieces, coo_array((ones, (rows, at)), shape=(len(lists), len(pieces))).tocsr()
 
 
 def hashed(pieces: np.ndarray) -> np.ndarray:
@@ -118,6 +117,13 @@ def largest(B: Any) -> np.ndarray:
     if there.any():
         found[there] = np.maximum.reduceat(B.data, B.indptr[:-1][there])
     return found
+
+
+def pieces_of(word: str, sizes: range) -> list[str]:
+    """Letters in a row of a word with a space on both sides; all of it where it has fewer."""
+    word = f" {word} "
+    found = [word[k : k + size] for size in sizes for k in range(len(word) - size + 1)]
+    return found or [word]
 
 
 def _ones(B: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelmetric.linkage._duckdb import file_candidates
 from kernelmetric.linkage._fields import as_tables
-from kernelmetric.linkage._rules import NearestText
+from kernelmetric.linkage._rules import NearestText, distinct
 
 
 def candidate_pairs(left: Any, right: Any = None, rules: Sequence[Any] | None = None) -> np.ndarray:
@@ -56,7 +56,7 @@ def candidate_pairs(left: Any, right: Any = None, rules: Sequence[Any] | None = 
         if not hasattr(rule, "pairs"):
             raise ValueError(f"Got the rule {rule!r}, but expected one with pairs(left, right).")
         pairs = np.asarray(rule.pairs(left, right), dtype=np.int64)
-        codes = np.union1d(codes, pairs[:, 0] * width + pairs[:, 1])
+        codes = distinct(np.append(codes, pairs[:, 0] * width + pairs[:, 1]))
     return np.column_stack(np.divmod(codes, max(width, 1))).astype(np.intp)
 
 

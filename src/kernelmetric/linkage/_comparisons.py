@@ -239,11 +239,12 @@ def _scored(kind: str, p: np.ndarray, q: np.ndarray) -> np.ndarray:
     values = np.full(len(p), np.nan)
     p, q = p[known], q[known]
     # Of longer texts only the beginnings: they are equal where all of their letters are.
-    begins = [[text[:_MOST_LETTERS] for text in texts] for texts in (p, q)]
-    found = fuzzy.process.cpdist(*begins, scorer=scorer, dtype=np.float64) / most
-    longer = np.array([max(len(a), len(b)) > _MOST_LETTERS for a, b in zip(p, q, strict=True)])
-    at = np.flatnonzero(longer)
-    found[at] = np.where(np.equal(p[at], q[at]), 1, np.minimum(found[at], _NEARLY))
+    at = np.flatnonzero(np.maximum(list(map(len, p)), list(map(len, q))) > _MOST_LETTERS)
+    equal = np.equal(p[at], q[at])
+    for texts in (p, q):
+        texts[at] = [text[:_MOST_LETTERS] for text in texts[at]]
+    found = fuzzy.process.cpdist(p, q, scorer=scorer, dtype=np.float64) / most
+    found[at] = np.where(equal, 1, np.minimum(found[at], _NEARLY))
     values[known] = found
     return values
 

@@ -5,7 +5,9 @@ them. Labels move the line away from there, against a penalty, and teach trees. 
 the three counts is what makes the cross-fitted log-loss least, which calibrates them as well.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,6 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import GroupKFold
 
 from kernelmetric.compute import map_rows
-from kernelmetric.prediction._features import leaves_of
 
 _KNOTS = np.linspace(0, 1, 101)
 _SCORES = ndtri(np.clip(_KNOTS, 0.01, 0.99))
@@ -54,11 +55,15 @@ class Line:
 
     def points(self, X: np.ndarray) -> np.ndarray:
         """Normal scores, of mean 0 and deviation 1 among the candidates."""
-        Z = np.empty(X.shape)
-        for k, (column, knots) in enumerate(zip(X.T, self.knots.T, strict=True)):
-            up = np.interp(column, knots, _SCORES)
-            Z[:, k] = 0.5 * (up - np.interp(-column, -knots[::-1], -_SCORES[::-1]))
-        return (Z - self.centre) / self.scale
+        Z = np.array(X.T, order="C")  # columns lie together: one at a time is looked at
+        for column, knots in zip(Z, self.knots.T, strict=True):
+            scores = np.interp(column, knots, _SCORES)
+            for value in np.unique(knots[1:][np.diff(knots) == 0]):  # the middle of equal knots
+                scores[column == value] = _SCORES[knots == value][[0, -1]].mean()
+            column[:] = scores
+        Z -= self.centre[:, None]
+        Z /= self.scale[:, None]
+        return Z.T
 
     def odds(self, X: np.ndarray) -> np.ndarray:
         """The log odds."""
@@ -83,8 +88,7 @@ class Trees:
         """The log odds: values of the leaves that rows reach, added."""
 
         def work(rows: slice) -> np.ndarray:
-            at = leaves_of(X[rows], self.roots, self.nodes, self.cuts)
-            return self.start + self.values[at].sum(axis=1)
+            return self.start + self.values[self._leaves(X[rows])].sum(axis=1)
 
         return map_rows(work, len(X), 200.0 * len(self.roots), most=1_000)
 
@@ -92,19 +96,26 @@ class Trees:
         """The constant, and what each column adds: the steps of the values on the way to leaves."""
 
         def work(rows: slice) -> np.ndarray:
-            Y = X[rows]
-            found = np.zeros((len(Y), 1 + X.shape[1]))
+            found = np.zeros((len(X[rows]), 1 + X.shape[1]))
             found[:, 0] = self.start + self.values[self.roots].sum()
-            for root in self.roots:
-                at, moving = np.full(len(Y), root), np.arange(len(Y))
-                while len(moving := moving[self.nodes[at[moving], 0] > 0]):
-                    left, right, column = self.nodes[here := at[moving]].T
-                    at[moving] = np.where(Y[moving, column] <= self.cuts[here], left, right)
-                    step = self.values[at[moving]] - self.values[here]
-                    found[moving, 1 + column] += step
+            self._leaves(X[rows], found)
             return found
 
-        return map_rows(work, len(X), 16.0 * (X.shape[1] + 8))
+        return map_rows(work, len(X), 200.0 * len(self.roots) + 16.0 * X.shape[1], most=1_000)
+
+    def _leaves(self, Y: np.ndarray, found: np.ndarray | None = None) -> np.ndarray:
+        """The leaves that rows reach; the steps on the way are added to their columns."""
+        t = len(self.roots)
+        at = np.tile(self.roots, len(Y))
+        moving = np.flatnonzero(self.nodes[at, 0] > 0)
+        while len(moving):
+            left, right, column = self.nodes[here := at[moving]].T
+            rows = moving // t
+            at[moving] = there = np.where(Y[rows, column] <= self.cuts[here], left, right)
+            if found is not None:
+                np.add.at(found, (rows, 1 + column), self.values[there] - self.values[here])
+            moving = moving[self.nodes[there, 0] > 0]
+        return at.reshape(len(Y), t)
 
 
 @dataclass(frozen=True)
@@ -193,20 +204,36 @@ def learned_decision(
     have the log odds ``ratio``.
     """
     X = design(S, start.n_fields)
+    Z, line = start.line.points(X), start.line
+    total = Z @ line.coef + line.intercept
+    A = np.column_stack([np.ones(len(Z)), total, Z])
+    begin = np.r_[0.0, 1.0, np.zeros(Z.shape[1])]
+    precision = np.r_[_PRECISION[:2], np.full(Z.shape[1], _PRECISION[2])]
     # Labels gathered by kind have a share of matches of their own.
     offset = ratio - float(logit(start.match_share)) if by_kind else 0.0
+
+    def taught(rows: np.ndarray) -> tuple[Line, Trees | None, Any]:
+        y = same[rows]
+        b, trust, *moved = logistic(A[rows], y, begin, precision, offset)
+        coef = trust * line.coef + np.array(moved)
+        learned = replace(line, coef=coef, intercept=float(b + trust * line.intercept))
+        fewest = min(y.sum(), (1 - y).sum())
+        trees = grown(X[rows], y) if fewest >= _TREES_FROM else None
+        few = fewest >= _FEWEST and len(rows) <= _MOST_FOR_FIELDS
+        return learned, trees, fields(rows) if few else None
+
     n_groups = len(np.unique(groups))
     judged = min(same.sum(), (1 - same).sum()) >= _FEWEST and n_groups >= _FOLDS
     splits = GroupKFold(_FOLDS).split(X, groups=groups) if judged else ()
     held_out = np.zeros((len(same), 3))  # log odds by each part, 0 where it is not there
     for train, test in splits:
-        line, trees, own = _taught(start, fields, X, same, train, offset)
-        held_out[test, 0] = line.odds(X[test]) + offset
+        learned, trees, own = taught(train)
+        held_out[test, 0] = Z[test] @ learned.coef + learned.intercept + offset
         if trees is not None:
             held_out[test, 1] = trees.odds(X[test])
         if own is not None:
             held_out[test, 2] = own.odds(S[test, : start.n_fields]) + ratio
-    line, trees, own = _taught(start, fields, X, same, np.arange(len(same)), offset)
+    learned, trees, own = taught(np.arange(len(same)))
     constant, counts = 0.0, np.array([1.0, 0.0, 0.0])
     if judged:
         there = np.flatnonzero([True, trees is not None, own is not None])
@@ -215,26 +242,7 @@ def learned_decision(
         limits = [(None, None)] + [(0.0, None)] * len(there)
         constant, *counts[there] = logistic(A, same, np.r_[0.0, counts[there]], prior, 0.0, limits)
     constant += counts[0] * offset + counts[2] * ratio
-    return TextModel(line, constant, counts, 0.5, start.n_fields, start.names, trees, own)
-
-
-def _taught(
-    start: TextModel, fields: Any, X: np.ndarray, same: np.ndarray, rows: np.ndarray, offset: float
-) -> tuple[Line, Trees | None, Any]:
-    """The line, the trees and the fields' model, from some of the labels."""
-    y, line = same[rows], start.line
-    Z = line.points(X[rows])
-    total = Z @ line.coef + line.intercept
-    A = np.column_stack([np.ones(len(Z)), total, Z])
-    begin = np.r_[0.0, 1.0, np.zeros(Z.shape[1])]
-    precision = np.r_[_PRECISION[:2], np.full(Z.shape[1], _PRECISION[2])]
-    b, trust, *moved = logistic(A, y, begin, precision, offset)
-    coef = trust * line.coef + np.array(moved)
-    line = Line(line.knots, line.centre, line.scale, coef, float(b + trust * line.intercept))
-    fewest = min(y.sum(), (1 - y).sum())
-    trees = grown(X[rows], y) if fewest >= _TREES_FROM else None
-    few = fewest >= _FEWEST and len(rows) <= _MOST_FOR_FIELDS
-    return line, trees, fields(rows) if few else None
+    return TextModel(learned, constant, counts, 0.5, start.n_fields, start.names, trees, own)
 
 
 def grown(X: np.ndarray, same: np.ndarray) -> Trees:

@@ -52,7 +52,7 @@ def column_of(table: Any, key: Key) -> Any:
 
 def holds_numbers(value: Any) -> bool:
     """Whether a value is a vector, which has no text."""
-    return isinstance(value, list | tuple | np.ndarray)
+    return type(value) is not str and isinstance(value, list | tuple | np.ndarray)
 
 
 def is_whole(column: Any) -> bool:

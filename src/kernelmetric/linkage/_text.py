@@ -24,26 +24,16 @@ from kernelmetric.linkage._bags import (
     weighed,
 )
 from kernelmetric.linkage._fields import column_of, texts_of
-from kernelmetric.linkage._words import abbreviates, folded, lists_names, names_of, parts_of
+from kernelmetric.linkage._parts import PARTS, PartedTexts
+from kernelmetric.linkage._words import folded, lists_names, names_of
 
 WHOLE = "whole record"
 _MOST_SCOPES = 8  # fields that are scopes, the fullest: others are in the whole record
 _LOOKED_AT = 2_000  # texts that tell whether a field lists names
-_RAREST = 8  # words that one side has alone, looked for among those of the other
-_ALIKE = 0.9  # of two spellings of a word, by Jaro and Winkler
-_SPELLED = 4  # letters of a word that may be misspelled
 _AT_ONCE = 20_000  # pairs
 _BAGS = (
     "words alike", "letters alike", "words in both", "left words in right", "right words in left",
     "rarest word in both", "rarest word on the left alone", "rarest word on the right alone",
-)  # fmt: skip
-_PARTS = (
-    "model number in both", "model numbers on the left alone", "model numbers on the right alone",
-    "model numbers differ", "model numbers begin alike", "numbers in both",
-    "numbers on the left alone", "numbers on the right alone", "quantities agree",
-    "quantities differ", "years agree", "years differ", "rarest left word without a partner",
-    "rarest right word without a partner", "left words with a partner",
-    "right words with a partner", "first words alike",
 )  # fmt: skip
 _NAMES = ("names in both", "names that differ")
 _SIDES = ("beside other partners of the left", "beside other partners of the right")
@@ -75,7 +65,7 @@ class TextEvidence:
     def names(self) -> list[tuple[str, str]]:
         """Scope and evidence of every column."""
         names = [(scope, column) for scope in self.scopes for column in _BAGS]
-        names += [(scope, column) for scope in self.parted for column in _PARTS]
+        names += [(scope, column) for scope in self.parted for column in PARTS]
         names += [(field, column) for field in self.listed for column in _NAMES]
         rivals = [(scope, each) for scope in self.scopes for each in _RIVALS]
         return names + [(scope, f"{each} {side}") for side in _SIDES for scope, each in rivals]
@@ -107,7 +97,7 @@ class Texts:
     def __init__(self, evidence: TextEvidence, left: Any, right: Any, candidates: np.ndarray):
         self.evidence = evidence
         self._sides: dict[str, tuple[Any, ...]] = {}
-        self._parts: dict[str, Any] = {}
+        self._parts: dict[str, PartedTexts] = {}
         self._names: dict[str, Any] = {}
         for scope, rarity in evidence.scopes.items():
             columns = evidence.columns if scope == WHOLE else [scope]
@@ -119,8 +109,7 @@ class Texts:
             U, V = unit(weighed(W, weights)), unit(weighed(G, rarity[1].rarity(grams)))
             self._sides[scope] = (W[:n], W[n:], weights, U[:n], U[n:], V[:n], V[n:])
             if scope in evidence.parted:
-                parts = [[parts_of(text) for text in side] for side in sides]
-                self._parts[scope] = (*parts, dict(zip(words.tolist(), weights, strict=True)))
+                self._parts[scope] = PartedTexts(sides, words, W, weights)
             if scope in evidence.listed:
                 self._names[scope] = [[set(names_of(text)) for text in side] for side in sides]
         self._rivals = self._best_two(candidates)
@@ -129,7 +118,7 @@ class Texts:
         """All evidence on some pairs."""
         own = self._alike(pairs)
         parts = [self._of_bags(scope, own, k, pairs) for k, scope in enumerate(self._sides)]
-        parts += [self._of_parts(scope, pairs) for scope in self._parts]
+        parts += [each.columns(pairs) for each in self._parts.values()]
         parts += [self._of_names(field, pairs) for field in self._names]
         parts += [self._margins(own, pairs, side) for side in (0, 1)]
         return np.hstack(parts)
@@ -144,33 +133,8 @@ class Texts:
     def says(self, place: int, value: float, i: int, j: int) -> str:
         """In words what a column of evidence found in a pair."""
         scope, column = self.evidence.names[place]
-        if scope in self._parts:
-            left, right, rarity = self._parts[scope]
-            a, b = left[i], right[j]
-            found: Any = {
-                "rarest word in both": a.words & b.words,
-                "rarest word on the left alone": a.words - b.words,
-                "rarest word on the right alone": b.words - a.words,
-                "model number in both": {c for c in a.codes if c in b.joined}
-                | {c for c in b.codes if c in a.joined},
-                "model numbers on the left alone": {c for c in a.codes if c not in b.joined},
-                "model numbers on the right alone": {c for c in b.codes if c not in a.joined},
-                "numbers in both": a.numbers & b.numbers,
-                "numbers on the left alone": a.numbers - b.numbers,
-                "numbers on the right alone": b.numbers - a.numbers,
-                "years agree": a.years & b.years,
-            }.get(column)
-            if column == "model numbers differ" and value:
-                return f"{_some(a.codes)} beside {_some(b.codes)}"
-            if column == "years differ" and value:
-                return f"{_some(a.years)} beside {_some(b.years)}"
-            if column == "first words alike":
-                return f"{a.first} beside {b.first}"
-            if found is not None:
-                rare = column.startswith("rarest")
-                order = sorted(found, key=lambda w: (-rarity[w] if rare else -len(w), w))
-                return _some(order[:1] if rare else order)
-        return f"{value:.3g}"
+        said = self._parts[scope].says(column, value, i, j) if scope in self._parts else None
+        return f"{value:.3g}" if said is None else said
 
     def _alike(self, pairs: np.ndarray) -> np.ndarray:
         """Cosines of words and of letters of every scope, (n_pairs, 2 n_scopes)."""
@@ -197,12 +161,6 @@ class Texts:
         rarest = [largest(each.tocsr()) for each in (both, *alone)]
         return np.column_stack([own[:, 2 * k : 2 * k + 2], *shares, *rarest])
 
-    def _of_parts(self, scope: str, pairs: np.ndarray) -> np.ndarray:
-        left, right, rarity = self._parts[scope]
-        return np.array([_compared(left[i], right[j], rarity) for i, j in pairs.tolist()]).reshape(
-            len(pairs), len(_PARTS)
-        )
-
     def _of_names(self, field: str, pairs: np.ndarray) -> np.ndarray:
         left, right = self._names[field]
         found = np.zeros((len(pairs), 2))
@@ -218,15 +176,13 @@ class Texts:
         sizes = [next(iter(self._sides.values()))[k].shape[0] for k in (0, 1)]
         found: list[tuple[np.ndarray, ...]] = []
         for side, n in enumerate(sizes):
-            first, second = np.zeros((2, n, values.shape[1]))
+            at, (first, second) = candidates[:, side], np.zeros((2, n, values.shape[1]))
             whom = np.full((n, values.shape[1]), -1)
             for k, column in enumerate(values.T):
-                order = np.lexsort((-column, candidates[:, side]))
-                records, begin = np.unique(candidates[order, side], return_index=True)
-                first[records, k] = column[order[begin]]
-                whom[records, k] = candidates[order[begin], 1 - side]
-                more = np.flatnonzero(np.diff(np.append(begin, len(order))) > 1)
-                second[records[more], k] = column[order[begin[more] + 1]]
+                order = np.lexsort((column, at))  # of a record, what is written last stays
+                first[at[order], k], whom[at[order], k] = column[order], candidates[order, 1 - side]
+                below = order[:-1][np.diff(at[order]) == 0]
+                second[at[below], k] = column[below]
             found.append((first, second, whom))
         return found
 
@@ -238,76 +194,9 @@ class Texts:
         return own - np.where(best, second[at], first[at])
 
 
-def _compared(a: Any, b: Any, rarity: dict[str, float]) -> tuple[float, ...]:
-    """What the parts of two texts have in common, in the order of _PARTS."""
-    codes_a = {code for code in a.codes if code not in b.joined}
-    codes_b = {code for code in b.codes if code not in a.joined}
-    shared = (a.codes - codes_a) | (b.codes - codes_b)
-    begin = max((_begin(c, d) for c in codes_a for d in codes_b), default=0.0)
-    units = a.quantities.keys() & b.quantities.keys()
-    agree = sum(bool(a.quantities[u] & b.quantities[u]) for u in units)
-    alone_a = _without_partner(a.words - b.words, b)
-    alone_b = _without_partner(b.words - a.words, a)
-    alone_a, alone_b = _without_spelling(alone_a, alone_b, rarity)
-    left, right = ([rarity[w] for w in alone] for alone in (alone_a, alone_b))
-    total = [sum(rarity[w] for w in side.words) for side in (a, b)]
-    return (
-        max(map(len, shared), default=0),
-        len(codes_a),
-        len(codes_b),
-        float(bool(a.codes and b.codes and not shared)),
-        begin,
-        len(a.numbers & b.numbers),
-        len(a.numbers - b.numbers),
-        len(b.numbers - a.numbers),
-        agree,
-        len(units) - agree,
-        len(a.years & b.years),
-        float(bool(a.years and b.years and not a.years & b.years)),
-        max(left, default=0.0),
-        max(right, default=0.0),
-        1 - sum(left) / total[0] if a.words else 0.0,
-        1 - sum(right) / total[1] if b.words else 0.0,
-        _begin(a.first, b.first) if a.first and b.first else 0.0,
-    )
-
-
 def _one_name(a: tuple[str, str], b: tuple[str, str]) -> bool:
     """Whether last names are equal, and initials where both have one."""
     return a[0] == b[0] and (a[1] == b[1] or not (a[1] and b[1]))
-
-
-def _some(words: Any) -> str:
-    """A few words, or that there is none."""
-    listed = list(words)
-    return ", ".join(listed[:3]) + (" …" if len(listed) > 3 else "") or "none"
-
-
-def _without_partner(words: frozenset[str], other: Any) -> set[str]:
-    """Words that the other text has in no form: not glued together, and not cut."""
-    return {word for word in words if len(word) < 3 or word not in other.joined}
-
-
-def _without_spelling(
-    a: set[str], b: set[str], rarity: dict[str, float]
-) -> tuple[set[str], set[str]]:
-    """Words but for the rarest whose spelling, or abbreviation, is on the other side as well."""
-    from rapidfuzz.distance import JaroWinkler
-
-    tried = [sorted(side, key=lambda w: (-rarity[w], w))[:_RAREST] for side in (a, b)]
-    for p in tried[0]:
-        for q in tried[1]:
-            close = min(len(p), len(q)) >= _SPELLED and not any(map(str.isdigit, p + q))
-            if (close and JaroWinkler.similarity(p, q) >= _ALIKE) or abbreviates(p, q):
-                a, b = a - {p}, b - {q}
-    return a, b
-
-
-def _begin(a: str, b: str) -> float:
-    """How much of the longer of two words is a beginning of both."""
-    short = min(len(a), len(b))
-    same = next((k for k in range(short) if a[k] != b[k]), short)
-    return same / max(len(a), len(b))
 
 
 def _folded(table: Any, columns: list[str]) -> list[str]:

@@ -17,6 +17,7 @@ from kernelmetric.inspection import FeatureImportance
 from kernelmetric.inspection._columns import Reading
 from kernelmetric.report import _page_curves as _curves
 from kernelmetric.report import _page_data as _points
+from kernelmetric.report import _page_objects as _objects
 from kernelmetric.report import _page_reasons as _reasons
 from kernelmetric.report import _page_scores as _scores
 from kernelmetric.report import _page_sections as _sections
@@ -72,8 +73,9 @@ def report_page(
     ----------
     metric : fitted metric
         Anything with ``transform``, fitted to X.
-    X : array of shape (n, d)
-        Training points; Euclidean distance between them is "before".
+    X : array of shape (n, d), or list of objects
+        Training points; Euclidean distance between them is "before". Objects are drawn, where their
+        kernel knows how, and "before" is the distance of their coordinates in ``metric.space_``.
     y : array of shape (n,), default=None
         Their labels.
     X_test, y_test : array of shape (m, d) and (m,), default=None
@@ -132,13 +134,16 @@ def report_page(
     >>> page.startswith("<!doctype html>"), "<title>Iris</title>" in page
     (True, True)
     """
+    linear, X, X_test, objects = _objects.in_numbers(metric, X, X_test)
     points = _points.choose_points(
-        metric, X, y, X_test, y_test, predicted=predicted, regression=regression
+        linear, X, y, X_test, y_test, predicted=predicted, regression=regression
     )
     n_test = 0 if X_test is None else len(X_test)
     numbers = np.arange(len(X) + n_test) if rows is None else np.asarray(rows)
-    reading = _reasons.columns_of(metric, X, feature_names)
-    data, shares = _data(points, numbers, label, shown or {}, reading)
+    if linear is not metric:
+        feature_names = [f"coordinate {i}" for i in range(1, X.shape[1] + 1)]
+    reading = _reasons.columns_of(linear, X, feature_names)
+    data, shares = _data(points, numbers, label, {**objects, **(shown or {})}, reading)
     scores = {name: [float(value) for value in values] for name, values in (scores or {}).items()}
     given = scores, learned, score_name, len(X), n_test, class_scores or {}, trained
     judged = _scores.Judged(*given, by_costs=costs is not None).leading()
@@ -149,7 +154,7 @@ def report_page(
         _sections.learned_section(metric, importance or _reasons.relevance(reading, X)),
         _sections.error_section(points, data, label),
         _sections.number_section(points, data, label),
-        _sections.pairs_section(metric, X, pairs, numbers),
+        _sections.pairs_section(linear, X, pairs, numbers),
         _sections.details_section(metric, facts or {}, notes, command, versions()),
     ]
     script = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -217,13 +222,21 @@ def _data(
         "nTrain": points.n_train,
         "points": {"codes": points.codes.tolist(), "rows": names_of_rows, **sides},
         "columns": _texts(shown),
-        "cells": [_texts(values[i] for values in columns) for i in range(len(points.codes))],
+        "cells": [[_cell(values[i]) for values in columns] for i in range(len(points.codes))],
         "gram": _points.gram_picture(points),
     }, shares
 
 
 def _texts(values: Iterable[Any]) -> list[str]:
     return [visible(short(value), most=_LONGEST) for value in values]
+
+
+def _cell(value: Any) -> str | dict[str, str]:
+    """A value beside a point: a text, or a drawing with its text."""
+    if not isinstance(value, _objects.Drawn):
+        return _texts([value])[0]
+    (text,), svg = _texts([value.text()]), value.picture()
+    return text if svg is None else {"svg": svg, "text": text}
 
 
 def _rounded(values: np.ndarray) -> list[list[float]]:

@@ -44,8 +44,10 @@ class Judged(NamedTuple):
 
     @property
     def means(self) -> dict[str, float]:
-        """The mean over the splits, by method."""
-        return {name: float(np.mean(values)) for name, values in self.scores.items()}
+        """The mean over the splits, by method, the best first."""
+        found = {name: float(np.mean(values)) for name, values in self.scores.items()}
+        order = sorted(found, key=lambda name: -np.nan_to_num(found[name], nan=-np.inf))
+        return {name: found[name] for name in order}
 
     def error(self, name: str) -> float:
         """Standard error of a mean: over splits, or binomial where there was one."""
@@ -124,7 +126,8 @@ def tiles(judged: Judged) -> str:
     best = max(filter(np.isfinite, means.values()), default=np.nan)
     boxes = "".join(
         f'<div class="tile{" best" if mean == best else ""}"><strong>{percent(mean)}</strong>'
-        f"<span>± {percent(judged.error(name))}, {html_text(name)}</span></div>"
+        f"<span>± {percent(judged.error(name))}, {html_text(name)}"
+        f"{', the learned metric' if name == judged.learned else ''}</span></div>"
         for name, mean in means.items()
         if np.isfinite(mean)
     )
@@ -140,7 +143,8 @@ def confusion_section(judged: Judged, label: str) -> str:
     if not judged.class_scores:
         return ""
     lines = ""
-    for name, found in judged.class_scores.items():
+    for name in filter(judged.class_scores.__contains__, judged.leading().means):
+        found = judged.class_scores[name]
         shares = (found.accuracy, found.balanced_accuracy)
         lines += line([name], [*map(percent, shares), *graded(found)])
     body = table(["method"], ("accuracy", "balanced accuracy", "ROC-AUC", "log-loss"), lines)

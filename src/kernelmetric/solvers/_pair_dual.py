@@ -123,6 +123,19 @@ class PairDual:
         found._products = found._few_products()
         return found
 
+    def part(self, rows: np.ndarray) -> PairDual:
+        """The problem of some pairs, where all others are at zero: for steps too."""
+        found, n = copy(self), len(self)
+        both = np.concatenate([rows + start for start in range(0, len(self.first), n)])
+        found.first, found.second = self.first[both], self.second[both]
+        found.signs, found.upper, found.apart, found.d2 = (
+            of[rows] for of in (self.signs, self.upper, self.apart, self.d2)
+        )
+        found._kept, found._products = (
+            None if of is None else of[both] for of in (self._kept, self._products)
+        )
+        return found
+
     def _few_products(self) -> np.ndarray | None:
         """All products of two coordinates of each difference, if few: a pass is one product."""
         r = self.Z.shape[1]

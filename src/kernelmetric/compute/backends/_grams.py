@@ -1,7 +1,7 @@
 """N-grams of texts in one table, and products of their vectors: what is compiled of both."""
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,28 +78,38 @@ def compiled_grams(sizes: range) -> Grams | None:
     return None if native() is None else Grams(sizes)
 
 
-def most_alike_compiled(
-    Q: Any, XT: Any, n_best: int, own: int | None = None, *, both: bool = False
-) -> list[tuple[np.ndarray, np.ndarray]] | None:
-    """Columns of the largest positive products Q @ XT in each row, and the products.
+def products_compiled(Q: Any, X: Any) -> bool:
+    """Whether :func:`most_alike_compiled` takes arrays like these."""
+    return native() is not None and Q.dtype == X.dtype == np.float32
 
-    They are -1 and 0 where there are no more. Row ``own`` + i of X is row i of Q, and left out.
-    With ``both``, the same of the columns follows. None where nothing is compiled.
+
+def most_alike_compiled(
+    Q: Any, parts: Iterable[tuple[int, Any]], n_best: int, *, one: bool, both: bool
+) -> list[np.ndarray]:
+    """Rows of X with the largest positive products with each row of Q, and the products.
+
+    They are -1 and 0 where there are no more. X comes in parts, each with the number of its first
+    row and transposed. With ``one`` X is Q, and a row is not its own neighbour. With ``both`` the
+    rows of Q for each row of the parts follow.
     """
-    if native() is None or Q.dtype != np.float32 or XT.dtype != np.float32:
-        return None
-    found = []
-    for n in [Q.shape[0], XT.shape[1]][: 1 + both]:
-        found.append((np.full((n, n_best), -1, np.int32), np.zeros((n, n_best), np.float32)))
-    sums, seen = np.zeros(XT.shape[1], np.float32), np.empty(XT.shape[1] + 1, np.int32)
-    sides = [
-        part for A in (Q, XT)
-        for part in (A.indptr.astype(np.int64), A.indices.astype(np.int32, copy=False), A.data)
-    ]  # fmt: skip
-    looked_for = -1 if own is None else own, n_best, sums, seen
-    asked = found[1] if both else (None, None)
-    _call("most_alike", *sides[:3], Q.shape[0], *sides[3:], *looked_for, *found[0], *asked)
-    return found
+    query, found = _sparse_parts(Q), _none_yet(Q.shape[0], n_best)
+    asked: list[Any] = []
+    for first, XT in parts:
+        n = XT.shape[1]
+        of_part = _none_yet(n, n_best) if both else (None, None)
+        room = np.zeros(n, np.float32), np.empty(n + 1, np.int32)
+        known = *query, Q.shape[0], *_sparse_parts(XT), first, one, n_best
+        _call("most_alike", *known, *room, *found, *of_part)
+        asked.append(of_part[0])
+    return [*found, np.concatenate(asked)] if both else [*found]
+
+
+def _none_yet(n: int, n_best: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.full((n, n_best), -1, np.int32), np.zeros((n, n_best), np.float32)
+
+
+def _sparse_parts(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return A.indptr.astype(np.int64), A.indices.astype(np.int32, copy=False), A.data
 
 
 def _call(name: str, *arguments: Any) -> Any:

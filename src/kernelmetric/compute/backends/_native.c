@@ -14,7 +14,7 @@
 #define LANES 16
 
 /* Changes whenever a function below changes its arguments or its meaning. */
-int kernelmetric_version(void) { return 6; }
+int kernelmetric_version(void) { return 7; }
 
 #define AHEAD 8 /* pairs whose points are on their way to the cache */
 
@@ -274,32 +274,46 @@ static inline void insert(int32_t *rows, float *values, int64_t n_best, int32_t 
 
 /* For rows of Q the rows of X with the largest positive products, the first of equal ones: best has
    n_best numbers of rows and products for each, -1 and 0 where there are no more. X comes
-   transposed, as X_starts, X_rows and X_values of each column. sums, of zeros, has room for every
-   row of X, and seen for one more. Where own is not negative, row own + i of X is row i itself,
-   which is left out. Where asked is given, it has the same of X's rows among those of Q. */
+   transposed, as X_starts, X_rows and X_values of each column, and in parts whose sums stay in the
+   cache: first is the number of the first row of this one, and best has what was found in those
+   before. sums, of zeros, has room for every row of the part, and seen for one more. Where there is
+   one table, X is Q, and a row is not beside itself. Where asked is given, it has the same of the
+   part's rows among those of Q. */
 void kernelmetric_most_alike(const int64_t *Q_starts, const int32_t *Q_columns, const float *Q_values,
                              int64_t n_rows, const int64_t *X_starts, const int32_t *X_rows,
-                             const float *X_values, int64_t own, int64_t n_best, float *sums,
-                             int32_t *seen, int32_t *best, float *products, int32_t *asked,
-                             float *asked_products)
+                             const float *X_values, int64_t first, int64_t one, int64_t n_best,
+                             float *sums, int32_t *seen, int32_t *best, float *products,
+                             int32_t *asked, float *asked_products)
 {
+    int64_t end = Q_starts[n_rows];
     for (int64_t i = 0; i < n_rows; i++) {
         int64_t n_seen = 0;
-        for (int64_t q = Q_starts[i]; q < Q_starts[i + 1]; q++)
-            for (int64_t x = X_starts[Q_columns[q]]; x < X_starts[Q_columns[q] + 1]; x++) {
-                float *sum = sums + X_rows[x], product = Q_values[q] * X_values[x];
-                seen[n_seen] = X_rows[x];
-                n_seen += *sum == 0.0f && product > 0.0f;
-                *sum += product;
+        for (int64_t q = Q_starts[i]; q < Q_starts[i + 1]; q++) {
+            if (q + 2 * AHEAD < end)
+                __builtin_prefetch(X_starts + Q_columns[q + 2 * AHEAD]);
+            if (q + AHEAD / 2 < end) {
+                __builtin_prefetch(X_rows + X_starts[Q_columns[q + AHEAD / 2]]);
+                __builtin_prefetch(X_values + X_starts[Q_columns[q + AHEAD / 2]]);
             }
+            float weight = Q_values[q];
+            int64_t stop = X_starts[Q_columns[q] + 1];
+            for (int64_t x = X_starts[Q_columns[q]]; x < stop; x++) {
+                float before = sums[X_rows[x]], sum = before + weight * X_values[x];
+                seen[n_seen] = X_rows[x];
+                n_seen += (before == 0.0f) & (sum > 0.0f);
+                sums[X_rows[x]] = sum;
+            }
+        }
+        float *last = products + (i + 1) * n_best - 1; /* most sums are below, and go no further */
         for (int64_t s = 0; s < n_seen; s++) {
             int32_t j = seen[s];
             float sum = sums[j];
             sums[j] = 0.0f;
-            if (own >= 0 && j == own + i)
+            if (one && first + j == i)
                 continue;
-            insert(best + i * n_best, products + i * n_best, n_best, j, sum);
-            if (asked)
+            if (sum >= *last)
+                insert(best + i * n_best, products + i * n_best, n_best, (int32_t)(first + j), sum);
+            if (asked && sum > asked_products[(j + 1) * n_best - 1])
                 insert(asked + j * n_best, asked_products + j * n_best, n_best, (int32_t)i, sum);
         }
     }

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 _LIBRARY = "libkernelmetric.so"
-_VERSION = 6  # of the functions in _native.c; a file compiled from others is not used
+_VERSION = 7  # of the functions in _native.c; a file compiled from others is not used
 
 _SUFFIXES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 

@@ -7,11 +7,13 @@ import numpy as np
 from kernelmetric.compute._budget import row_blocks
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute._threads import tiles_at_once
-from kernelmetric.compute.backends._grams import most_alike_compiled
+from kernelmetric.compute.backends._grams import most_alike_compiled, products_compiled
+from kernelmetric.compute.watch import watched
 
 _PARTS = 4  # for each neighbour that is looked for, of a row of products
 _ENTRY_BYTES = 40.0  # of a block of products, all arrays together
 _ROWS = 4096  # of a block, at most
+_PART = 2**15  # rows whose sums stay in the cache; of fewer, lists of an n-gram's texts get short
 
 
 def most_alike(
@@ -25,19 +27,15 @@ def most_alike(
     if Q.nnz == 0 or X.nnz == 0:
         return np.empty((0, 2), dtype=np.intp)
     n_products = float(np.bincount(X.indices, minlength=X.shape[1])[Q.indices].sum())
+    if products_compiled(Q, X):
+        return _compiled(Q, X, n_neighbors, 2 * n_products, one=one, both=both)
     if both:
-        found = _both_ways(Q, X, n_neighbors, n_products)
-        if found is None:
-            asked = most_alike(X, Q, n_neighbors)[:, ::-1]
-            found = np.concatenate([most_alike(Q, X, n_neighbors), asked])
-        return found
+        asked = most_alike(X, Q, n_neighbors)[:, ::-1]
+        return np.concatenate([most_alike(Q, X, n_neighbors), asked])
     XT = X.T.tocsr()
     most = float((Q.sign() @ np.diff(XT.indptr)).max())  # as many records have a row's n-grams
 
     def nearest(block: slice) -> np.ndarray:
-        found = most_alike_compiled(Q[block], XT, n_neighbors, block.start if one else None)
-        if found is not None:
-            return _listed(found[0][0]) + np.array([block.start, 0])
         rows, near, values = _largest(Q[block] @ XT, n_neighbors + one)
         order = np.lexsort((near, -values, rows))
         pairs = np.column_stack([rows + block.start, near])[order]
@@ -50,28 +48,28 @@ def most_alike(
     return np.concatenate(over_tiles(nearest, blocks, flops=2 * n_products))
 
 
-def _both_ways(Q: Any, X: Any, n_neighbors: int, n_products: float) -> np.ndarray | None:
-    """The largest products of rows and of columns, each product made once; None in NumPy alone."""
+def _compiled(
+    Q: Any, X: Any, n_neighbors: int, flops: float, *, one: bool, both: bool
+) -> np.ndarray:
+    """The same part by part of X, with each product made once."""
 
     def of(block: slice) -> Any:
-        found = most_alike_compiled(Q, X[block].T.tocsr(), n_neighbors, both=True)
-        return None if found is None else (block.start, *found)
+        rows = row_blocks(block.stop - block.start, 0.0, most=_PART)
+        parts = ((block.start + part.start, X[block][part].T.tocsr()) for part in rows)
+        return most_alike_compiled(Q, watched(parts), n_neighbors, one=one, both=both)
 
-    most = -(-X.shape[0] // tiles_at_once(2 * n_products))  # a block for each thread
+    most = -(-X.shape[0] // tiles_at_once(flops))  # a block for each thread
     blocks = list(row_blocks(X.shape[0], 8.0 + 24.0 * n_neighbors, most=most))
-    parts = over_tiles(of, blocks, flops=2 * n_products)
-    if parts[0] is None:
-        return None
-    best, products = parts[0][1]
-    pairs = []
-    for start, (more, values), (asked, _) in parts:
-        pairs.append(_listed(asked)[:, ::-1] + np.array([0, start]))
-        if start:
-            values, more = np.hstack([products, values]), np.where(more < 0, -1, more + start)
-            order = np.argsort(-values, axis=1, kind="stable")[:, :n_neighbors]
-            best = np.take_along_axis(np.hstack([best, more]), order, axis=1)
-            products = np.take_along_axis(values, order, axis=1)
-    return np.concatenate([_listed(best), *pairs])
+    (best, products, *_), *others = found = over_tiles(of, blocks, flops=flops)
+    for more, values, *_ in others:
+        values = np.hstack([products, values])
+        order = np.argsort(-values, axis=1, kind="stable")[:, :n_neighbors]
+        best = np.take_along_axis(np.hstack([best, more]), order, axis=1)
+        products = np.take_along_axis(values, order, axis=1)
+    pairs = [_listed(best)]
+    for block, (_, _, *asked) in zip(blocks, found, strict=True):
+        pairs += [_listed(each)[:, ::-1] + np.array([0, block.start]) for each in asked]
+    return np.concatenate(pairs)
 
 
 def _listed(near: np.ndarray) -> np.ndarray:

@@ -192,6 +192,11 @@
   // --- the picked point -----------------------------------------------------------------------------
   const panel = document.getElementById("picked");
   const invitation = panel.cloneNode(true);
+  function cellOf(value) { // a text, or a drawing above its text; as an image, it cannot run a script
+    if (typeof value === "string") return [value];
+    const picture = element("img", { class: "drawn", src: `data:image/svg+xml,${encodeURIComponent(value.svg)}`, alt: value.text });
+    return [picture, element("span", { class: "note", title: value.text }, value.text)];
+  }
   function neighborTable(side, title, i) {
     const head = element("tr", {}, element("th", { scope: "col" }, "neighbour"));
     if (data.classes.length) head.append(element("th", { scope: "col" }, data.label));
@@ -203,7 +208,7 @@
       if (j < 0) return;
       const row = element("tr", { "data-point": j }, element("td", {}, name(j)));
       if (data.classes.length) row.append(element("td", {}, label(j)));
-      data.cells[j].forEach((cell) => row.append(element("td", {}, cell)));
+      data.cells[j].forEach((cell) => row.append(element("td", {}, ...cellOf(cell))));
       row.append(element("td", { class: "n" }, P[side].distances[i][rank].toPrecision(3)));
       if (data.classes.length && !data.values && P.codes[j] !== P.codes[i]) row.classList.add("wrong");
       row.addEventListener("click", () => pick(j));
@@ -239,11 +244,12 @@
     if (i < 0) return panel.replaceChildren(...invitation.cloneNode(true).childNodes);
     const facts = [`${name(i)}${held(i) ? ", held out" : ", a training row"}`];
     if (data.classes.length) facts.push(`${data.label}: ${label(i)}`);
-    data.columns.forEach((column, j) => facts.push(`${column}: ${data.cells[i][j]}`));
+    const drawn = data.cells[i].filter((cell) => typeof cell !== "string").flatMap(cellOf);
+    data.columns.forEach((column, j) => typeof data.cells[i][j] === "string" && facts.push(`${column}: ${data.cells[i][j]}`));
     const clear = element("button", { type: "button" }, "Clear");
     clear.addEventListener("click", () => pick(-1));
     const pair = state.other >= 0 ? [pairPanel(state.other, i)] : [];
-    panel.replaceChildren(...pair, element("h3", {}, facts.join(" · "), " ", clear),
+    panel.replaceChildren(...pair, element("h3", {}, facts.join(" · "), " ", clear), ...drawn,
       element("div", { class: "two" }, neighborTable("before", "Nearest before", i), neighborTable("after", "Nearest after", i)));
     return undefined;
   }
