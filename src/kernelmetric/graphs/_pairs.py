@@ -1,8 +1,6 @@
 """Pairs of points that are known to be alike, or known to differ."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -66,10 +64,8 @@ class Pairs(_row_tuples.RowTuples):
         self, similar=None, dissimilar=None, n_samples=None, *, faults="raise", labelled=False
     ):
         n = self._checked_size(n_samples, faults, "similar, dissimilar")
-        S, D = (
-            _row_tuples.check_rows(similar, "similar", n),
-            _row_tuples.check_rows(dissimilar, "dissimilar", n),
-        )
+        S = _row_tuples.check_rows(similar, "similar", n)
+        D = _row_tuples.check_rows(dissimilar, "dissimilar", n)
         found, keep_S, keep_D = _row_tuples.find_faults(S, D, n)
         if found:
             self._tell_faults(found, faults)
@@ -85,7 +81,7 @@ class Pairs(_row_tuples.RowTuples):
         per_point: int | None = None,
         components: float | None = None,
         random_state: Any = None,
-    ) -> Pairs:
+    ) -> Self:
         """Pairs from class labels: similar inside a class, dissimilar across classes.
 
         Parameters
@@ -130,7 +126,7 @@ class Pairs(_row_tuples.RowTuples):
     @classmethod
     def from_neighbors(
         cls, X: Any, y: Any, n_neighbors: int = 5, radius: float | str | None = "median"
-    ) -> Pairs:
+    ) -> Self:
         """Near pairs from class labels, without listing all pairs first.
 
         The pairs of ``Pairs.from_labels(y).select(X, n_neighbors, radius)`` in O(n m) memory.
@@ -162,7 +158,7 @@ class Pairs(_row_tuples.RowTuples):
         return cls(S, D, len(codes), labelled=True)
 
     @classmethod
-    def from_chunks(cls, codes: Any, *, between: bool = False) -> Pairs:
+    def from_chunks(cls, codes: Any, *, between: bool = False) -> Self:
         """Pairs from groups of points that belong together.
 
         Parameters
@@ -201,8 +197,8 @@ class Pairs(_row_tuples.RowTuples):
         rows, alike = self.rows[chosen], self.is_similar[chosen]
         return rows[alike], rows[~alike]
 
-    def _made(self, n_samples: int, similar: np.ndarray, dissimilar: np.ndarray) -> Pairs:
-        return Pairs(similar, dissimilar, n_samples, labelled=self.labelled)
+    def _made(self, n_samples: int, similar: np.ndarray, dissimilar: np.ndarray) -> Self:
+        return type(self)(similar, dissimilar, n_samples, labelled=self.labelled)
 
     def components(self) -> np.ndarray:
         """The groups that similar pairs connect.
@@ -214,7 +210,7 @@ class Pairs(_row_tuples.RowTuples):
         """
         return _row_tuples.components_of(self.similar, self.n_samples)
 
-    def closure(self) -> Pairs:
+    def closure(self) -> Self:
         """All pairs that follow: what is alike one point is alike, and differs from the same.
 
         Returns
@@ -246,7 +242,7 @@ class Pairs(_row_tuples.RowTuples):
         *,
         metric: str = "euclidean",
         limit_similar: bool | None = None,
-    ) -> Pairs:
+    ) -> Self:
         """The near pairs, which matter most: the heuristic of section 3.2.5 of [1]_.
 
         Parameters
