@@ -598,7 +598,7 @@ def test_tuples_of_points_have_no_rows_to_place(overlapping):
     rows = np.random.RandomState(0).permutation(60).reshape(30, 2)
     alike = np.where(y[rows[:, 0]] == y[rows[:, 1]], 1, -1)
     with pytest.raises(ValueError, match="dim 3"):
-        Kernelized(ITML(), "rbf", KPCA(5)).fit_transform(X[rows], alike)
+        Kernelized(ITML(power=1.0), "rbf", KPCA(5)).fit_transform(X[rows], alike)
 
 
 def test_rows_without_weight_are_absent_from_a_search(overlapping):
