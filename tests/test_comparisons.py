@@ -1,7 +1,5 @@
 """LSML, SCML and SDML: their theorems, and that they learn what they are told."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from scipy import linalg
@@ -22,7 +20,7 @@ from kernelmetric import (
     Quadruplets,
     Triplets,
 )
-from kernelmetric.learners import _lsml, _scml
+from kernelmetric.learners import _scml
 from kernelmetric.learners._lsml import ComparedPairs
 from kernelmetric.learners._scml import (
     WeightedHinge,
@@ -148,65 +146,6 @@ def test_a_prior_is_kept_where_comparisons_cost_little(told):
     np.testing.assert_allclose(found.get_mahalanobis_matrix(), P, rtol=1e-5, atol=1e-5)
 
 
-def test_the_step_of_newton_is_where_the_gradient_of_its_model_is_zero(told):
-    X, triplets = told
-    counts = np.random.RandomState(3).uniform(0.5, 1.5, len(triplets))
-    problem = ComparedPairs(X, triplets.near, triplets.far, 50.0, counts)
-    here = problem.seen_by(np.eye(5) + 0.2 * np.random.RandomState(1).standard_normal((5, 5)))
-    rng = np.random.RandomState(2)
-    c, h = rng.uniform(0.5, 2.0, size=(2, len(here.wrong.rows)))
-    D, E = np.split(here.ends, 2)
-    U, V = D - np.sqrt(c)[:, None] * E, D + np.sqrt(c)[:, None] * E
-    S = _lsml._step_of(here.gradient, U, V, h)
-    products = np.einsum("ni,nj->nij", D, D) - c[:, None, None] * np.einsum("ni,nj->nij", E, E)
-    at = np.einsum("n,nij->ij", h * np.einsum("nij,ij->n", products, S), products)
-    np.testing.assert_allclose(here.gradient + S + at, 0, atol=1e-9 * np.abs(at).max())
-
-
-def test_what_newton_sees_is_the_best_multiple_of_a_metric(told):
-    X, triplets = told
-    counts = np.random.RandomState(3).uniform(0.5, 1.5, len(triplets))
-    problem = ComparedPairs(X, triplets.near, triplets.far, 50.0, counts)
-    L = np.eye(5) + 0.2 * np.random.RandomState(1).standard_normal((5, 5))
-    here = problem.seen_by(L)
-    value, gap = problem.certificate(here.L)
-    assert (here.value, here.gap) == pytest.approx((value, gap), rel=1e-9)
-    for size in (0.3, 0.99, 1.01, 3.0):
-        assert problem.certificate(size * here.L)[0] > here.value
-
-
-def test_newton_ends_where_lbfgs_does_after_fewer_steps(told, monkeypatch):
-    X, triplets = told
-    found = LSML(tol=1e-9).fit(X, triplets=triplets)
-    monkeypatch.setattr(_lsml, "MOST_SOLVED", 0)
-    slow = LSML(tol=1e-9).fit(X, triplets=triplets)
-    M = slow.get_mahalanobis_matrix()
-    np.testing.assert_allclose(found.get_mahalanobis_matrix(), M, atol=1e-4 * np.abs(M).max())
-    assert found.loss_ == pytest.approx(slow.loss_, rel=1e-8)
-    assert 3 * found.n_iter_ < slow.n_iter_
-
-
-def test_a_start_that_is_drawn_in_is_lower_and_ends_at_the_same_optimum(told, monkeypatch):
-    X, triplets = told
-    found = LSML(tol=1e-10).fit(X, triplets=triplets)
-    monkeypatch.setattr(_lsml._Seen, "drawn_in", lambda self, problem: self)
-    slow = LSML(tol=1e-10).fit(X, triplets=triplets)
-    assert found.loss_curve_[0] < slow.loss_curve_[0]
-    assert found.loss_ == pytest.approx(slow.loss_, rel=1e-9)
-
-
-def test_a_metric_drawn_in_is_that_of_the_pulls_alone(told):
-    X, triplets = told
-    problem = ComparedPairs(X, triplets.near, triplets.far, 1e4, np.ones(len(triplets)))
-    here = problem.seen_by(np.eye(5))
-    after = here.drawn_in(problem)
-    assert after.value < here.value
-    near = X[triplets.near[here.wrong.rows, 0]] - X[triplets.near[here.wrong.rows, 1]]
-    M = np.linalg.inv(np.eye(5) + (here.wrong.pull * near.T) @ near)
-    found = after.L.T @ after.L
-    np.testing.assert_allclose(found / np.trace(found), M / np.trace(M), rtol=1e-8, atol=1e-10)
-
-
 def test_what_comparisons_weigh_does_not_depend_on_the_unit_of_length(told):
     X, triplets = told
     counts = np.random.RandomState(3).uniform(0.5, 1.5, len(triplets))
@@ -216,58 +155,6 @@ def test_what_comparisons_weigh_does_not_depend_on_the_unit_of_length(told):
     mean = 0.5 * sum(squares) / len(triplets)
     assert problem.weight == pytest.approx(50.0 / (len(triplets) * mean))
     assert problem.floor == pytest.approx(2e-20 * mean)
-
-
-@pytest.mark.parametrize(("gap", "drawn"), [(0.29, False), (0.31, True), (np.inf, True)])
-def test_a_start_is_drawn_in_where_much_is_to_gain(gap, drawn):
-    seen = []
-
-    class Here:
-        L, value = np.eye(2), 1.0
-
-        def drawn_in(self, problem):
-            seen.append(problem)
-            return self
-
-        def moved(self, problem):
-            return None
-
-    Here.gap = gap
-    problem = SimpleNamespace(near=np.zeros((3, 2)), seen_by=lambda L: Here())
-    report = SimpleNamespace(stopped=True, loss_curve=[1.0])
-    assert _lsml.newton(problem, np.eye(2), report, 5, 1e-3) == (Here.L, 1.0, gap)
-    assert seen == [problem] * drawn
-
-
-@pytest.mark.filterwarnings("ignore:Left out")
-@pytest.mark.parametrize(
-    ("seed", "step", "tried"), [(36, 0, 4), (59, 1, 25)], ids=["once", "many times"]
-)
-def test_a_length_beyond_what_was_tried_is_replaced_by_the_middle(seed, step, tried):
-    rng = np.random.RandomState(seed)
-    X = rng.standard_normal((8, 2))
-    rows = np.unique([rng.permutation(8)[:3] for _ in range(6)], axis=0)
-    triplets = Triplets(rows, 8, faults="drop")
-    problem = ComparedPairs(X, triplets.near, triplets.far, 1e4, np.ones(len(triplets)))
-    here = problem.seen_by(np.eye(2))
-    for _ in range(step):
-        here = here.moved(problem)
-    counted, residuals = [], problem.residuals
-    problem.residuals = lambda *args: counted.append(None) or residuals(*args)
-    after = here.moved(problem)
-    assert len(counted) <= tried
-    assert after.value < here.value
-
-
-@pytest.mark.parametrize("size", [-1.0, 0.0, 1.0])
-def test_only_a_step_downhill_is_taken(told, monkeypatch, size):
-    X, triplets = told
-    problem = ComparedPairs(X, triplets.near, triplets.far, 50.0, np.ones(len(triplets)))
-    here = problem.seen_by(np.eye(5))
-    monkeypatch.setattr(_lsml._Seen, "_step", lambda self: size * self.gradient)
-    after = here.moved(problem)
-    assert (after is not None) == (size < 0)
-    assert after is None or after.value < here.value
 
 
 def test_labels_make_no_more_triplets_than_asked_for():

@@ -37,13 +37,9 @@ class LogDetDivergence:
 
     def certificate(self, L: np.ndarray) -> tuple[float, float]:
         """Value, and a bound on its relative distance from the minimum."""
-        value, A = self._sums(L)
-        return self.certified(L, value, L @ (np.eye(len(L)) + A) @ L.T)
-
-    @staticmethod
-    def certified(L: np.ndarray, value: float, inside: np.ndarray) -> tuple[float, float]:
-        """The same, from the value of the convex function and ``L (I + A) Lᵀ``."""
         # The dual objective is less by the divergence of M from the inverse of I + A.
+        value, A = self._sums(L)
+        inside = L @ (np.eye(len(L)) + A) @ L.T
         value += float(np.sum(L * L) - 2.0 * _log_det(L)) - len(L)
         R, fault = linalg.lapack.dpotrf(inside) if np.isfinite(value) else (inside, 1)
         if fault:
@@ -118,7 +114,7 @@ def descend(
     problem: LogDetDivergence, L: np.ndarray, report: Iterations, max_iter: int, tol: float
 ) -> Certified:
     """L-BFGS on the factor, ever more precisely until the certificate is good enough."""
-    step_tol, stuck = 1e-6, 0
+    step_tol, stuck = 1e-4, 0
     value, gap = problem.certificate(L)
     while len(report.loss_curve) < max_iter and not report.stopped:
         left = max_iter - len(report.loss_curve)
