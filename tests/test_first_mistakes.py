@@ -67,7 +67,7 @@ MISTAKES = {
     "labels in place of pairs": (
         lambda: cross_validate_pairs(PairVerifier(LMNN()), X, y),
         ValueError,
-        r"try Pairs\.from_labels\(y, per_point=5\)",
+        r"of labels y Pairs\.from_labels\(y, per_point=5\)",
     ),
     "an array for a metric of a frame": (
         lambda: Kernelized(NCA(1)).fit(FRAME, y).transform(X[:, :2]),
