@@ -58,15 +58,16 @@ def read_pieces(paths: str | Path | Iterable[str | Path]) -> Generator[_files.Ta
     path = Path()
     for path in _different(paths):
         n_before = n_rows
-        for piece in _parquet_pieces(path) if _is_parquet(path) else _others(path):
-            _files.check_names(piece.frame, path)
-            if n_rows == n_before:
-                kinds = _kinds(path, piece.frame)
-                model = model or (path, kinds)
-                _require_alike(path, kinds, *model)
-            rows = np.arange(n_rows, n_rows + len(piece.frame))
-            n_rows += len(rows)
-            yield replace(piece, frame=piece.frame[list(model[1])], rows=rows)  # type: ignore[index]
+        with closing(_parquet_pieces(path) if _is_parquet(path) else _others(path)) as pieces:
+            for piece in pieces:
+                _files.check_names(piece.frame, path)
+                if n_rows == n_before:
+                    kinds = _kinds(path, piece.frame)
+                    model = model or (path, kinds)
+                    _require_alike(path, kinds, *model)
+                rows = np.arange(n_rows, n_rows + len(piece.frame))
+                n_rows += len(rows)
+                yield replace(piece, frame=piece.frame[list(model[1])], rows=rows)  # type: ignore[index]
     if n_rows == 0:
         raise TableError(f"The table {path} has column names but no rows.")
 
@@ -243,7 +244,7 @@ class _Draw:
         return rows
 
 
-def _others(path: Path) -> Iterator[_files.Table]:
+def _others(path: Path) -> Generator[_files.Table, None, None]:
     """The pieces of a text file, with notes at the end; another file as a whole."""
     if not _files.is_text(path):
         yield _files.open_table(path)
@@ -258,7 +259,7 @@ def _others(path: Path) -> Iterator[_files.Table]:
         yield replace(before, notes=tuple(notes))
 
 
-def _parquet_pieces(path: Path) -> Iterator[_files.Table]:
+def _parquet_pieces(path: Path) -> Generator[_files.Table, None, None]:
     with _files.readable(path):
         _files.require_arrow()
         import pyarrow as pa
