@@ -109,6 +109,8 @@ def test_what_keeps_no_points_has_no_way_back():
             metric.inverse_transform(metric.transform(rows))
     with pytest.raises(ValueError, match=r"\(178, 13\), but expected \(n_samples, 2\)"):
         KPCA(2).fit(X).inverse_transform(X)
+    assert hasattr(Kernelized(LMNN()), "inverse_transform")
+    assert not hasattr(Kernelized(KNeighborsClassifier()), "inverse_transform")
 
 
 @pytest.mark.parametrize(

@@ -349,7 +349,11 @@ class Kernelized(CallbackSupportMixin, ShowsRecipe, NewPoints, Costs, BaseEstima
         return {name: part for name, part in super().__getstate__().items() if name != "_folded"}
 
 
-# scikit-learn wraps these two when the class is made, and the wrapper would hide the condition.
-_NEEDS = {"transform": ["transform"], "fit_transform": ["transform", "fit_transform"]}
+# scikit-learn wraps two of these when the class is made, and the wrapper would hide the condition.
+_NEEDS = {
+    "transform": ["transform"],
+    "fit_transform": ["transform", "fit_transform"],
+    "inverse_transform": ["transform"],
+}
 for _method, _needs in _NEEDS.items():
     setattr(Kernelized, _method, available_if(inner_has(*_needs))(getattr(Kernelized, _method)))
