@@ -85,6 +85,23 @@ def places(case: Case, model, A):
         return np.asarray(model.transform(A), dtype=np.float64)
 
 
+def has_a_way_back_or_says_why_not(case, first):
+    """Points of coordinates are as many and as wide as points, and finite."""
+    if case["route"] in PREDICTS or not hasattr(first.model, "inverse_transform"):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            back = np.asarray(first.model.inverse_transform(first.where))
+        except ValueError as problem:
+            assert "keeps no points of numbers" in str(problem)
+            others = case["kernel"] in ("gram", "objects") or case["space"] == "random features"
+            assert others or case["input"] in ("table", "frame")
+            return
+    assert back.shape == (len(first.where), first.X.shape[1])
+    assert np.isfinite(back).all()
+
+
 def distances(Z):
     return np.linalg.norm(Z[:, None] - Z[None], axis=2)
 
@@ -123,6 +140,7 @@ def test_any_two_options_meet(number, monkeypatch, tmp_path):
     names_rows_that_count(case, first)
     predicts_what_costs_least(case, first)
     keeps_its_own(case, first)
+    has_a_way_back_or_says_why_not(case, first)
     if number % 2:  # the others in slow runs
         is_restored(case, first, tmp_path)
     for check in further(number)[0]:

@@ -18,6 +18,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import GroupKFold
 
 from kernelmetric.compute import map_rows
+from kernelmetric.prediction._features import leaves_of
 
 _KNOTS = np.linspace(0, 1, 101)
 _SCORES = ndtri(np.clip(_KNOTS, 0.01, 0.99))
@@ -88,7 +89,8 @@ class Trees:
         """The log odds: values of the leaves that rows reach, added."""
 
         def work(rows: slice) -> np.ndarray:
-            return self.start + self.values[self._leaves(X[rows])].sum(axis=1)
+            at = leaves_of(X[rows], self.roots, self.nodes, self.cuts)
+            return self.start + self.values[at].sum(axis=1)
 
         return map_rows(work, len(X), 200.0 * len(self.roots), most=1_000)
 
@@ -98,24 +100,16 @@ class Trees:
         def work(rows: slice) -> np.ndarray:
             found = np.zeros((len(X[rows]), 1 + X.shape[1]))
             found[:, 0] = self.start + self.values[self.roots].sum()
-            self._leaves(X[rows], found)
+
+            def step(
+                r: np.ndarray, column: np.ndarray, here: np.ndarray, there: np.ndarray
+            ) -> None:
+                np.add.at(found, (r, 1 + column), self.values[there] - self.values[here])
+
+            leaves_of(X[rows], self.roots, self.nodes, self.cuts, step)
             return found
 
         return map_rows(work, len(X), 200.0 * len(self.roots) + 16.0 * X.shape[1], most=1_000)
-
-    def _leaves(self, Y: np.ndarray, found: np.ndarray | None = None) -> np.ndarray:
-        """The leaves that rows reach; the steps on the way are added to their columns."""
-        t = len(self.roots)
-        at = np.tile(self.roots, len(Y))
-        moving = np.flatnonzero(self.nodes[at, 0] > 0)
-        while len(moving):
-            left, right, column = self.nodes[here := at[moving]].T
-            rows = moving // t
-            at[moving] = there = np.where(Y[rows, column] <= self.cuts[here], left, right)
-            if found is not None:
-                np.add.at(found, (rows, 1 + column), self.values[there] - self.values[here])
-            moving = moving[self.nodes[there, 0] > 0]
-        return at.reshape(len(Y), t)
 
 
 @dataclass(frozen=True)

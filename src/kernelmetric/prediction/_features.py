@@ -85,17 +85,21 @@ class FeatureScores:
         return map_rows(work, len(Z), 8 * len(self.roots) * (8 + self.votes.shape[1]))
 
 
-def leaves_of(Z: np.ndarray, roots: np.ndarray, nodes: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-    """The leaf of every row in every tree, (n, t)."""
+def leaves_of(
+    Z: np.ndarray, roots: np.ndarray, nodes: np.ndarray, cuts: np.ndarray, step: Any = None
+) -> np.ndarray:
+    """The leaf of every row in every tree, (n, t); ``step`` hears of rows, columns and nodes."""
     at = np.tile(roots, (len(Z), 1))
-    flat, moving = at.reshape(-1), np.arange(at.size)
+    flat = at.reshape(-1)
+    moving = np.flatnonzero(nodes[flat, 0] > 0)
     while len(moving):
         here = flat[moving]
-        inner = nodes[here, 0] > 0
-        moving, here = moving[inner], here[inner]
         left, right, feature = nodes[here].T
-        lower = Z[moving // len(roots), feature] <= cuts[here]
-        flat[moving] = np.where(lower, left, right)
+        rows = moving // len(roots)
+        flat[moving] = there = np.where(Z[rows, feature] <= cuts[here], left, right)
+        if step is not None:
+            step(rows, feature, here, there)
+        moving = moving[nodes[there, 0] > 0]
     return at
 
 

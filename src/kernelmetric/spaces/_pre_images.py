@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from kernelmetric.compute import is_sparse, like, to_device, to_numpy
-from kernelmetric.compute.reductions import nearest_neighbors
+from kernelmetric.compute import is_sparse, like, to_numpy
 from kernelmetric.inputs import is_objects
 
 _NEAREST = 10  # kept points of which a pre-image is the mean
@@ -23,7 +23,7 @@ class PreImages:
 
         Few coordinates are those of any point exactly. So a result is the mean of the ten points,
         of those that the space keeps, that are nearest to the coordinates, weighed by the inverse
-        squared distance. At a kept point it is that point.
+        distance. At a kept point it is that point.
 
         Parameters
         ----------
@@ -48,17 +48,12 @@ class PreImages:
             E = space.transform(points)
             E = self.learner_.transform(E) if space is not self else E
         points = points.toarray() if is_sparse(points) else to_numpy(points)
-        E = np.asarray(to_numpy(E), dtype=np.float64)
+        known = to_numpy(E)
         Z = check_array(to_numpy(Z) if hasattr(Z, "dtype") else Z, dtype=np.float64, input_name="Z")
-        if Z.shape[1] != E.shape[1]:
+        if Z.shape[1] != known.shape[1]:
             raise ValueError(
-                f"Got coordinates of shape {Z.shape}, but expected (n_samples, {E.shape[1]}), as "
-                "transform gives them."
+                f"Got coordinates of shape {Z.shape}, but expected (n_samples, {known.shape[1]}), "
+                "as transform gives them."
             )
-        k = min(_NEAREST, len(E))
-        nearest, squares = nearest_neighbors(to_device(E), k, queries=to_device(Z))
-        same = squares == 0
-        inverse = squares[:, :1] / np.where(same, 1.0, squares)
-        weights = np.where(same.any(axis=1, keepdims=True), same, inverse)
-        weights /= weights.sum(axis=1, keepdims=True)
-        return like(np.einsum("mk,mkd->md", weights, points[nearest]), points)
+        near = KNeighborsRegressor(min(_NEAREST, len(known)), weights="distance")
+        return like(near.fit(known, points).predict(Z), E)
