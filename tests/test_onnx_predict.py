@@ -82,7 +82,7 @@ def test_a_classifier_and_its_model_say_the_same(classifier, wine):
 
 @pytest.mark.parametrize(
     "weights",
-    [(1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1), (0.5, 0.7, 0.3, 0.6), (0, 0, 0, 0)],
+    [*np.eye(5), (0.5, 0.7, 0.3, 0.6, 0.4), (0.5, 0, 0, 0, 0.4), np.zeros(5)],
 )
 def test_every_score_counts_as_much_there(weights, classifier, wine):
     assert_same_classes(altered(classifier, weights_=np.array(weights, float)), wine[2])
@@ -90,15 +90,17 @@ def test_every_score_counts_as_much_there(weights, classifier, wine):
 
 @pytest.mark.parametrize("k", [1, 3, 90])
 def test_so_many_neighbours_vote_there(k, classifier, wine):
-    only = np.array([1.0, 0, 0, 0])
+    metric, features = np.eye(5)[[0, 4]]
     for width in (0.1, 100.0):
-        model = altered(classifier, n_neighbors_=k, temperature_=width, weights_=only)
+        model = altered(classifier, n_neighbors_=k, temperature_=width, weights_=metric)
         assert_same_classes(model, wine[2])
+        own = {"_feature_neighbors": k, "_feature_width": width, "weights_": features}
+        assert_same_classes(altered(classifier, **own), wine[2])
 
 
 def test_costs_decide_there_too(classifier, wine):
     costs = np.array([[0, 9, 1], [1, 0, 40], [5, 1, 0]])
-    model = altered(classifier, decision=costs, weights_=np.array([0.2, 0.1, 0.1, 0.1]))
+    model = altered(classifier, decision=costs, weights_=np.array([0.2, 0.1, 0.1, 0.1, 0.1]))
     plain = altered(model, decision="accuracy")
     assert model.predict(wine[2]).tolist() != plain.predict(wine[2]).tolist()
     assert_same_classes(model, wine[2])
@@ -118,18 +120,18 @@ def test_weights_of_rows_count_there(wine):
     X, y, new = wine
     weights = np.random.RandomState(1).uniform(0, 3, len(y)) * (np.arange(len(y)) % 4 > 0)
     model = MetricClassifier(cv=2).fit(X, y + 5, sample_weight=weights)
-    assert_same_classes(altered(model, weights_=np.array([0.6, 0.2, 0.2, 0.2])), new)
+    assert_same_classes(altered(model, weights_=np.array([0.6, 0.2, 0.2, 0.2, 0.3])), new)
 
 
 def test_features_are_those_before_the_steps_of_the_metric(wine):
     X, y, new = wine
     metric = make_pipeline(StandardScaler(), Kernelized(LMNN(max_iter=5, tol=0.1)))
     model = MetricClassifier(metric, use_features=True, cv=2).fit(X, y)
-    model = altered(model, weights_=np.array([0.6, 0.2, 0.5, 0.5]))
+    model = altered(model, weights_=np.array([0.6, 0.2, 0.5, 0.5, 0.3]))
     assert_same_classes(model, new)
     scaler = MinMaxScaler().fit(X)
     inner = MetricClassifier(NCA(2), use_features=True, cv=2).fit(scaler.transform(X), y)
-    inner = altered(inner, weights_=np.array([0.6, 0.2, 0.5, 0.5]))
+    inner = altered(inner, weights_=np.array([0.6, 0.2, 0.5, 0.5, 0.3]))
     piped = make_pipeline(scaler, inner)
     said = answers(piped, new)
     np.testing.assert_allclose(said["probabilities"], piped.predict_proba(new), atol=1e-6)
@@ -149,6 +151,17 @@ def test_a_frame_is_encoded_outside(wine):
     np.testing.assert_allclose(said["Z"], metric.transform(later), atol=1e-6)
     with pytest.raises(ValueError, match="a later step reads a data frame"):
         to_onnx(make_pipeline(StandardScaler().fit(X), model))
+
+
+def test_a_model_without_neighbours_by_features_is_as_it_was(classifier, wine, tmp_path):
+    """As models were before these voted."""
+    old = altered(classifier, weights_=classifier.weights_[:4])
+    for name in ("_points", "_feature_neighbors", "_feature_width"):
+        del vars(old)[name]
+    expected = altered(classifier, weights_=np.append(classifier.weights_[:4], 0.0))
+    again = load(save(old, tmp_path / "old.km"))
+    np.testing.assert_allclose(again.predict_proba(wine[2]), expected.predict_proba(wine[2]))
+    assert_same_classes(again, wine[2])
 
 
 def test_a_model_of_version_0_1_is_as_it_was(wine):
@@ -182,7 +195,9 @@ def regressor():
 def test_numbers_and_their_intervals_are_the_same(regressor):
     model, new = regressor
     assert_same_numbers(model, new)
-    assert_same_numbers(altered(model, weights_=np.array([0.3, 0.2, 0.3, 0.4])), new, coverage=0.5)
+    assert_same_numbers(
+        altered(model, weights_=np.array([0.3, 0.2, 0.3, 0.4, 0.2])), new, coverage=0.5
+    )
     assert answers(model, new[:1])["prediction"].shape == (1,)
     assert list(answers(model, new, coverage=None)) == ["prediction"]
 
@@ -205,7 +220,7 @@ def test_weights_count_among_numbers():
 
 def test_rows_at_a_threshold_fall_to_the_side_they_fall_here(classifier, wine):
     X, _, _ = wine
-    scores, model = classifier._features, altered(classifier, weights_=np.array([0, 0, 0, 1.0]))
+    scores, model = classifier._features, altered(classifier, weights_=np.eye(5)[3])
     at = np.flatnonzero(scores.nodes[:, 0] > 0)[:200]
     feature = scores.nodes[at, 2]
     rows = np.repeat(X.mean(axis=0)[None], 3 * len(at), axis=0)
@@ -238,7 +253,7 @@ def test_cuts_that_single_precision_lacks_part_the_same_numbers():
 
 
 def test_trees_that_count_for_nothing_are_left_out(classifier):
-    made = to_onnx(altered(classifier, weights_=np.array([1.0, 1, 1, 0])))
+    made = to_onnx(altered(classifier, weights_=np.array([1.0, 1, 1, 0, 1])))
     assert "TreeEnsembleRegressor" not in {node.op_type for node in made.graph.node}
 
 

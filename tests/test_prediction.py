@@ -25,6 +25,7 @@ from kernelmetric import (
     LDA,
     LMNN,
     MLKR,
+    NCA,
     RBF,
     IdealizedKernel,
     Kernelized,
@@ -53,6 +54,7 @@ from kernelmetric.prediction._features import (
     fit_feature_scores,
     score_features,
 )
+from kernelmetric.prediction._held_out import Votes
 from kernelmetric.prediction._neighbors import (
     TEMPERATURES,
     Neighbors,
@@ -253,7 +255,8 @@ def test_what_judges_a_point_was_not_chosen_on_it(n_folds):
 
     def ratios(truth):
         gains = {vote: -((said[:, 0] - truth) ** 2) for vote, said in votes.items()}
-        return _HeldOut(truth, votes.__getitem__, gains, lines, None, None).ratios(parts)
+        said = [Votes(votes.__getitem__, gains)]
+        return _HeldOut(truth, said, lines, None, None).ratios(parts)
 
     rows = np.arange(40)
     folds = [Fold(rows, rows, rows, test) for test in np.split(rows, n_folds)]
@@ -715,7 +718,7 @@ def test_an_int_that_no_float_can_hold_is_refused_in_a_sentence():
 
 def test_a_class_without_weight_leaves_all_scores_finite():
     votes, linear = np.log(np.full((3, 2), 0.5)), np.array([[-1.0, 1.0], [2.0, -2.0], [0.0, 0.0]])
-    assert np.all(np.isfinite(_stacked(votes, linear, None, np.array([0.0, 1.0]))))
+    assert np.all(np.isfinite(_stacked([votes], linear, None, np.array([0.0, 1.0]))))
 
 
 @pytest.mark.parametrize("labels", [(-1, 1), (3, 7), ("no", "yes")])
@@ -774,9 +777,9 @@ def test_a_map_that_hides_predictions_below_the_rounding_has_no_own_score(dtype)
 
 def test_a_higher_score_is_a_higher_log_probability():
     linear = np.linspace(-1.9, 1.9, 50)[:, None] * [-1.0, 1.0]
-    scores = _stacked(np.zeros((50, 2)), linear, None, np.array([0.9, 0.1]))[:, :, 1]
+    scores = _stacked([np.zeros((50, 2))], linear, None, np.array([0.9, 0.1]))[:, :, 1]
     assert np.all(np.diff(scores[:, 1]) > 0) and np.all(np.diff(scores[:, 0]) < 0)
-    shares = _stacked(np.zeros((1, 2)), np.array([[0.8, -0.8]]), None, np.array([0.9, 0.1]))
+    shares = _stacked([np.zeros((1, 2))], np.array([[0.8, -0.8]]), None, np.array([0.9, 0.1]))
     np.testing.assert_allclose(shares[0, :, 1], 0.0, atol=1e-12)  # a class's share says nothing
 
 
@@ -793,11 +796,51 @@ def test_features_count_where_they_tell_more():
     with_them, without = (
         MetricClassifier(use_features=u).fit(X[:510], y[:510]) for u in (True, False)
     )
-    assert len(with_them.weights_) == 4 and len(without.weights_) == 2
+    assert len(with_them.weights_) == 5 and len(without.weights_) == 2
     assert with_them.weights_[3] > 0.1
     losses = [log_loss(y[510:], m.predict_proba(X[510:])) for m in (with_them, without)]
     assert losses[0] < losses[1] - 0.01
     assert abs(with_them.log_loss_ - losses[0]) < 0.06  # what was said of new points
+
+
+def patches(n, seed=0):
+    """Points in a plane of small squares, as of a chess board, among six features."""
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(0, 12, (n, 2))
+    y = (np.floor(X).sum(axis=1) % 2).astype(int)
+    return np.column_stack([X, 0.01 * rng.standard_normal((n, 1))]) * [1.0, 100.0, 1.0], y
+
+
+def test_neighbours_by_the_features_vote():
+    X, y = patches(4000)
+    X[:, 2] = 0.0  # which would count as much as the others
+    model = MetricClassifier(NCA(1, max_iter=3, tol=0.1), use_features=True).fit(X[:3000], y[:3000])
+    assert model.weights_[4] > 0.3
+    A = X[:, :2] / X[:3000, :2].std(axis=0)
+    plain = KNeighborsClassifier(1).fit(A[:3000], y[:3000])
+    assert model.score(X[3000:], y[3000:]) > plain.score(A[3000:], y[3000:]) - 0.02
+    assert abs(model.log_loss_ - log_loss(y[3000:], model.predict_proba(X[3000:]))) < 0.06
+    fitted = model.predict_proba(X[3000:])
+    for name in ("_points", "_feature_neighbors", "_feature_width"):
+        assert name in vars(model)
+    X[:] = 0.0  # what is kept is a copy
+    assert np.array_equal(model.predict_proba(patches(4000)[0][3000:] * [1, 1, 0]), fitted)
+
+
+@pytest.mark.parametrize("splits", ["auto", "given"])
+def test_votes_by_the_features_know_nothing_of_the_row(splits):
+    """Where labels are noise, nothing is told by neighbours, nor by copies of a row's own label."""
+    rng = np.random.RandomState(0)
+    X, y = rng.standard_normal((600, 3)), rng.randint(2, size=600)
+    groups = np.arange(600) // 2
+    X[1::2] = X[::2] + 1e-9 * rng.standard_normal((300, 3))  # twins, with the same label
+    y[1::2] = y[::2]
+    cv = 3 if splits == "auto" else list(GroupKFold(3).split(X, y, groups))
+    model = MetricClassifier(NCA(1, max_iter=3, tol=0.1), use_features=True, cv=cv).fit(X, y)
+    if splits == "given":  # twins are kept together, so that none tells of the other
+        assert model.log_loss_ > 0.66
+    else:
+        assert model.log_loss_ < 0.3
 
 
 def test_trees_say_of_rows_left_out_what_they_say_of_new_ones():

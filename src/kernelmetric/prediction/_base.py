@@ -45,9 +45,10 @@ from kernelmetric.prediction._features import (
     asks_features,
     feature_rows,
     feature_seconds,
+    placed_folds,
     score_features,
 )
-from kernelmetric.prediction._held_out import Choice, HeldOut, Vote, held_out_scores
+from kernelmetric.prediction._held_out import Choice, HeldOut, Vote, Votes, held_out_scores
 from kernelmetric.prediction._scores import OWN, RIDGES, LinearScores, linear_scores, own_scores
 
 FEW = 500  # points: with so few, a kernel that was chosen with a point knows its label
@@ -135,7 +136,7 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
 
         judged = neighbors_seconds(min(n_samples, MOST_JUDGES), n_samples)
         if self.use_features is True or (is_auto(self.use_features) and self.metric is None):
-            judged += feature_seconds(n_samples, n_features)
+            judged += feature_seconds(n_samples, n_features) + judged
         if one_fit:
             return seconds(n_samples) + judged
         usual = self._n_folds(n_samples)
@@ -267,7 +268,8 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
             return 0.0
         n = _num_samples(X)
         needed = 1.5 * neighbors_seconds(min(n, MOST_JUDGES), n)
-        needed += feature_seconds(n, X.shape[1]) if features and hasattr(X, "shape") else 0.0
+        if features and hasattr(X, "shape"):
+            needed += feature_seconds(n, X.shape[1]) + needed
         return min(needed, _TIME * time_left())
 
     def _held_out(
@@ -275,34 +277,39 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
     ) -> Any:
         """What every choice says of the points held out."""
         Z, mass, features = self.__dict__.pop("_rows"), self._mass, None
-        self._features = None
+        self._features = self._points = None
+        votes = [self._judged(folds, y, Y)]
         if Z is not None:
             given = Rows(Z, y, Y, mass, kind.gives_classes, self.random_state)
             scored = score_features(given, folds, one_by_one=self._draws_folds)
             self._features, features = scored
-
-        def joined(parts: list[np.ndarray]) -> np.ndarray:
-            return np.concatenate(parts) if parts else np.empty((0, Y.shape[1]))
-
-        def votes(vote: Vote) -> np.ndarray:
-            k, width = vote
-            said = (self._votes(f.found, k, width * near.spread(f.E), f.train) for f in folds)
-            return joined(list(said))
-
+            self._points = self._features.located(Z)
+            placed = placed_folds(self._points, folds, one_by_one=self._draws_folds)
+            votes.append(self._judged(placed, y, Y))
         truth = np.concatenate([y[:0], *(y[fold.test] for fold in folds)])
-        most = min([len(y), *(len(fold.E) for fold in folds)])
-        numbers = sorted({min(k, most) for k in near.NUMBERS})
-        none = np.empty((len(numbers) * len(near.TEMPERATURES), 0))
-        said = np.concatenate([none, *(self._gains(fold, numbers, y) for fold in folds)], axis=1)
-        gains = dict(zip(itertools.product(numbers, near.TEMPERATURES), said, strict=True))
         known = bool(folds) and all(fold.own is not None for fold in folds)
         lines = {
-            ridge: joined([held_out_scores(fold, Y, ridge, mass) for fold in folds])
+            ridge: _joined([held_out_scores(fold, Y, ridge, mass) for fold in folds], Y)
             for ridge in ((OWN, *kind.ridges) if known else RIDGES)
         }
         if mass is not None:
             mass = np.concatenate([[], *(mass[fold.test] for fold in folds)])
-        return kind(truth, cache(votes), gains, lines, mass, features, **more)
+        return kind(truth, votes, lines, mass, features, **more)
+
+    def _judged(self, folds: list[Fold], y: np.ndarray, Y: np.ndarray) -> Votes:
+        """What neighbours in one space say of the points held out."""
+
+        def said(vote: Vote) -> np.ndarray:
+            k, width = vote
+            parts = (self._votes(f.found, k, width * near.spread(f.E), f.train) for f in folds)
+            return _joined(list(parts), Y)
+
+        most = min([len(y), *(len(fold.E) for fold in folds)])
+        numbers = sorted({min(k, most) for k in near.NUMBERS})
+        none = np.empty((len(numbers) * len(near.TEMPERATURES), 0))
+        gains = np.concatenate([none, *(self._gains(fold, numbers, y) for fold in folds)], axis=1)
+        choices = itertools.product(numbers, near.TEMPERATURES)
+        return Votes(cache(said), dict(zip(choices, gains, strict=True)))
 
     def _gains(self, fold: Fold, numbers: list[int], y: np.ndarray) -> np.ndarray:
         """How good votes of so many neighbours are, for each number and width, point by point."""
@@ -321,7 +328,9 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
 
     def _store(self, choice: Choice, y: np.ndarray, Y: np.ndarray, n_classes: int) -> None:
         """Keep what was chosen, and the linear scores of all points that go with it."""
-        self.n_neighbors_, self.temperature_ = choice.vote
+        (self.n_neighbors_, self.temperature_), *others = choice.votes
+        for by_features in others:
+            self._feature_neighbors, self._feature_width = by_features
         self.weights_ = choice.combined.weights
         linear = None
         if choice.ridge == OWN:
@@ -333,18 +342,25 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
     def _combined(self, X: Any, combine: Any) -> np.ndarray:
         """What votes, linear scores and features together say of points."""
         check_is_fitted(self)
-        E = embedded(self.metric_, X)
+        E, said = embedded(self.metric_, X), None
         linear = LinearScores(self.coef_, self.intercept_)
-        features = vars(self).get("_features")
-        said = None if features is None else features(feature_rows(self.metric_, X))
+        asked = [(self.embedding_, E, self.n_neighbors_, self.temperature_)]
+        if vars(self).get("_features") is not None:
+            Z = feature_rows(self.metric_, X)
+            said = self._features(Z)
+            if vars(self).get("_points") is not None:  # which old models lack
+                vote = self._feature_neighbors, self._feature_width
+                asked.append((self._points, self._features.located(Z), *vote))
+        widths = [width * near.spread(points) for points, *_, width in asked]
 
         def work(rows: slice) -> np.ndarray:
-            found = near.nearest(self.embedding_, E[rows], self.n_neighbors_)
-            width = self.temperature_ * near.spread(self.embedding_)
-            votes = self._votes(found, self.n_neighbors_, width)
+            votes = [
+                self._votes(near.nearest(points, at[rows], k), k, width)
+                for (points, at, k, _), width in zip(asked, widths, strict=True)
+            ]
             return combine(votes, linear(E[rows]), None if said is None else said[rows])
 
-        return map_rows(work, len(E), 8 * (8 * near.MOST + 8 * self.coef_.shape[1]))
+        return map_rows(work, len(E), 8 * (16 * near.MOST + 8 * self.coef_.shape[1]))
 
     def _n_folds(self, n_samples: int) -> int:
         """How many folds hold points out, where nobody says."""
@@ -376,3 +392,8 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
         """What each of the first k neighbours counts: by distance, and by its own weight."""
         votes, mass = found.weights(k, width), vars(self).get("_mass")
         return votes if mass is None else votes * mass[rows][found.rows[:, :k]]
+
+
+def _joined(parts: list[np.ndarray], Y: np.ndarray) -> np.ndarray:
+    """What is said of all points held out, a column for each of Y's."""
+    return np.concatenate(parts) if parts else np.empty((0, Y.shape[1]))

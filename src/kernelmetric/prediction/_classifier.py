@@ -74,11 +74,13 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
 
     Two scores are computed from the learned coordinates. The k nearest training points vote, with
     weights :math:`\exp(-d^2 / 2\tau^2)`: that says which class is near. Ridge regression says where
-    a point lies between the classes, also if all neighbours agree. Two more come from the features
-    themselves: ridge regression, and the votes of a forest of trees, in which rows are near that
-    share leaves. The probability of class c is
+    a point lies between the classes, also if all neighbours agree. Three more come from the
+    features themselves: ridge regression, the votes of a forest of trees, in which rows are near
+    that share leaves, and those of the neighbours by the features, each in its deviations. The
+    probability of class c is
 
-    .. math:: p_c \propto \exp(w_1 \log v_c + w_2 g(r_c) + w_3 g(s_c) + w_4 \log f_c + b_c),
+    .. math:: p_c \propto \exp(w_1 \log v_c + w_2 g(r_c) + w_3 g(s_c) + w_4 \log f_c
+        + w_5 \log u_c + b_c),
 
     where g takes a score to the scale of a log-probability about the share of its class. Points
     that were left out choose k, the width τ, the ridge and the weights, none of them negative. A
@@ -99,8 +101,8 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         For the folds, and for what the trees draw.
     use_features : {'auto', True, False}, default='auto'
         Whether the scores of the features count beside those of the metric. 'auto' lets them where
-        the metric is the default one, and X a table of features. Neighbours are those of the
-        metric in any case.
+        the metric is the default one, and X a table of features. ``kneighbors`` gives those of
+        the metric in any case.
     class_weight : dict, 'balanced' or None, default=None
         What the points of each class count, in votes, scores, log-loss and the default metric;
         'balanced' predicts as if all classes were of one size. Only ratios matter.
@@ -124,9 +126,10 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         How many neighbours vote.
     temperature_ : float
         The width τ, as a multiple of the spread of ``embedding_``.
-    weights_ : ndarray of shape (2,) or (4,)
+    weights_ : ndarray of shape (2,) or (5,)
         What the logarithms of votes and the linear scores count; then, where features have scores,
-        the linear scores of these and the logarithms of the forest's votes.
+        the linear scores of these, the logarithms of the forest's votes, and those of the votes of
+        neighbours by the features.
     biases_ : ndarray of shape (n_classes,)
         What is added for each class.
     coef_, intercept_ : ndarray of shape (n_components, n_classes) and (n_classes,)
@@ -183,7 +186,7 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         check_is_fitted(self)
         shares = self._priors() if vars(self).get("_by_shares") else None
 
-        def combine(votes: np.ndarray, linear: np.ndarray, features: Any) -> np.ndarray:
+        def combine(votes: list[np.ndarray], linear: np.ndarray, features: Any) -> np.ndarray:
             scores = _stacked(votes, linear, features, shares) @ self.weights_
             return softmax(scores + self.biases_, axis=1)
 
@@ -281,7 +284,7 @@ class _HeldOut(HeldOut):
     shares: np.ndarray
     sizes: np.ndarray | None
 
-    def stacked(self, votes: np.ndarray, lines: np.ndarray, features: Any) -> np.ndarray:
+    def stacked(self, votes: list[np.ndarray], lines: np.ndarray, features: Any) -> np.ndarray:
         return _stacked(votes, lines, features, self.shares)
 
     def loss(self, parts: list[tuple[np.ndarray, np.ndarray]]) -> float:
@@ -290,8 +293,8 @@ class _HeldOut(HeldOut):
             return np.nan
         logs = np.empty(len(self.truth))
         for others, own in parts:
-            vote, ridge, combined = self.choose(others)
-            scores = self.scores(vote, ridge, own) @ combined.weights
+            best, ridge, combined = self.choose(others)
+            scores = self.scores(best, ridge, own) @ combined.weights
             at = np.arange(len(own)), self.truth[own]
             if self.sizes is not None:
                 # Our folds all have the classes as frequent as the points held out: what each
@@ -302,17 +305,20 @@ class _HeldOut(HeldOut):
 
 
 def _stacked(
-    votes: np.ndarray, linear: np.ndarray, features: np.ndarray | None, shares: np.ndarray | None
+    votes: list[np.ndarray],
+    linear: np.ndarray,
+    features: np.ndarray | None,
+    shares: np.ndarray | None,
 ) -> np.ndarray:
     """Log-votes beside what other scores say of the logarithm of a probability."""
     if shares is None:  # which models of version 0.1 lack
-        return np.stack([votes, np.clip(linear, -FARTHEST, FARTHEST)], axis=2)
+        return np.stack([*votes, np.clip(linear, -FARTHEST, FARTHEST)], axis=2)
     shares = np.maximum(shares, LEAST_SHARE)
-    scores = [votes, _log_scale(linear, shares)]
+    scores = [votes[0], _log_scale(linear, shares)]
     if features is not None:
         voted = (1.0 - DOUBT) * features[:, :, 1] / shares + DOUBT
         scores += [_log_scale(features[:, :, 0], shares), np.log(voted)]
-    return np.stack(scores, axis=2)
+    return np.stack(scores + votes[1:], axis=2)
 
 
 def _log_scale(linear: np.ndarray, shares: np.ndarray) -> np.ndarray:

@@ -1,8 +1,9 @@
 """Scores of the features themselves, beside those of a metric: a line, and a forest of trees.
 
-In a forest two rows are near where many trees lead them to one leaf, so the rows of a leaf vote as
-neighbours do. A tree knows nothing of the rows that it did not draw: trees that did not draw a row
-tell what the forest says of it when it is left out. Ridge regression tells that in closed form.
+Neighbours by the features vote, too; they are sought as those of the metric are. In a forest two
+rows are near where many trees lead them to one leaf, so the rows of a leaf vote as neighbours do. A
+tree knows nothing of the rows that it did not draw: trees that did not draw a row tell what the
+forest says of it when it is left out. Ridge regression tells that in closed form.
 """
 
 from __future__ import annotations
@@ -29,12 +30,11 @@ from kernelmetric.prediction._cross_fit import Fold
 from kernelmetric.prediction._scores import left_out_scores, linear_scores
 from kernelmetric.tables._frames import holds_objects, is_table
 
-N_SCORES = 2
 _N_TREES = 60
 _FEW = 2_000  # rows: of more, a tree draws half
-_MOST_DRAWN = 20_000
-_MOST_TRIED = 150_000  # values on a level of a tree: of wide tables fewer rows are drawn
-_LEAVES = 600  # of a tree, at most about: more say little of noisy targets
+_MOST_DRAWN = 50_000
+_MOST_TRIED = 300_000  # values on a level of a tree: of wide tables fewer rows are drawn
+_LEAVES = 5_000  # of a tree, at most about: with more, models are large
 _LEAST_LEAF = 3  # rows
 _RIDGE = 0.1  # of a feature's variance
 _WIDEST = 1_000  # features: with more, a line takes long, and a kernel says the same
@@ -78,11 +78,15 @@ class FeatureScores:
         """Linear scores of rows, and mean votes of the leaves that they reach, (n, p, 2)."""
 
         def work(rows: slice) -> np.ndarray:
-            A = _located(Z[rows], self.location)
+            A = self.located(Z[rows])
             votes = self.votes[leaves_of(A, self.roots, self.nodes, self.cuts)].mean(axis=1)
             return np.stack([Z[rows] @ self.coef + self.intercept, votes], axis=2)
 
         return map_rows(work, len(Z), 8 * len(self.roots) * (8 + self.votes.shape[1]))
+
+    def located(self, Z: np.ndarray) -> np.ndarray:
+        """Features about their means and in their deviations, as trees and neighbours take them."""
+        return map_rows(lambda rows: _located(Z[rows], self.location), len(Z), 32 * Z.shape[1])
 
 
 def leaves_of(
@@ -148,9 +152,17 @@ def score_features(
     if one_by_one:
         tests = (fold.test for fold in folds)
         return fit_feature_scores(given, np.concatenate([np.arange(0), *tests]))
-    said = [np.empty((0, given.Y.shape[1], N_SCORES))]
+    said = [np.empty((0, given.Y.shape[1], 2))]
     said += [fit_feature_scores(given.take(f.train))[0](given.Z[f.test]) for f in folds]
     return fit_feature_scores(given)[0], np.concatenate(said)
+
+
+def placed_folds(A: np.ndarray, folds: list[Fold], *, one_by_one: bool) -> list[Fold]:
+    """The points held out among the others by their features, in their folds or one by one."""
+    if not one_by_one:
+        return [Fold(A[f.train], f.train, A[f.test], f.test, f.left_out) for f in folds]
+    test = np.concatenate([np.arange(0), *(fold.test for fold in folds)])
+    return [Fold(A, np.arange(len(A)), A[test], test, left_out=True)] if folds else []
 
 
 def fit_feature_scores(given: Rows, judged: Any = ()) -> tuple[FeatureScores, np.ndarray]:

@@ -49,7 +49,7 @@ def nearest_others(E: np.ndarray, rows: np.ndarray, k: int) -> Neighbors:
 
 def spread(E: np.ndarray) -> float:
     """Root mean squared distance of the points from their mean; 1 where they coincide."""
-    size = float(np.sqrt(np.sum(np.var(E, axis=0))))
+    size = float(np.sqrt(np.sum(np.var(E, axis=0, dtype=np.float64))))
     return size if size > 0 else 1.0
 
 

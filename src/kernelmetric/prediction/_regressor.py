@@ -29,11 +29,11 @@ _TYPICAL = 0.9  # coverage for which intervals are made short
 class MetricRegressor(RegressorMixin, MetricPredictor):
     r"""Numbers by neighbours in a learned metric, with intervals.
 
-    The prediction combines up to four numbers. Two come from the learned coordinates: the mean of
+    The prediction combines up to five numbers. Two come from the learned coordinates: the mean of
     the k nearest training points, weighted by :math:`\exp(-d^2 / 2\tau^2)`, and ridge regression.
-    Two come from the features themselves: ridge regression, and a forest of trees. Points that were
-    left out choose k, the width τ, the ridge and the weights, none of them negative. Their
-    residuals make the intervals.
+    Three come from the features themselves: ridge regression, a forest of trees, and the neighbours
+    by the features, each in its deviations. Points that were left out choose k, the width τ, the
+    ridge and the weights, none of them negative. Their residuals make the intervals.
 
     Parameters
     ----------
@@ -61,9 +61,9 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         How many neighbours are averaged.
     temperature_ : float
         The width τ, as a multiple of the spread of ``embedding_``.
-    weights_ : ndarray of shape (2,) or (4,)
+    weights_ : ndarray of shape (2,) or (5,)
         What the mean of neighbours and the linear score count; then, where features are used, their
-        linear score and the mean of the trees.
+        linear score, the mean of the trees, and that of the neighbours by the features.
     bias_ : float
         What is added.
     coef_, intercept_ : ndarray of shape (n_components, 1) and (1,)
@@ -182,9 +182,9 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         self._residual_mass = held_out.mass_of(order)
 
     def _moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        def combine(votes: np.ndarray, linear: np.ndarray, features: Any) -> np.ndarray:
+        def combine(votes: list[np.ndarray], linear: np.ndarray, features: Any) -> np.ndarray:
             predicted = _stacked(votes, linear, features) @ self.weights_
-            return np.stack([predicted + self.bias_, votes[:, 1]], axis=1)
+            return np.stack([predicted + self.bias_, votes[0][:, 1]], axis=1)
 
         both = self._combined(X, combine)
         return both[:, 0], both[:, 1]
@@ -231,7 +231,7 @@ class _HeldOut(HeldOut):
         typical = float(np.sqrt(np.average(residuals**2, weights=mass))) or 1.0
         choices = []
         for floor in _FLOORS:
-            local = np.hypot(self.votes(choice.vote)[rows, 1], floor * typical)
+            local = np.hypot(self._spreads(choice)[rows], floor * typical)
             end = float(weighted_quantiles(residuals / local, counts, _TYPICAL))
             choices.append((end * local.mean(), floor * typical, float(local.mean())))
         return min(choices, key=lambda each: each[0])[1:]
@@ -242,16 +242,21 @@ class _HeldOut(HeldOut):
         for others, own in parts:
             choice = self.choose(others)
             floor, scale = self.floor(choice, others)
-            local = np.hypot(self.votes(choice.vote)[own, 1], floor)
+            local = np.hypot(self._spreads(choice)[own], floor)
             ratios[own] = self._residuals(choice, own) / local * scale
         return ratios
 
+    def _spreads(self, choice: Choice) -> np.ndarray:
+        return self.votes[0].said(choice.votes[0])[:, 1]
+
     def _residuals(self, choice: Choice, rows: Any) -> np.ndarray:
-        predicted = self.scores(choice.vote, choice.ridge, rows) @ choice.combined.weights
+        predicted = self.scores(choice.votes, choice.ridge, rows) @ choice.combined.weights
         return np.abs(self.truth[rows] - predicted - choice.combined.biases[0])
 
 
-def _stacked(votes: np.ndarray, linear: np.ndarray, features: np.ndarray | None) -> np.ndarray:
+def _stacked(
+    votes: list[np.ndarray], linear: np.ndarray, features: np.ndarray | None
+) -> np.ndarray:
     """Means of neighbours, linear scores, and what features say."""
-    scores = [votes[:, :1], linear[:, :1]]
-    return np.hstack(scores if features is None else [*scores, features[:, 0, :]])
+    scores = [votes[0][:, :1], linear[:, :1], *([] if features is None else [features[:, 0, :]])]
+    return np.hstack([*scores, *(means[:, :1] for means in votes[1:])])

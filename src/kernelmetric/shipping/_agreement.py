@@ -17,7 +17,7 @@ from kernelmetric.graphs import IndexTuples, Pairs
 from kernelmetric.inputs import is_objects
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
-from kernelmetric.prediction._features import N_SCORES, FeatureScores
+from kernelmetric.prediction._features import FeatureScores
 from kernelmetric.shipping._attributes import Attributes, are_texts, is_count, lead_forward
 from kernelmetric.shipping._fitted_linkage import LINKAGE_CHECKS
 from kernelmetric.spaces import Space
@@ -144,12 +144,16 @@ def _check_predictor(model: Attributes) -> None:
     width = getattr(metric, "_n_features_out", None)
     good = width is None or sides.get("r") == width
     model.require(good, "embedding_", f"{width} columns, those of its metric")
-    good = model.get("n_neighbors_", 1) <= sides.get("n", 0)
-    model.require(good, "n_neighbors_", "no more than the training points")
+    for name in ("n_neighbors_", "_feature_neighbors"):
+        good = (model.get(name) or 1) <= sides.get("n", 0)
+        model.require(good, name, "no more than the training points")
     features = model.get("_features")
-    n_weights = 2 if features is None else 2 + N_SCORES
+    votes = model.get("_points") is not None  # which old models lack
+    n_weights = 2 + 2 * (features is not None) + votes
     model.require(sides.get("f", n_weights) == n_weights, "weights_", f"{n_weights} numbers")
     if features is not None:
+        good = not votes or sides.get("q") == len(features.coef)
+        model.require(good, "_points", f"{len(features.coef)} columns")
         width = sides.get("c", 1)
         model.require(features.coef.shape[1] == width, "_features", f"scores for {width} columns")
 

@@ -42,9 +42,10 @@ _PREDICTOR: dict[Any, str] = {
     "finite f": "weights_",
     FeatureScores: "_features",
     "finite n": "_mass",
+    "finite n q": "_points",
     "count n": "_kept",
-    "whole": "n_neighbors_",
-    "positive": "temperature_ usual_distance_ floor_",
+    "whole": "n_neighbors_ _feature_neighbors",
+    "positive": "temperature_ usual_distance_ floor_ _feature_width",
 }
 # What attributes must be like where an object has them, by its class and those it derives from.
 TABLE: dict[type, dict[Any, str]] = {

@@ -12,18 +12,23 @@ from kernelmetric.shipping._maps import Affine
 from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph, squared_distances
 
 
-def feature_nodes(predictor: Any, graph: OnnxGraph, x: Columns) -> list[str]:
-    """What the features say by themselves: a line, and trees where they count."""
+def feature_nodes(predictor: Any, graph: OnnxGraph, x: Columns) -> list[str | None]:
+    """What a line, trees and neighbours say by the features; None for those that do not count."""
     scores = vars(predictor).get("_features")
     if scores is None:
         return []
     line = graph.affine(x, Affine(scores.coef, scores.intercept[None, :])).name
-    if not predictor.weights_[3]:
-        return [line]
     mean, size = scores.location
     located = graph.add("Div", graph.shift(x, mean, size).name, graph.constant(size[None, :]))
     located = graph.clipped(located, -FARTHEST_FEATURE, FARTHEST_FEATURE)
-    return [line, _trees(scores, graph, graph.cast(located, "float32"))]
+    single, weights = graph.cast(located, "float32"), predictor.weights_
+    said = [line, _trees(scores, graph, single) if weights[3] else None]
+    if len(weights) == 4:  # of an old model
+        return said
+    at = Columns(graph.cast(single, graph.working, given="float32"), x.width)
+    vote = predictor._feature_neighbors, predictor._feature_width
+    found = _neighbors(predictor, graph, at, predictor._points, *vote) if weights[4] else None
+    return [*said, found and _votes(predictor, graph, *found)]
 
 
 def _trees(scores: Any, graph: OnnxGraph, x: str) -> str:
@@ -59,25 +64,24 @@ def _trees(scores: Any, graph: OnnxGraph, x: str) -> str:
 
 
 def prediction_nodes(
-    predictor: Any, graph: OnnxGraph, E: Columns, features: list[str], coverage: Any
+    predictor: Any, graph: OnnxGraph, E: Columns, features: list[str | None], coverage: Any
 ) -> None:
     """Give out what a predictor says of points, from their learned coordinates and features."""
     wider = max(graph.dtype, graph.precision)
-    said = [graph.cast(name, graph.working, given=wider) for name in features]
-    near, weights = _neighbors(predictor, graph, E)
+    said = [name and graph.cast(name, graph.working, given=wider) for name in features]
+    vote = predictor.n_neighbors_, predictor.temperature_
+    near, weights = _neighbors(predictor, graph, E, predictor.embedding_, *vote)
+    votes = _votes(predictor, graph, near, weights)
     line = graph.affine(E, Affine(predictor.coef_, predictor.intercept_[None, :])).name
     if isinstance(predictor, MetricClassifier):
-        _classes(predictor, graph, _log_shares(predictor, graph, near, weights), [line, *said])
+        _classes(predictor, graph, votes, [line, *said])
         return
-    values = graph.add("Gather", graph.constant(predictor.targets_), near)
-    total = graph.row_sums(weights)
-    mean = _mean(graph, weights, values, total)
-    scores = zip(predictor.weights_, [mean, line, *said], strict=False)
+    scores = zip(predictor.weights_, [votes, line, *said], strict=True)
     found = graph.weighted(scores, predictor.bias_)
     graph.output("prediction", graph.add("Squeeze", found, graph.constant([1], "int64")))
     if coverage is not None:
-        away = graph.add("Sub", values, mean)
-        squares = _mean(graph, weights, graph.add("Mul", away, away), total)
+        away = graph.add("Sub", _targets(predictor, graph, near), votes)
+        squares = _mean(graph, weights, graph.add("Mul", away, away))
         local = graph.add("Add", squares, graph.constant(predictor.floor_**2))
         half = graph.add("Sqrt", local)
         half = graph.add("Mul", half, graph.constant(predictor._quantile(coverage)))
@@ -85,11 +89,13 @@ def prediction_nodes(
         graph.output("interval", graph.concatenated(ends).name, 2)
 
 
-def _neighbors(predictor: Any, graph: OnnxGraph, E: Columns) -> tuple[str, str]:
+def _neighbors(
+    predictor: Any, graph: OnnxGraph, at: Columns, points: np.ndarray, k: int, width: float
+) -> tuple[str, str]:
     """Numbers of the nearest training points, and what each of them counts, (n, k)."""
-    squares = squared_distances(graph, E, predictor.embedding_)
-    found, near = graph.smallest(squares, min(predictor.n_neighbors_, len(predictor.embedding_)))
-    width = predictor.temperature_ * spread(predictor.embedding_)
+    squares = squared_distances(graph, at, points.astype(np.float64))
+    found, near = graph.smallest(squares, min(k, len(points)))
+    width *= spread(points)
     first = graph.add("Gather", found, graph.constant([0], "int64"), axis=1)
     apart = graph.add("Sub", first, found)
     weights = graph.add("Exp", graph.add("Mul", apart, graph.constant(0.5 / width**2)))
@@ -99,7 +105,19 @@ def _neighbors(predictor: Any, graph: OnnxGraph, E: Columns) -> tuple[str, str]:
     return near, weights
 
 
-def _mean(graph: OnnxGraph, weights: str, values: str, total: str) -> str:
+def _votes(predictor: Any, graph: OnnxGraph, near: str, weights: str) -> str:
+    """What neighbours say: logarithms of shares of the classes, or a mean."""
+    if isinstance(predictor, MetricClassifier):
+        return _log_shares(predictor, graph, near, weights)
+    return _mean(graph, weights, _targets(predictor, graph, near))
+
+
+def _targets(predictor: Any, graph: OnnxGraph, near: str) -> str:
+    return graph.add("Gather", graph.constant(predictor.targets_), near)
+
+
+def _mean(graph: OnnxGraph, weights: str, values: str) -> str:
+    total = graph.row_sums(weights)
     return graph.add("Div", graph.row_sums(graph.add("Mul", weights, values)), total)
 
 
@@ -115,18 +133,19 @@ def _log_shares(predictor: Any, graph: OnnxGraph, near: str, weights: str) -> st
     return graph.add("Log", graph.add("Div", votes, total))
 
 
-def _classes(predictor: Any, graph: OnnxGraph, votes: str, said: list[str]) -> None:
+def _classes(predictor: Any, graph: OnnxGraph, votes: str, said: list[Any]) -> None:
     """Give out probabilities, and the classes of least cost."""
     lines = [graph.clipped(name, -FARTHEST, FARTHEST) for name in said[:2]]
     scores = [votes, *lines]
     if vars(predictor).get("_by_shares"):
         shares = np.maximum(predictor._priors(), LEAST_SHARE)
         scores = [votes, *(_log_scale(graph, line, shares) for line in lines)]
-        if len(said) == 3:
+        if said[2:] and said[2]:
             voted = graph.add("Mul", said[2], graph.constant((1.0 - DOUBT) / shares))
             voted = graph.add("Add", voted, graph.constant(DOUBT))
-            scores.append(graph.add("Log", voted))
-    found = graph.weighted(zip(predictor.weights_, scores, strict=False), predictor.biases_)
+            said[2] = graph.add("Log", voted)
+        scores += said[2:]
+    found = graph.weighted(zip(predictor.weights_, scores, strict=True), predictor.biases_)
     chances = graph.add("Softmax", found, axis=1)
     costs = predictor._costs()
     costs = graph.add("MatMul", chances, graph.constant(costs - costs.max(axis=1, keepdims=True)))
