@@ -535,9 +535,19 @@ def test_names_that_are_mostly_not_told_apart_are_told_of():
     assert len(schema.get_feature_names_out()) == 103
 
 
-def test_a_gap_where_no_training_row_had_one_is_told_so():
-    numbers = np.random.RandomState(0).standard_normal((30, 2))
+def test_a_gap_where_no_training_row_had_one_is_told_so(tmp_path):
+    numbers = np.random.RandomState(0).standard_normal((31, 2))
     X = pd.DataFrame(numbers, columns=["a", "b"])
-    model = MetricClassifier(Kernelized(LMNN(), "rbf")).fit(X, (numbers[:, 0] > 0).astype(int))
+    y = (numbers[:, 0] > 0).astype(int)
+    model = MetricClassifier(Kernelized(LMNN(), "rbf")).fit(X, y)
+    gaps = X.mask(X > 1.0)
+    with pytest.warns(UserWarning, match=r"no value in \d+ cells of \['a', 'b'\].*Medians of fit"):
+        found = model.predict_proba(gaps)
+    np.testing.assert_array_equal(found, model.predict_proba(gaps.fillna(X.median())))
+    again = load(save(model, tmp_path / "model.km"))
+    with pytest.warns(UserWarning, match="Medians of fit"):
+        np.testing.assert_allclose(again.predict_proba(gaps[["b", "a"]]), found)
     with pytest.raises(ValueError, match=r"learned from points without gaps.*SimpleImputer"):
-        model.predict(X.mask(X > 1.0))
+        MetricClassifier(Kernelized(LMNN(), "rbf")).fit(numbers, y).predict(gaps.to_numpy())
+    with pytest.raises(ValueError, match="contains infinity"):
+        model.predict(X.where(X < 1.0, np.inf))

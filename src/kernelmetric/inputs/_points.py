@@ -7,6 +7,7 @@ from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from kernelmetric._warnings import warn
 from kernelmetric.compute import in_memory, is_sparse, namespace, precise, to_device, to_numpy
 from kernelmetric.compute._objects import is_objects
 from kernelmetric.inputs._refusals import refuse_ambiguous
@@ -31,9 +32,13 @@ def check_points(
     if is_array_api_obj(X) and not is_numpy_array(X) and not is_sparse(X):
         return _check_foreign(estimator, X, reset=reset, **options)
     # those of pyarrow's columns are data
-    refuse_twins(getattr(X, "column_names", None) or getattr(X, "columns", ()))
+    names: Any = getattr(X, "column_names", None) or getattr(X, "columns", ())
+    refuse_twins(names)
     refuse_ambiguous(X, "X")
     X = X if reset else in_order(estimator, X)
+    medians = vars(estimator).get("_medians") if len(names) and not reset else None
+    if medians is not None:
+        options["ensure_all_finite"] = "allow-nan"
     try:
         with np.errstate(all="ignore"):  # its test for finite numbers adds up huge ones, ± both
             checked = validate_data(
@@ -55,7 +60,19 @@ def check_points(
                 "objects there, such as kernel='ngrams', or TableSchema() before it in a pipeline."
             ) from None
         raise
-    return to_device(checked)
+    return to_device(checked if medians is None else _filled(estimator, checked, medians))
+
+
+def _filled(estimator: Any, X: np.ndarray, medians: np.ndarray) -> np.ndarray:
+    """Rows of a frame with the medians of the fit, which met no gaps, where they have some."""
+    gaps = np.isnan(X)
+    if gaps.any():
+        names = getattr(estimator, "feature_names_in_", np.arange(X.shape[1]))
+        warn(
+            f"Got no value in {int(gaps.sum())} cells of {names[gaps.any(axis=0)].tolist()}, but "
+            "one in every row in fit: a state that nothing was learned of. Medians of fit stand in."
+        )
+    return np.where(gaps, medians.astype(X.dtype), X)
 
 
 def _gaps(name: str, fits: bool) -> str:

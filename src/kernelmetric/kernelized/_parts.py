@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
+from kernelmetric.compute import to_numpy
 from kernelmetric.inputs import check_points
 from kernelmetric.inputs._far_cells import far_columns
 from kernelmetric.inputs._labels import require_target
@@ -132,7 +133,9 @@ def _has_own_kernel(part: Any) -> bool:
 
 def fit_points(metric: Any, X: Any, kernel: Kernel) -> tuple[Any, TableSchema | None]:
     """Points to fit to, and the schema of their table, which is left in the metric."""
-    vars(metric).pop("schema_", None)
+    for name in ("schema_", "_medians"):
+        vars(metric).pop(name, None)
+    given = X
     refuse_objects(kernel, X)
     schema = None if metric.recipe is None else metric.recipe.schema
     if schema is not None:
@@ -149,6 +152,8 @@ def fit_points(metric: Any, X: Any, kernel: Kernel) -> tuple[Any, TableSchema | 
     X = check_points(
         metric, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
     )
+    if schema is None and is_frame(given) and not kernel.pairwise:
+        metric._medians = np.median(to_numpy(X), axis=0)  # for gaps in rows to come
     if schema is not None:
         metric.schema_ = schema
         metric.n_features_in_ = schema.n_features_in_

@@ -345,12 +345,13 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
         E, said = embedded(self.metric_, X), None
         linear = LinearScores(self.coef_, self.intercept_)
         asked = [(self.embedding_, E, self.n_neighbors_, self.temperature_)]
-        if vars(self).get("_features") is not None:
+        features, placed = vars(self).get("_features"), vars(self).get("_points")
+        if features is not None:
             Z = feature_rows(self.metric_, X)
-            said = self._features(Z)
-            if vars(self).get("_points") is not None:  # which old models lack
+            said = features(Z)
+            if placed is not None:  # which old models lack
                 vote = self._feature_neighbors, self._feature_width
-                asked.append((self._points, self._features.located(Z), *vote))
+                asked.append((placed, features.located(Z), *vote))
         widths = [width * near.spread(points) for points, *_, width in asked]
 
         def work(rows: slice) -> np.ndarray:

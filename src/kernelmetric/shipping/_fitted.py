@@ -180,7 +180,12 @@ TABLE: dict[type, dict[Any, str]] = {
         list: "names_ rare_ gaps_ cycles_",
         dict: "letters_",
     },
-    Kernelized: {Space: "space_", Kernel: "kernel_", TableSchema: "schema_"},
+    Kernelized: {
+        Space: "space_",
+        Kernel: "kernel_",
+        TableSchema: "schema_",
+        "finite d": "_medians",
+    },
     KernelizedCV: {Kernelized: "best_estimator_", dict: "cv_results_", "count": "best_index_"},
     TableEncoder: {
         ColumnTransformer: "columns_",

@@ -12,7 +12,7 @@ from kernelmetric.shipping._maps import Affine
 from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph, squared_distances
 
 
-def feature_nodes(predictor: Any, graph: OnnxGraph, x: Columns) -> list[str | None]:
+def feature_nodes(predictor: Any, graph: OnnxGraph, x: Columns) -> list[Any]:
     """What a line, trees and neighbours say by the features; None for those that do not count."""
     scores = vars(predictor).get("_features")
     if scores is None:
@@ -64,7 +64,7 @@ def _trees(scores: Any, graph: OnnxGraph, x: str) -> str:
 
 
 def prediction_nodes(
-    predictor: Any, graph: OnnxGraph, E: Columns, features: list[str | None], coverage: Any
+    predictor: Any, graph: OnnxGraph, E: Columns, features: list[Any], coverage: Any
 ) -> None:
     """Give out what a predictor says of points, from their learned coordinates and features."""
     wider = max(graph.dtype, graph.precision)
