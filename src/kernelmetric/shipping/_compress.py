@@ -47,8 +47,8 @@ def compress(metric: Any, n_landmarks: int, X: Any = None, *, random_state: Any 
     metric : fitted metric or predictor
         A :class:`Kernelized` learner of this library, an :class:`IdealizedKernel` with a kernel, a
         :class:`MetricClassifier` or :class:`MetricRegressor` in one, or a pipeline that ends in
-        one. A predictor keeps the places of its training points, their features where it hears these,
-        and what it chose.
+        one. A predictor keeps the places of its training points, their features where it hears
+        these, and what it chose.
     n_landmarks : int
         Number of landmarks m.
     X : array-like of shape (n_samples, n_features), default=None
