@@ -827,6 +827,18 @@ def test_neighbours_by_the_features_vote():
     assert np.array_equal(model.predict_proba(patches(4000)[0][3000:] * [1, 1, 0]), fitted)
 
 
+def test_neighbours_by_the_features_tell_numbers():
+    X, y = patches(3000)
+    target = y + 0.05 * np.random.RandomState(1).standard_normal(len(y))
+    metric = FunctionTransformer(lambda X: X[:, 2:])  # which tells nothing
+    model = MetricRegressor(metric, use_features=True).fit(X[:2000], target[:2000])
+    assert model.weights_[4] > 0.2  # beside the forest
+    error = np.sqrt(np.mean((model.predict(X[2000:]) - target[2000:]) ** 2))
+    assert error < 0.8 * np.std(target)
+    low, high = model.predict_interval(X[2000:], 0.9).T
+    assert 0.87 < np.mean((low <= target[2000:]) & (target[2000:] <= high)) < 0.94
+
+
 @pytest.mark.parametrize("splits", ["auto", "given"])
 def test_votes_by_the_features_know_nothing_of_the_row(splits):
     """Where labels are noise, nothing is told by neighbours, nor by copies of a row's own label."""

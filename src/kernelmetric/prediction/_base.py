@@ -136,7 +136,7 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
 
         judged = neighbors_seconds(min(n_samples, MOST_JUDGES), n_samples)
         if self.use_features is True or (is_auto(self.use_features) and self.metric is None):
-            judged += feature_seconds(n_samples, n_features) + judged
+            judged += feature_seconds(n_samples, n_features)
         if one_fit:
             return seconds(n_samples) + judged
         usual = self._n_folds(n_samples)
@@ -268,8 +268,7 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
             return 0.0
         n = _num_samples(X)
         needed = 1.5 * neighbors_seconds(min(n, MOST_JUDGES), n)
-        if features and hasattr(X, "shape"):
-            needed += feature_seconds(n, X.shape[1]) + needed
+        needed += feature_seconds(n, X.shape[1]) if features and hasattr(X, "shape") else 0.0
         return min(needed, _TIME * time_left())
 
     def _held_out(

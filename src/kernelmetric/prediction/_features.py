@@ -25,8 +25,9 @@ from kernelmetric.inputs import MixedRows, Objects
 from kernelmetric.inputs._keys import column_order
 from kernelmetric.inputs._points import in_order
 from kernelmetric.kernelized import Kernelized
+from kernelmetric.kernelized._costs import neighbors_seconds
 from kernelmetric.kernelized._parts import is_auto
-from kernelmetric.prediction._cross_fit import Fold
+from kernelmetric.prediction._cross_fit import MOST_JUDGES, Fold
 from kernelmetric.prediction._scores import left_out_scores, linear_scores
 from kernelmetric.tables._frames import holds_objects, is_table
 
@@ -188,9 +189,11 @@ def fit_feature_scores(given: Rows, judged: Any = ()) -> tuple[FeatureScores, np
 
 
 def feature_seconds(n: int, d: int) -> float:
-    """About how long trees take to grow."""
-    drawn = _drawn(n, d)
-    return _TREE_VALUES * rates().value * _N_TREES * drawn * math.log2(drawn + 2) * math.sqrt(d)
+    """About how long trees take to grow, and neighbours by the features to be found."""
+    drawn, judges = _drawn(n, d), min(n, MOST_JUDGES)
+    found = neighbors_seconds(judges, n) + 2.0 * d * rates().product * judges * n
+    tried = _N_TREES * drawn * math.log2(drawn + 2) * math.sqrt(d)
+    return found + _TREE_VALUES * rates().value * tried
 
 
 def _drawn(n: int, d: int) -> int:
