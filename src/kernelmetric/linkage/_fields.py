@@ -63,19 +63,28 @@ def is_whole(column: Any) -> bool:
 
 def texts_of(column: Any) -> np.ndarray:
     """One text for each value, None where it is missing, blank or a vector; of 2.0 it is 2."""
+    codes, texts = coded_texts(column)
+    return np.append(texts, None)[codes]  # the last where the code is -1
+
+
+def coded_texts(column: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Which text each value has, -1 for none; and the texts, each once: each is folded once."""
     import pandas as pd
 
     try:
         column = pd.Series(column)
     except UnicodeEncodeError:
         column = pd.Series(column, dtype=object)
-    there = column.notna().to_numpy()
     if column.dtype.kind == "M":
-        values = column.dt.strftime("%Y%m%d").to_numpy(object)
-    else:
-        values = column.to_numpy(object)
-        if column.dtype.kind == "f" and is_whole(column):
-            values[there] = [f"{x:.0f}" for x in values[there]]
+        column = column.dt.strftime("%Y%m%d").astype(object)
+    whole = column.dtype.kind == "f" and is_whole(column)
+    at, values = np.arange(len(column)), column.to_numpy(object)
+    if pd.api.types.infer_dtype(column, skipna=True) == "string":  # others may be equal: 1 and True
+        at, values = pd.factorize(column)
+        values = np.asarray(values, dtype=object)
+    there = pd.notna(values)
+    if whole:
+        values[there] = [f"{x:.0f}" for x in values[there]]
     texts = np.empty(len(values), dtype=object)
     try:
         texts[:] = [
@@ -86,7 +95,8 @@ def texts_of(column: Any) -> np.ndarray:
         raise ValueError(
             f"Got a value in the column {column.name!r} that has no text: {error}."
         ) from error
-    return texts
+    codes, texts = pd.factorize(texts)
+    return np.append(codes, -1)[at], texts
 
 
 def _inferred(column: Any) -> Any:

@@ -18,7 +18,8 @@ from kernelmetric.compute import map_rows
 from kernelmetric.compute.rates import most_in_time
 from kernelmetric.compute.watch import time_left, told_once, warn_of_limit
 from kernelmetric.linkage._candidates import candidate_pairs
-from kernelmetric.linkage._comparisons import RecordComparison, checked_pairs
+from kernelmetric.linkage._compared import checked_pairs
+from kernelmetric.linkage._comparisons import RecordComparison
 from kernelmetric.linkage._decision import TextModel, guessed
 from kernelmetric.linkage._evidence import CUTS, LEVELS, Found
 from kernelmetric.linkage._fields import as_tables
