@@ -64,7 +64,7 @@ def is_whole(column: Any) -> bool:
 def texts_of(column: Any) -> np.ndarray:
     """One text for each value, None where it is missing, blank or a vector; of 2.0 it is 2."""
     codes, texts = coded_texts(column)
-    return np.append(texts, None)[codes]  # the last where the code is -1
+    return np.append(texts, np.array([None]))[codes]  # the last where the code is -1
 
 
 def coded_texts(column: Any) -> tuple[np.ndarray, np.ndarray]:
