@@ -184,11 +184,18 @@ def main():
                 print(f"{rows} rows drawn: {time.monotonic() - begun:.0f} s", flush=True)
             for method in given.method or ("ours", "splink"):
                 own = ["--here", "--folder", str(folder), "--memory", given.memory]
+                before = resource.getrusage(resource.RUSAGE_CHILDREN)
                 run = [sys.executable, __file__, "--method", method, *own]
                 try:
                     subprocess.run(run, check=False, timeout=given.limit)
                 except subprocess.TimeoutExpired:
-                    print(f"{method}, {rows} rows: not done after {given.limit:.0f} s", flush=True)
+                    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+                    print(
+                        f"{method}, {rows} rows: not done after {given.limit:.0f} s, "
+                        f"{used:.0f} s of processors",
+                        flush=True,
+                    )
 
 
 if __name__ == "__main__":
