@@ -105,7 +105,9 @@ def splink(folder, memory):
     linker.training.estimate_u_using_random_sampling(max_pairs=1e6, seed=0)
     told("frequencies by chance")
     for keys in (("last", "born"), ("first", "street")):
-        linker.training.estimate_parameters_using_expectation_maximisation(block_on(*keys))
+        linker.training.estimate_parameters_using_expectation_maximisation(
+            block_on(*keys), max_pairs=1e6
+        )
     told("expectation maximization")
     found = linker.inference.predict(threshold_match_probability=0.5)
     told("comparing")

@@ -49,6 +49,7 @@ def link_files(
     by_kind: bool = True,
     threshold: float = 0.5,
     one_to_one: bool = False,
+    one_to_many: bool = False,
 ) -> Links:
     """Links between Parquet files that need not fit into memory.
 
@@ -68,7 +69,7 @@ def link_files(
         Where candidates and probabilities are kept; made if it is not there.
     pairs, same, by_kind : array-like, default=None, and bool, default=True
         Labelled pairs, as in :meth:`RecordLinker.fit`.
-    threshold, one_to_one : float, default=0.5, and bool, default=False
+    threshold, one_to_one, one_to_many : float, default=0.5, and bool, default=False
         As in :meth:`RecordLinker.links`.
 
     Returns
@@ -110,9 +111,8 @@ def link_files(
                 parts.append(np.load(path))
                 shown.step()
     all_pairs = np.concatenate([store.pairs(group) for group in store.groups])
-    return link(
-        all_pairs, np.concatenate(parts), *store.sizes, threshold=threshold, one_to_one=one_to_one
-    )
+    ways = {"one_to_one": one_to_one, "one_to_many": one_to_many}
+    return link(all_pairs, np.concatenate(parts), *store.sizes, threshold=threshold, **ways)
 
 
 def file_candidates(left: Any, right: Any, rules: Any, folder: str | os.PathLike) -> np.ndarray:
