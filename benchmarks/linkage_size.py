@@ -1,7 +1,8 @@
 """A large register deduplicated end to end, beside splink on DuckDB: seconds, memory, F1.
 
 ``python benchmarks/linkage_size.py --rows 1000000`` draws the register, and runs each library in a
-process of its own, with the same blocking rules. ``--memory 4GB`` is our budget of memory.
+process of its own, with the same blocking rules. ``--memory 4GB`` is the memory budget of both,
+``--limit 300`` how many seconds each has, ``--method ours`` runs one alone.
 """
 
 import argparse
@@ -34,26 +35,29 @@ def draw(rows, folder):
     records, person = make_records(
         max(2, min(BASE, rows // COPIES)), n_copies=COPIES, random_state=0
     )
-    base = pd.DataFrame(records)
+    base = pa.Table.from_pylist(records)
     rng, writer, people = np.random.RandomState(1), None, []
     for shift in range(-(-rows // len(base))):
         if shift >= len(LETTERS):
             raise ValueError(f"Got {rows} rows, but at most {len(base) * len(LETTERS)} are drawn.")
-        # Another part of the country: other surnames and streets, as long and as alike as these.
+        # Another part of the country: other surnames, streets and cities, as alike as these.
         moved = LETTERS[shift:] + LETTERS[:shift]
-        table = str.maketrans(LETTERS + LETTERS.upper(), moved + moved.upper())
-        part = base.copy()
-        for name in ("last", "street"):
-            part[name] = part[name].str.translate(table)
+        letters = str.maketrans(LETTERS + LETTERS.upper(), moved + moved.upper())
+        part = base
+        for name in ("last", "street", "city"):
+            texts = base[name].combine_chunks().dictionary_encode()
+            told = pa.array([text.translate(letters) for text in texts.dictionary.to_pylist()])
+            place = part.column_names.index(name)
+            part = part.set_column(place, name, told.take(texts.indices))
         own = rng.randint(10**7, 10**8, size=person.max() + 1)[person]
         slips = rng.uniform(size=len(own)) < 0.2
-        own = np.where(slips, own + 10 ** rng.randint(7, size=len(own)), own).astype(str)
-        part["phone"] = np.where(rng.uniform(size=len(own)) < 0.2, None, own)
-        part = part.iloc[: rows - shift * len(base)]
+        own = np.where(slips, own + 10 ** rng.randint(7, size=len(own)), own)
+        missing = rng.uniform(size=len(own)) < 0.2
+        part = part.append_column("phone", pa.array(own, mask=missing).cast(pa.string()))
+        part = part.slice(0, rows - shift * len(base))
         people.append(person[: len(part)] + shift * (person.max() + 1))
-        piece = pa.Table.from_pandas(part, preserve_index=False)
-        writer = writer or ParquetWriter(folder / "people.parquet", piece.schema)
-        writer.write_table(piece)
+        writer = writer or ParquetWriter(folder / "people.parquet", part.schema)
+        writer.write_table(part)
     writer.close()
     np.save(folder / "person.npy", np.concatenate(people))
 
@@ -64,15 +68,18 @@ def ours(folder, memory):
     from kernelmetric.linkage import EqualKeys, RecordLinker, link_files
 
     linker = RecordLinker(rules=[EqualKeys(*keys) for keys in RULES])
-    work = folder / "ours"
+    told = Told("ours")
     with kernelmetric.memory_budget(memory), kernelmetric.progress():
-        links = link_files(folder / "people.parquet", None, linker, folder=work)
-        print(f"{len(links) + len(links.others)} candidates", flush=True)
-        return links.pairs, links.clusters().codes
+        links = link_files(folder / "people.parquet", None, linker, folder=folder / "ours")
+        told(f"links of {len(links) + len(links.others)} candidates")
+        codes = links.clusters().codes
+    told("clusters")
+    return links.pairs, codes
 
 
 def splink(folder, memory):
     """Links and clusters of splink, on DuckDB."""
+    import duckdb
     import splink.comparison_library as cl
     from splink import DuckDBAPI, Linker, SettingsCreator, block_on
 
@@ -87,69 +94,110 @@ def splink(folder, memory):
         ],
         blocking_rules_to_generate_predictions=[block_on(*keys) for keys in RULES],
     )
-    api = DuckDBAPI()
+    options = {"memory_limit": memory, "temp_directory": str(folder / "splink")}
+    api = DuckDBAPI(connection=duckdb.connect(config=options))
     given = api.register(table) if hasattr(api, "register") else table
     linker = Linker(given, settings) if hasattr(api, "register") else Linker(given, settings, api)
+    told = Told("splink")
     linker.training.estimate_probability_two_random_records_match(
         [block_on("first", "last", "born")], recall=0.6
     )
     linker.training.estimate_u_using_random_sampling(max_pairs=1e6, seed=0)
+    told("frequencies by chance")
     for keys in (("last", "born"), ("first", "street")):
-        linker.training.estimate_parameters_using_expectation_maximisation(block_on(*keys))
+        linker.training.estimate_parameters_using_expectation_maximisation(
+            block_on(*keys), max_pairs=1e6
+        )
+    told("expectation maximization")
     found = linker.inference.predict(threshold_match_probability=0.5)
+    told("comparing")
     clusters = linker.clustering.cluster_pairwise_predictions_at_threshold(found, 0.5)
+    told("clusters")
     codes = clusters.as_pandas_dataframe().set_index("unique_id")["cluster_id"]
     pairs = found.as_pandas_dataframe()[["unique_id_l", "unique_id_r"]].to_numpy()
     return pairs, pd.factorize(codes.loc[np.arange(len(table))])[0]
 
 
+class Told:
+    """Says how long each step took, at once: a run that is cut tells that much."""
+
+    def __init__(self, name):
+        self.name, self.begun = name, time.monotonic()
+
+    def __call__(self, step):
+        """Note the end of a step."""
+        spent, self.begun = time.monotonic() - self.begun, time.monotonic()
+        print(f"{self.name}, {step}: {spent:.1f} s", flush=True)
+
+
 def scores(pairs, codes, person):
     """Precision, recall and F1 of links, and of pairs inside clusters."""
 
-    def pairs_in(*columns):
-        counts = pd.DataFrame(dict(enumerate(columns))).value_counts().to_numpy()
+    def pairs_in(codes):
+        counts = np.unique(codes, return_counts=True)[1]
         return float((counts * (counts - 1) // 2).sum())
 
     true, found = pairs_in(person), pairs_in(codes)
     hits = float(np.sum(person[pairs[:, 0]] == person[pairs[:, 1]]))
-    both = pairs_in(person, codes)
+    both = pairs_in(person.astype(np.int64) * (int(codes.max()) + 1) + codes)
     return {
         "precision": hits / len(pairs), "recall": hits / true,
         "F1": 2 * hits / (len(pairs) + true), "clusters F1": 2 * both / (found + true),
     }  # fmt: skip
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--memory", default="4GB")
-    parser.add_argument("--folder", type=Path)
-    parser.add_argument("--method", choices=["ours", "splink"])
-    given = parser.parse_args()
-    if given.method is None:
-        with tempfile.TemporaryDirectory() as folder:
-            folder = given.folder or Path(folder)
-            if not (folder / "person.npy").is_file():
-                folder.mkdir(parents=True, exist_ok=True)
-                draw(given.rows, folder)
-            for method in ("ours", "splink"):
-                own = ["--method", method, "--folder", str(folder), "--memory", given.memory]
-                subprocess.run([sys.executable, __file__, *own], check=False)
-        return
+def one(method, folder, memory):
+    """One library, in this process."""
     warnings.simplefilter("ignore")
     logging.getLogger("splink").setLevel(logging.ERROR)
     begun = time.monotonic()
-    pairs, codes = {"ours": ours, "splink": splink}[given.method](given.folder, given.memory)
+    pairs, codes = {"ours": ours, "splink": splink}[method](folder, memory)
     spent = time.monotonic() - begun
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    person = np.load(given.folder / "person.npy")
+    person = np.load(folder / "person.npy")
     found = scores(pairs, codes, person)
     print(
-        f"{given.method}, {len(person)} rows: {spent:.0f} s, {usage.ru_utime + usage.ru_stime:.0f} "
+        f"{method}, {len(person)} rows: {spent:.0f} s, {usage.ru_utime + usage.ru_stime:.0f} "
         f"s of processors, peak {usage.ru_maxrss / 1e6:.2f} GB, {len(pairs)} links, "
         + json.dumps({name: round(value, 4) for name, value in found.items()}),
         flush=True,
     )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, nargs="+", default=[100_000])
+    parser.add_argument("--memory", default="4GB")
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--method", choices=["ours", "splink"], nargs="+")
+    parser.add_argument("--limit", type=float, help="seconds of each library")
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.here:
+        one(given.method[0], given.folder, given.memory)
+        return
+    for rows in given.rows:
+        with tempfile.TemporaryDirectory() as folder:
+            folder = Path(folder) if given.folder is None else given.folder / str(rows)
+            if not (folder / "person.npy").is_file():
+                folder.mkdir(parents=True, exist_ok=True)
+                begun = time.monotonic()
+                draw(rows, folder)
+                print(f"{rows} rows drawn: {time.monotonic() - begun:.0f} s", flush=True)
+            for method in given.method or ("ours", "splink"):
+                own = ["--here", "--folder", str(folder), "--memory", given.memory]
+                before = resource.getrusage(resource.RUSAGE_CHILDREN)
+                run = [sys.executable, __file__, "--method", method, *own]
+                try:
+                    subprocess.run(run, check=False, timeout=given.limit)
+                except subprocess.TimeoutExpired:
+                    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+                    print(
+                        f"{method}, {rows} rows: not done after {given.limit:.0f} s, "
+                        f"{used:.0f} s of processors",
+                        flush=True,
+                    )
 
 
 if __name__ == "__main__":

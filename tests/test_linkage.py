@@ -596,6 +596,23 @@ def test_one_to_one_takes_the_best_links_together():
         link(pairs, p, 2, None, threshold=0.5, one_to_one=True)
 
 
+def test_one_to_many_gives_each_record_of_the_right_its_likeliest_partner():
+    pairs = np.array([[0, 0], [0, 1], [0, 2], [1, 1], [2, 2], [2, 3]])
+    p = np.array([0.9, 0.8, 0.6, 0.85, 0.6, 0.3])
+    links = link(pairs, p, 3, 4, threshold=0.5, one_to_one=False, one_to_many=True)
+    assert listed(links.pairs) == {(0, 0), (0, 2), (1, 1)}  # of equal ones the first
+    assert len(links) + len(links.others) == len(pairs)
+    rng = np.random.RandomState(0)
+    pairs = np.argwhere(rng.uniform(size=(30, 40)) < 0.2)
+    p = rng.uniform(size=len(pairs))
+    links = link(pairs, p, 30, 40, threshold=0.4, one_to_one=False, one_to_many=True)
+    best = np.full(40, 0.4)
+    np.maximum.at(best, pairs[:, 1], p)
+    assert listed(links.pairs) == listed(pairs[(p == best[pairs[:, 1]]) & (p >= 0.4)])
+    with pytest.raises(ValueError, match="one_to_many=True for one table"):
+        link(pairs, p, 40, None, threshold=0.5, one_to_one=False, one_to_many=True)
+
+
 def test_clusters_show_what_contradicts_them():
     pairs, others = np.array([[0, 1], [1, 2], [4, 5]]), np.array([[0, 2], [3, 4]])
     links = Links(pairs, np.array([0.9, 0.8, 0.7]), others, np.array([0.1, 0.2]), 7)

@@ -33,6 +33,9 @@ _PART = click.FloatRange(0, 1, min_open=True, max_open=True)
 @click.option("--precision", type=_PART, help="Choose the threshold for this part of right links.")
 @click.option("--one-to-one", is_flag=True, help="A record has at most one partner.")
 @click.option(
+    "--one-to-many", is_flag=True, help="One of RIGHT has at most one; several may share it."
+)
+@click.option(
     "--clusters",
     "method",
     type=click.Choice(["components", "correlation"]),
@@ -51,6 +54,7 @@ def link(
     threshold: float | None,
     precision: float | None,
     one_to_one: bool,
+    one_to_many: bool,
     method: str,
     out: Path,
     report: Path | None,
@@ -99,7 +103,7 @@ def link(
         share, two = linker.match_share_, right is not None
         chosen = threshold_for(*labelled, precision=precision, match_share=share, two_tables=two)
         least = chosen.threshold.value
-    links = linker.links(threshold=least, one_to_one=one_to_one)
+    links = linker.links(threshold=least, one_to_one=one_to_one, one_to_many=one_to_many)
     clusters = links.clusters(method)
     write_atomically(out, table_bytes(_with_records(links, clusters, records), out))
     talk.aside(notes)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelmetric.graphs import check_rows
 from kernelmetric.linkage._fields import column_of
 
 _SHOWN = 40  # letters of a value in a reason
@@ -24,6 +25,7 @@ class Compared:
 
     def __init__(self, comparison: Any, left: Any, right: Any, texts: Any):
         self.comparison, self.left, self.right, self.texts = comparison, left, right, texts
+        self._columns = [comparison.column(name, left, right) for name in comparison.fields_]
 
     @property
     def names(self) -> list[str]:
@@ -33,10 +35,11 @@ class Compared:
         return self.comparison.fields_ + more
 
     def __call__(self, pairs: Any) -> np.ndarray:
-        S = self.comparison.similarities(self.left, self.right, pairs)
-        if self.texts is None:
-            return S
-        return np.hstack([S, self.texts.columns(np.asarray(pairs).reshape(-1, 2))])
+        pairs = checked_pairs(pairs, len(self.left), len(self.right))
+        S = np.empty((len(pairs), len(self._columns)))
+        for k, compare in enumerate(self._columns):
+            S[:, k] = compare(pairs)
+        return S if self.texts is None else np.hstack([S, self.texts.columns(pairs)])
 
     def says(self, place: int, row: np.ndarray, pair: np.ndarray) -> str:
         """In words what a column of a row says; columns beyond tell what is missing."""
@@ -48,6 +51,18 @@ class Compared:
         sides = zip((self.left, self.right), pair, strict=True)
         a, b = (column_of(table, self.comparison.fields_[place]).iloc[k] for table, k in sides)
         return "missing" if np.isnan(value) else f"{_short(a)} beside {_short(b)}"
+
+
+def checked_pairs(pairs: Any, n_left: int, n_right: int) -> np.ndarray:
+    """Row numbers of two tables, refused where they are outside."""
+    rows = check_rows(pairs, "given", max(n_left, n_right))
+    largest = rows.max(axis=0, initial=-1)
+    if np.any(largest >= (n_left, n_right)):
+        raise ValueError(
+            f"Got the row numbers {largest.tolist()} at most, but expected 0 to {n_left - 1} on "
+            f"the left and 0 to {n_right - 1} on the right."
+        )
+    return rows
 
 
 def _short(value: Any) -> str:

@@ -1,16 +1,22 @@
 """How alike two records are, field by field; what is missing is a state of its own."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
 
 from kernelmetric.compute import map_rows
-from kernelmetric.graphs import check_rows
 from kernelmetric.inputs._extras import require
-from kernelmetric.linkage._compared import Compared
-from kernelmetric.linkage._fields import as_tables, column_of, holds_numbers, is_whole, texts_of
+from kernelmetric.linkage._compared import Compared, checked_pairs
+from kernelmetric.linkage._fields import (
+    as_tables,
+    coded_texts,
+    column_of,
+    holds_numbers,
+    is_whole,
+    texts_of,
+)
 from kernelmetric.linkage._text import Texts, learned_of
 
 KINDS = ("text", "long_text", "code", "date", "number", "category", "vector")
@@ -127,11 +133,7 @@ class RecordComparison:
             From 0 to 1; NaN where a side is missing.
         """
         left, right = _tables(left, right)
-        pairs = checked_pairs(pairs, len(left), len(right))
-        S = np.empty((len(pairs), len(self.fields_)))
-        for k, name in enumerate(self.fields_):
-            S[:, k] = self._compared(name, left, right, pairs)
-        return S
+        return Compared(self, left, right, None)(pairs)
 
     def features(self, left: Any, right: Any, pairs: Any) -> np.ndarray:
         """Numbers without gaps, for any classifier.
@@ -186,40 +188,30 @@ class RecordComparison:
         texts = None if self.text_ is None else Texts(self.text_, left, right, rivals)
         return Compared(self, left, right, texts)
 
-    def _compared(self, name: str, left: Any, right: Any, pairs: np.ndarray) -> np.ndarray:
-        """How alike one field of pairs is."""
+    def column(self, name: str, left: Any, right: Any) -> Callable[[np.ndarray], np.ndarray]:
+        """What tells how alike one field of pairs is; the column of each table is read once."""
         kind = self.kinds_[name]
-        read = {"number": _numbers, "date": _days, "vector": _vectors}.get(kind, _texts)
-        a, b = read(left, name), read(right, name)
-        if kind == "vector" and a.shape[1] != b.shape[1]:
-            raise ValueError(
-                f"Got vectors of {a.shape[1]} and {b.shape[1]} numbers in the column {name!r}, but "
-                "expected as many on both sides."
-            )
+        read = {"number": _numbers, "vector": _vectors}.get(kind)
+        if read is None:
+            compare = _of_texts(kind, *_coded(name, left, right))
+        else:
+            a = read(left, name)
+            b = a if right is left else read(right, name)
+            if kind == "vector" and a.shape[1] != b.shape[1]:
+                raise ValueError(
+                    f"Got vectors of {a.shape[1]} and {b.shape[1]} numbers in the column {name!r}, "
+                    "but expected as many on both sides."
+                )
 
-        def compare(rows: slice) -> np.ndarray:
-            p, q = a[pairs[rows, 0]], b[pairs[rows, 1]]
-            if kind == "vector":
-                return np.maximum(np.sum(p * q, axis=1), 0.0)
-            if kind == "number":
+            def compare(pairs: np.ndarray) -> np.ndarray:
+                p, q = a[pairs[:, 0]], b[pairs[:, 1]]
+                if kind == "vector":
+                    return np.maximum(np.sum(p * q, axis=1), 0.0)
                 return 1 / (1 + np.abs(p - q) / self.scales_[name])
-            if kind == "category":
-                return np.where(_there(p) & _there(q), np.equal(p, q), np.nan)
-            return _alike_days(p, q) if kind == "date" else _scored(kind, p, q)
 
-        return map_rows(compare, len(pairs), 400.0, most=100_000)
-
-
-def checked_pairs(pairs: Any, n_left: int, n_right: int) -> np.ndarray:
-    """Row numbers of two tables, refused where they are outside."""
-    rows = check_rows(pairs, "given", max(n_left, n_right))
-    largest = rows.max(axis=0, initial=-1)
-    if np.any(largest >= (n_left, n_right)):
-        raise ValueError(
-            f"Got the row numbers {largest.tolist()} at most, but expected 0 to {n_left - 1} on "
-            f"the left and 0 to {n_right - 1} on the right."
+        return lambda pairs: map_rows(
+            lambda rows: compare(pairs[rows]), len(pairs), 400.0, most=100_000
         )
-    return rows
 
 
 def _tables(left: Any, right: Any) -> tuple[Any, Any]:
@@ -227,45 +219,60 @@ def _tables(left: Any, right: Any) -> tuple[Any, Any]:
     return left, left if right is None else right
 
 
+def _coded(name: str, left: Any, right: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Which text each record of two tables has, -1 for none; and the texts, each once."""
+    import pandas as pd
+
+    a, texts = coded_texts(column_of(left, name))
+    if right is left:
+        return a, a, texts
+    b, more = coded_texts(column_of(right, name))
+    codes, both = pd.factorize(np.concatenate([texts, more]))
+    own, other = np.split(codes, [len(texts)])
+    return np.append(own, -1)[a], np.append(other, -1)[b], both
+
+
+def _of_texts(kind: str, a: np.ndarray, b: np.ndarray, texts: np.ndarray) -> Callable:
+    """What tells how alike the texts of pairs of records are; of equal ones nothing is compared."""
+    import pandas as pd
+
+    turned = np.full(len(texts), -1)
+    if kind == "date":
+        digits, texts = pd.factorize(np.array([re.sub(r"\D", "", t) for t in texts], dtype=object))
+        a, b = (np.append(digits, -1)[codes] for codes in (a, b))
+        exchanged = [t[:4] + t[6:8] + t[4:6] for t in texts]
+        turned = pd.Index(texts, dtype=object).get_indexer(exchanged)
+
+    def compare(pairs: np.ndarray) -> np.ndarray:
+        p, q = a[pairs[:, 0]], b[pairs[:, 1]]
+        known = (p >= 0) & (q >= 0)
+        values = np.where(known, np.where(p == q, 1.0, 0.0), np.nan)
+        if kind == "category":
+            return values
+        differ = known & (p != q)
+        p, q = p[differ], q[differ]
+        found = _scored("code" if kind == "date" else kind, texts[p], texts[q])
+        values[differ] = np.where(p == turned[q], np.maximum(found, _EXCHANGED), found)
+        return values
+
+    return compare
+
+
 def _scored(kind: str, p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """What a scorer of rapidfuzz says of each two texts, NaN where one is missing."""
+    """What a scorer of rapidfuzz says of each two texts, which differ."""
     fuzzy = require("rapidfuzz", "linkage", "Comparing texts needs rapidfuzz")
     scorer, most = {
         "text": (fuzzy.distance.JaroWinkler.normalized_similarity, 1),
         "long_text": (fuzzy.fuzz.token_sort_ratio, 100),
         "code": (fuzzy.distance.OSA.normalized_similarity, 1),
     }[kind]
-    known = _there(p) & _there(q)
-    values = np.full(len(p), np.nan)
-    p, q = p[known], q[known]
     # Of longer texts only the beginnings: they are equal where all of their letters are.
     at = np.flatnonzero(np.maximum(list(map(len, p)), list(map(len, q))) > _MOST_LETTERS)
-    equal = np.equal(p[at], q[at])
     for texts in (p, q):
         texts[at] = [text[:_MOST_LETTERS] for text in texts[at]]
     found = fuzzy.process.cpdist(p, q, scorer=scorer, dtype=np.float64) / most
-    found[at] = np.where(equal, 1, np.minimum(found[at], _NEARLY))
-    values[known] = found
-    return values
-
-
-def _alike_days(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    alike = _scored("code", p, q)
-    turned = np.array([t and t[:4] + t[6:8] + t[4:6] for t in q], dtype=object)
-    return np.where(np.equal(p, turned), np.maximum(alike, _EXCHANGED), alike)
-
-
-def _there(texts: np.ndarray) -> np.ndarray:
-    return np.array([text is not None for text in texts], dtype=bool)
-
-
-def _texts(table: Any, name: str) -> np.ndarray:
-    return texts_of(column_of(table, name))
-
-
-def _days(table: Any, name: str) -> np.ndarray:
-    digits = [text and re.sub(r"\D", "", text) for text in _texts(table, name)]
-    return np.array(digits, dtype=object)
+    found[at] = np.minimum(found[at], _NEARLY)
+    return found
 
 
 def _numbers(table: Any, name: str) -> np.ndarray:

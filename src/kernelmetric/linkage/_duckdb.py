@@ -23,8 +23,8 @@ from kernelmetric._warnings import warn
 from kernelmetric.compute import require_memory, within_budget
 from kernelmetric.compute.watch import leave_if_over, stage
 from kernelmetric.inputs._extras import require
-from kernelmetric.linkage._comparisons import checked_pairs
-from kernelmetric.linkage._fields import column_of, is_whole, texts_of
+from kernelmetric.linkage._compared import checked_pairs
+from kernelmetric.linkage._fields import coded_texts, column_of, is_whole
 from kernelmetric.linkage._links import Links, link
 from kernelmetric.linkage._rules import EqualKeys
 from kernelmetric.tables import read_pieces
@@ -49,6 +49,7 @@ def link_files(
     by_kind: bool = True,
     threshold: float = 0.5,
     one_to_one: bool = False,
+    one_to_many: bool = False,
 ) -> Links:
     """Links between Parquet files that need not fit into memory.
 
@@ -68,7 +69,7 @@ def link_files(
         Where candidates and probabilities are kept; made if it is not there.
     pairs, same, by_kind : array-like, default=None, and bool, default=True
         Labelled pairs, as in :meth:`RecordLinker.fit`.
-    threshold, one_to_one : float, default=0.5, and bool, default=False
+    threshold, one_to_one, one_to_many : float, default=0.5, and bool, default=False
         As in :meth:`RecordLinker.links`.
 
     Returns
@@ -110,9 +111,8 @@ def link_files(
                 parts.append(np.load(path))
                 shown.step()
     all_pairs = np.concatenate([store.pairs(group) for group in store.groups])
-    return link(
-        all_pairs, np.concatenate(parts), *store.sizes, threshold=threshold, one_to_one=one_to_one
-    )
+    ways = {"one_to_one": one_to_one, "one_to_many": one_to_many}
+    return link(all_pairs, np.concatenate(parts), *store.sizes, threshold=threshold, **ways)
 
 
 def file_candidates(left: Any, right: Any, rules: Any, folder: str | os.PathLike) -> np.ndarray:
@@ -165,8 +165,10 @@ class _Store:
         """Of a match, for the candidates of a group."""
         left, right, pairs = self.tables(self.pairs(group))
         found = [np.empty(0)]
-        for first in range(0, len(pairs), _AT_ONCE):
-            rows, ends = _placed(pairs[first : first + _AT_ONCE], right is not None)
+        # What texts say of all records of a group would take too much memory at once.
+        step = max(1, len(pairs)) if linker.comparison_.text_ is None else _AT_ONCE
+        for first in range(0, len(pairs), step):
+            rows, ends = _placed(pairs[first : first + step], right is not None)
             other = None if right is None else right.iloc[rows[1]]
             found.append(linker.predict_proba(left.iloc[rows[0]], other, ends)[:, 1])
         return np.concatenate(found)
@@ -277,7 +279,8 @@ def _keys(path: Path, rules: Sequence[Any], n_rows: int) -> Iterator[tuple[Any, 
 
     whole: dict[Any, bool] = {}
     for piece in read_pieces(path) if n_rows else ():
-        found = [_codes(rule.keys, piece.frame, whole) for rule in rules]
+        hashes: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
+        found = [_codes(rule.keys, piece.frame, whole, hashes) for rule in rules]
         rows = np.asarray(piece.rows, np.int64)
         columns = {
             "rule": np.repeat(np.arange(len(rules)), [there.sum() for _, there in found]),
@@ -288,25 +291,33 @@ def _keys(path: Path, rules: Sequence[Any], n_rows: int) -> Iterator[tuple[Any, 
 
 
 def _codes(
-    keys: Sequence[Any], frame: Any, whole: dict[Any, bool]
+    keys: Sequence[Any],
+    frame: Any,
+    whole: dict[Any, bool],
+    hashes: dict[Any, tuple[np.ndarray, np.ndarray]],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A hash of 64 bits for the keys of each record, and which records have all of them."""
+    """A hash of 64 bits for the keys of each record, and which records have all of them.
+
+    What is kept from one call to the next: which columns hold whole numbers, and their hashes.
+    """
     import pandas as pd
 
     code, there = np.zeros(len(frame), np.uint64), np.ones(len(frame), bool)
     for key in keys:
-        column = pd.Series(column_of(frame, key))
-        floats = column.dtype.kind == "f" and bool(column.notna().any())
-        if floats and whole.setdefault(key, is_whole(column)) != is_whole(column):
-            raise ValueError(
-                f"Got numbers, some with fractions, as the key {key!r}, but expected texts or "
-                "whole numbers: round them first, or write them as texts."
-            )
-        texts = texts_of(column)
-        known = np.array([text is not None for text in texts], dtype=bool)
-        texts[~known] = ""
+        if key not in hashes:
+            column = pd.Series(column_of(frame, key))
+            floats = column.dtype.kind == "f" and bool(column.notna().any())
+            if floats and whole.setdefault(key, is_whole(column)) != is_whole(column):
+                raise ValueError(
+                    f"Got numbers, some with fractions, as the key {key!r}, but expected texts or "
+                    "whole numbers: round them first, or write them as texts."
+                )
+            at, texts = coded_texts(column)
+            of_texts = pd.util.hash_array(np.append(texts, ""), categorize=False)
+            hashes[key] = of_texts[at], at >= 0
+        more, known = hashes[key]
         there &= known
-        code = (code * _MIX) ^ pd.util.hash_array(texts, categorize=False)
+        code = (code * _MIX) ^ more
     return code, there
 
 

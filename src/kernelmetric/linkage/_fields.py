@@ -64,7 +64,7 @@ def is_whole(column: Any) -> bool:
 def texts_of(column: Any) -> np.ndarray:
     """One text for each value, None where it is missing, blank or a vector; of 2.0 it is 2."""
     codes, texts = coded_texts(column)
-    return np.append(texts, None)[codes]  # the last where the code is -1
+    return np.append(texts, np.array([None]))[codes]  # the last where the code is -1
 
 
 def coded_texts(column: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -82,7 +82,7 @@ def coded_texts(column: Any) -> tuple[np.ndarray, np.ndarray]:
     if pd.api.types.infer_dtype(column, skipna=True) == "string":  # others may be equal: 1 and True
         at, values = pd.factorize(column)
         values = np.asarray(values, dtype=object)
-    there = pd.notna(values) if values.dtype != object else pd.Series(values).notna().to_numpy()
+    there = pd.notna(values)
     if whole:
         values[there] = [f"{x:.0f}" for x in values[there]]
     texts = np.empty(len(values), dtype=object)

@@ -10,7 +10,7 @@ from kernelmetric._warnings import warn
 from kernelmetric.compute.watch import until_limit, warn_of_limit
 from kernelmetric.graphs import Pairs
 from kernelmetric.graphs._row_tuples import components_of
-from kernelmetric.linkage._comparisons import checked_pairs
+from kernelmetric.linkage._compared import checked_pairs
 
 _FEWEST_OF_A_KIND = 5  # labelled pairs that are worth a cross-validation
 _FOLDS = 5

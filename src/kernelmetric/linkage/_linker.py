@@ -18,7 +18,8 @@ from kernelmetric.compute import map_rows
 from kernelmetric.compute.rates import most_in_time
 from kernelmetric.compute.watch import time_left, told_once, warn_of_limit
 from kernelmetric.linkage._candidates import candidate_pairs
-from kernelmetric.linkage._comparisons import RecordComparison, checked_pairs
+from kernelmetric.linkage._compared import checked_pairs
+from kernelmetric.linkage._comparisons import RecordComparison
 from kernelmetric.linkage._decision import TextModel, guessed
 from kernelmetric.linkage._evidence import CUTS, LEVELS, Found
 from kernelmetric.linkage._fields import as_tables
@@ -204,6 +205,7 @@ class RecordLinker(BaseEstimator):
         *,
         threshold: float = 0.5,
         one_to_one: bool = False,
+        one_to_many: bool = False,
     ) -> Links:
         """Which records are taken for the same.
 
@@ -211,9 +213,12 @@ class RecordLinker(BaseEstimator):
         ----------
         left, right : DataFrame or list of dict, default=None
             New tables, whose candidates the same rules find; None means those of :meth:`fit`.
-        threshold, one_to_one : float, default=0.5, and bool, default=False
-            The least probability of a link; and, for two tables, whether a record has at most one
-            partner: then the links are those of the largest probability together.
+        threshold : float, default=0.5
+            The least probability of a link.
+        one_to_one, one_to_many : bool, default=False
+            For two tables, whether a record has at most one partner: then the links are those of
+            the largest probability together. Or whether this is so of the records of the right
+            table alone, each with its likeliest: several of them may be of one on the left.
 
         Returns
         -------
@@ -230,7 +235,8 @@ class RecordLinker(BaseEstimator):
             pairs = candidate_pairs(left, right, self.rules)
             p = self._probability(self.comparison_.between(left, right, pairs), pairs)
             sizes = (len(left), None if right is None else len(right))
-        return link(pairs, p, *sizes, threshold=float(threshold), one_to_one=one_to_one)
+        ways = {"one_to_one": one_to_one, "one_to_many": one_to_many}
+        return link(pairs, p, *sizes, threshold=float(threshold), **ways)
 
     def weights(self) -> Any:
         """What each level of agreement of each field adds to the log odds of a match.

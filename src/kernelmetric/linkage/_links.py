@@ -161,16 +161,23 @@ def link(
     *,
     threshold: float,
     one_to_one: bool,
+    one_to_many: bool = False,
 ) -> Links:
-    """Links from candidates: all that reach the threshold, or of these the best one-to-one."""
+    """Links from candidates: all that reach the threshold, or of these the best."""
     accepted = probability >= threshold
-    if one_to_one:
+    if one_to_one or one_to_many:
+        said = "one_to_one" if one_to_one else "one_to_many"
         if n_right is None:
             raise ValueError(
-                "Got one_to_one=True for one table, but expected two: inside a table take clusters."
+                f"Got {said}=True for one table, but expected two: inside a table take clusters."
             )
         chosen = np.flatnonzero(accepted)
-        accepted[chosen] = one_to_one_choice(pairs[chosen], probability[chosen], threshold)
+        if one_to_one:
+            accepted[chosen] = one_to_one_choice(pairs[chosen], probability[chosen], threshold)
+        else:  # of equal ones the first
+            order = chosen[np.argsort(-probability[chosen], kind="stable")]
+            accepted[:] = False
+            accepted[order[np.unique(pairs[order, 1], return_index=True)[1]]] = True
     return Links(
         pairs[accepted], probability[accepted], pairs[~accepted], probability[~accepted],
         n_left, n_right, threshold,

@@ -23,7 +23,7 @@ from kernelmetric.linkage._bags import (
     unit,
     weighed,
 )
-from kernelmetric.linkage._fields import column_of, texts_of
+from kernelmetric.linkage._fields import coded_texts, column_of
 from kernelmetric.linkage._parts import PARTS, PartedTexts
 from kernelmetric.linkage._words import folded, lists_names, names_of
 
@@ -204,9 +204,10 @@ def _folded(table: Any, columns: list[str]) -> list[str]:
     lines = [""] * len(table)
     for name in columns:
         if name in table.columns:
-            more = texts_of(column_of(table, name))
+            codes, texts = coded_texts(column_of(table, name))
+            more = np.array([*map(folded, texts), ""], dtype=object)[codes]
             lines = [
                 f"{old} {new}" if old and new else old or new
-                for old, new in zip(lines, map(folded, more), strict=True)
+                for old, new in zip(lines, more, strict=True)
             ]
     return lines
