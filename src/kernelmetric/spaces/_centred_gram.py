@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import backend_of, like, map_rows, namespace, precise, take_rows, to_numpy
+from kernelmetric.compute._threads import unlocked
 from kernelmetric.inputs import Weights
 from kernelmetric.kernels import Kernel
 from kernelmetric.spaces._base import block_size, refuse_rank_zero, round_off, times
@@ -76,7 +77,9 @@ class CentredGram:
 
     def times(self, M: Any) -> Any:
         """Return K M."""
-        return self.K @ M if self.K is not None else self._rows(lambda K: K @ M)
+        if self.K is None:
+            return self._rows(lambda K: K @ M)
+        return unlocked(lambda: self.K @ M, self.n**2 * M.shape[1])
 
     def sketch(self, width: int, rng: np.random.RandomState) -> Any:
         """Columns that span nearly what the leading eigenvectors do, from some points alone."""
