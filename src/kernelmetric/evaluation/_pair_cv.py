@@ -19,7 +19,6 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
 from kernelmetric.compute import take_rows
-from kernelmetric.compute.watch import until_limit
 from kernelmetric.evaluation._retrieval import Comparison, Found, compared, find_matches
 from kernelmetric.evaluation._verification import best_threshold, distances_of, known_distances
 from kernelmetric.graphs import IndexTuples, Matches, Pairs, check_length
@@ -108,8 +107,7 @@ def cross_validate_pairs(
     folds = list(_folds(cv, by, pairs, random_state))
     how = (by, scorers, params or {}, return_train_score, error_score)
     outcomes = Parallel(n_jobs=n_jobs)(
-        delayed(_one_fold)(clone(estimator), X, pairs, train, test, *how)
-        for train, test in until_limit(folds, "folds")
+        delayed(_one_fold)(clone(estimator), X, pairs, train, test, *how) for train, test in folds
     )
     _warn_or_raise_about_fit_failures(outcomes, error_score)
     results: dict[str, Any] = {
@@ -122,7 +120,7 @@ def cross_validate_pairs(
             key = f"{part}_{name if several else 'score'}"
             results[key] = np.array([outcome[part][name] for outcome in outcomes])
     if return_indices:
-        train, test = zip(*folds[: len(outcomes)], strict=True)
+        train, test = zip(*folds, strict=True)
         results["indices"] = {"train": train, "test": test}
     return results
 

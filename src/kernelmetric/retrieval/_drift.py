@@ -194,7 +194,7 @@ class Drift(VectorMap):
             true, found = (k_smallest(np.where(own, np.inf, S), k)[0] for S in far)
             return np.mean(np.any(true[:, :, None] == found[:, None, :], axis=2), axis=1)
 
-        return map_rows(nearest, len(held), 8.0 * 4 * len(among), most=256)
+        return map_rows(nearest, len(held), 8.0 * 4 * len(among), most=128)
 
 
 def _seconds(n: int, d: int, d_second: int) -> float:

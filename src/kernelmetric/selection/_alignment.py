@@ -182,8 +182,8 @@ class KernelAlignment(Terms, Kernel):
         most = _DRAWN if self.max_samples is None and not here else self.max_samples
         if most is None:
             each = len(kernels) * rates().value if math.isfinite(time_left()) else 0.0
-            some = most_in_time(lambda m: each * m * m, N, _LEAST_ROWS, type(self).__name__)
-            most = None if some == N else some
+            n_drawn = most_in_time(lambda m: each * m * m, N, _LEAST_ROWS, type(self).__name__)
+            most = None if n_drawn == N else n_drawn
         rows = sample_rows(N, most, self.random_state)
         all_here = rows is None and here
         points = X if all_here else take_rows(X, np.arange(N) if rows is None else rows)

@@ -13,6 +13,7 @@ from kernelmetric.kernels import Kernel
 from kernelmetric.spaces._base import block_size, refuse_rank_zero, round_off, times
 
 _SKETCH = 4  # points per column of a sketch
+_MIRRORED = 1024  # rows of the lower half that are written at once
 
 
 class CentredGram:
@@ -69,7 +70,9 @@ class CentredGram:
 
         def of_rows(rows: slice) -> Any:
             whole[rows, rows.start :] = self._block(rows, rows.start)
-            whole[rows.stop :, rows] = whole[rows, rows.stop :].T
+            for first in range(rows.stop, self.n, _MIRRORED):  # Ctrl-C comes between
+                some = slice(first, first + _MIRRORED)
+                whole[some, rows] = whole[rows, some].T
             return whole[rows, :0]
 
         map_rows(of_rows, self.n, **block_size(self.X, self.n))
