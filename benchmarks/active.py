@@ -17,9 +17,9 @@ import pandas as pd
 from kernelmetric.datasets import make_records
 from kernelmetric.evaluation import pairs_to_label
 from kernelmetric.linkage import NearestText
-from kernelmetric.linkage._candidates import known_as
 from kernelmetric.linkage._evidence import pair_points
 from kernelmetric.linkage._linker import found_candidates
+from linkage import known_as
 
 RUNS = 10
 MARKS = (25, 50, 100, 200, 400)

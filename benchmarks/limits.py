@@ -1,148 +1,225 @@
-"""Whether fits keep a time limit, and how soon Ctrl-C ends them, for every learner and search.
+"""Whether fits keep a time limit, and how soon Ctrl-C ends them: learners, searches, predictors.
 
-``python benchmarks/limits.py`` fits each estimator under limits of one and of five seconds, each in
-a process of its own, on points that would take it far longer. It prints how long the fit took, how
-long the processor worked for it (less, where others use the machine too), what was kept, and what
-was said. A fit that took more than 1.2 times its limit and half a second beside
-is marked with a star, and counted. ``--limits 30`` is for those that would take longer than that
-on a usual machine. ``--free`` also fits without a limit, for two minutes at most.
-``--interrupt 2`` sends SIGINT two seconds after a fit began, and prints how many seconds later
-Python had the ``KeyboardInterrupt``; what took more than one second is marked.
+``python benchmarks/limits.py --out limits.jsonl`` fits each estimator of the table below under
+limits of 1, 5 and 30 seconds, each in a process of its own, on points that would take it longer.
+It prints how long the fit took, how long the processor worked for it (less, where others use the
+machine too), what was kept, and what was said. A fit that took more than 1.2 times its limit has a
+star, one that ended by itself before the limit has a dash, and both are counted. Limits of 20
+seconds and more get more rows. ``--free`` also fits without a limit, for two minutes at most.
+
+``--interrupts 0.5 2`` sends SIGINT so many seconds after a fit began, and prints how many seconds
+later Python had the ``KeyboardInterrupt``; what took more than one second has a star.
+
+``--jobs 4`` fits four at a time; each has one thread then. What stands in ``--out`` already is not
+fitted again, and ``--page limits.jsonl`` makes a table of it.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
-FREE = 120  # seconds that a fit without a limit may take
+FREE = 120.0  # seconds that a fit without a limit may take
+LONG = 20.0  # seconds from which on a limit gets the second number of rows
+KEPT, AT_ONCE = 1.2, 1.0  # what a limit may take, beside it; seconds that Ctrl-C may take
 
-# What is fitted, and on how many points. Those for which only "far too many" will do have the cost
-# of their first step beside.
+# What is fitted, and on how many points: under a short limit, and under a long one.
 ESTIMATORS = {
-    "NCA()": 20_000,
-    "NCA(solver='minibatch')": 400_000,
-    "MLKR()": 20_000,
-    "MCML()": 20_000,
-    "LMNN()": 20_000,
-    "LMCA(3)": 20_000,
-    "DNE()": 60_000,
-    "DLA()": 60_000,
-    "LFDA()": 60_000,
-    "LPP()": 60_000,
-    "LDA()": 1_000_000,
-    "RCA()": 1_000_000,
-    "RFM(max_samples=4000)": 4_000,
-    "ITML(tol=1e-12, max_iter=10**6)": 20_000,
-    "MMC(tol=1e-12, max_iter=10**6)": 20_000,
-    "SDML(tol=1e-12, max_iter=10**6)": 20_000,
-    "IdealizedKernel(tol=1e-9)": 20_000,
-    "LSML(tol=1e-12, max_iter=10**6)": 20_000,
-    "SCML(tol=1e-9, max_iter=10**6)": 20_000,
-    "Kernelized(NCA())": 12_000,
-    "Kernelized(LMNN())": 100_000,
-    "Kernelized(MLKR())": 20_000,
-    "Kernelized(MCML())": 20_000,
-    "Kernelized(RFM())": 12_000,
-    "Kernelized(ITML())": 20_000,
-    "Kernelized(LDA(), 'rbf', KPCA())": 4_000,
-    "Kernelized(LDA(), 'rbf', KPCA(50))": 20_000,
-    "Kernelized(LDA(), 'rbf', Nystroem(2000))": 100_000,
-    "Kernelized(LDA(), 'aligned')": 12_000,
-    "KernelizedCV(NCA())": 2_000,
-    "KernelizedCV(LDA())": 10_000,
-    "KernelizedCV(NCA(), n_jobs=2)": 2_000,
-    "MetricClassifier()": 12_000,
-    "MetricClassifier(NCA(), cv=5)": 20_000,
-    "MetricRegressor()": 12_000,
-    "TransductiveDistance()": 20_000,
-    "TransductiveDistance(n_neighbors=10)": 100_000,
-    "TransductiveRegressor()": 20_000,
-    "Adapter()": 20_000,
-    "IdealizedKernel('rbf')": 400,
-    "LeaveOneOutRidge(max_samples=3000)": 4_000,
-    "AlignedScales()": 20_000,
-    "RecordLinker()": 20_000,
+    "MetricClassifier()": (12_000, 400_000),
+    "MetricClassifier(NCA(), cv=5)": (20_000, 60_000),
+    "MetricRegressor()": (12_000, 100_000),
+    "KernelizedCV(NCA())": (2_000, 4_000),
+    "KernelizedCV(LDA())": (10_000, 20_000),
+    "KernelizedCV(NCA(), n_jobs=2)": (2_000, 4_000),
+    "Kernelized(NCA())": (12_000, 400_000),
+    "Kernelized(LMNN())": (100_000, 400_000),
+    "Kernelized(MLKR())": (20_000, 100_000),
+    "Kernelized(MCML())": (20_000, 100_000),
+    "Kernelized(RFM())": (12_000, 100_000),
+    "Kernelized(ITML())": (20_000, 100_000),
+    "Kernelized(LDA(), 'rbf', KPCA())": (4_000, 12_000),
+    "Kernelized(LDA(), 'rbf', KPCA(50))": (20_000, 60_000),
+    "Kernelized(LDA(), 'rbf', Nystroem(2000))": (100_000, 400_000),
+    "Kernelized(LDA(), 'aligned')": (12_000, 50_000),
+    "NCA()": (20_000, 60_000),
+    "NCA(solver='minibatch')": (400_000, 2_000_000),
+    "MLKR()": (20_000, 60_000),
+    "MCML()": (20_000, 60_000),
+    "LMNN()": (20_000, 200_000),
+    "LMCA(3)": (20_000, 60_000),
+    "RFM(max_samples=4000)": (4_000, 4_000),
+    "DNE()": (60_000, 200_000),
+    "DLA()": (60_000, 200_000),
+    "LFDA()": (60_000, 200_000),
+    "LPP()": (60_000, 200_000),
+    "LDA()": (1_000_000, 4_000_000),
+    "RCA()": (1_000_000, 4_000_000),
+    "ITML(tol=1e-12, max_iter=10**6)": (20_000, 100_000),
+    "MMC(tol=1e-12, max_iter=10**6)": (20_000, 100_000),
+    "SDML(tol=1e-12, max_iter=10**6)": (20_000, 100_000),
+    "LSML(tol=1e-12, max_iter=10**6)": (20_000, 100_000),
+    "SCML(tol=1e-9, max_iter=10**6)": (20_000, 100_000),
+    "IdealizedKernel(tol=1e-9)": (20_000, 50_000),
+    "IdealizedKernel('rbf')": (400, 1_500),
+    "TransductiveDistance()": (20_000, 200_000),
+    "TransductiveDistance(n_neighbors=10)": (100_000, 400_000),
+    "TransductiveDistance(method='eigenvectors')": (20_000, 60_000),
+    "TransductiveRegressor()": (20_000, 200_000),
+    "Adapter()": (20_000, 60_000),
+    "PLDA(tol=0, max_iter=10**6)": (20_000, 100_000),
+    "Drift()": (50_000, 200_000),
+    "RecordLinker()": (20_000, 200_000),
+    "PairVerifier()": (20_000, 500_000),
+    "cross_validate_pairs(ITML())": (20_000, 100_000),
+    "compare_with_plain(ITML())": (20_000, 60_000),
+    "LeaveOneOutRidge(max_samples=3000)": (4_000, 12_000),
+    "KernelAlignment()": (5_000, 20_000),
+    "KernelChoice([RBF(0.05), Laplacian(0.1)])": (4_000, 12_000),
+    "AlignedScales()": (20_000, 60_000),
+    "KPCA()": (4_000, 12_000),
+    "KPCA(50)": (20_000, 60_000),
+    "Nystroem(2000)": (100_000, 400_000),
+    "RandomFeatures(2000)": (100_000, 400_000),
 }
+# Spaces by themselves, and what judges: Ctrl-C alone ends them.
+WITHOUT_LIMIT = ("cross_validate", "compare_with_plain", "KPCA", "Nystroem", "RandomFeatures")
 
 
 def main() -> None:
+    """Fit what was asked for, and count what took too long."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--limits", type=float, nargs="*", default=[1.0, 5.0], help="seconds")
-    parser.add_argument("--interrupt", type=float, help="seconds after which SIGINT is sent")
+    parser.add_argument("--limits", type=float, nargs="*", default=[1.0, 5.0, 30.0])
+    parser.add_argument("--interrupts", type=float, nargs="*", default=[])
     parser.add_argument("--free", action="store_true", help="also fit without a limit")
     parser.add_argument("--only", nargs="*", default=[""], help="how names of estimators begin")
-    parser.add_argument("--fit", help=argparse.SUPPRESS)
-    parser.add_argument("--limit", type=float, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.fit:
-        print(json.dumps(fit(arguments.fit, arguments.limit, arguments.interrupt)))
+    parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
+    parser.add_argument("--out", type=Path, help="outcomes, a line of JSON for each")
+    parser.add_argument("--page", type=Path, help="print a table of such a file")
+    parser.add_argument("--fit", nargs=4, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.page:
+        print("\n".join(page(told(given.page))))
         return
-    names = [name for name in ESTIMATORS if any(name.startswith(part) for part in arguments.only)]
-    limits = [None] if arguments.interrupt else [*[None] * arguments.free, *arguments.limits]
-    n_late = 0
-    for name in names:
-        for limit in limits:
-            found = apart(name, limit, arguments.interrupt)
-            allowed = 1.0 if arguments.interrupt else 1.2 * (limit or FREE) + 0.5
-            late = not found["seconds"] <= allowed
-            n_late += late
-            tell(name, limit, found, "*" if late else " ")
-    print(f"{n_late} of {len(names) * len(limits)} took too long")
+    if given.fit:
+        name, *numbers = given.fit
+        print(json.dumps(fit(name, *(json.loads(number) for number in numbers))))
+        return
+    names = [name for name in ESTIMATORS if any(name.startswith(part) for part in given.only)]
+    limits = [*given.limits, *[None] * given.free]
+    asked = [*itertools.product(names, [None], given.interrupts)]
+    limited = [name for name in names if not name.startswith(WITHOUT_LIMIT)]
+    asked += [(name, limit, None) for limit in limits for name in limited]
+    known = {(row["name"], row["limit"], row["interrupt"]) for row in told(given.out)}
+    lock, rows = threading.Lock(), []
+
+    def work(case: tuple[str, float | None, float | None]) -> None:
+        row = apart(*case, alone=given.jobs > 1)
+        with lock:
+            rows.append(row)
+            print(*lines(row), sep="\n", flush=True)
+            if given.out:
+                with given.out.open("a", encoding="utf-8") as file:
+                    print(json.dumps(row), file=file, flush=True)
+
+    with ThreadPoolExecutor(given.jobs) as pool:
+        list(pool.map(work, [case for case in asked if case not in known]))
+    late, early = (sum(mark(row) == sign for row in rows) for sign in "*-")
+    print(f"Of {len(rows)}, {late} took too long, and {early} ended by themselves before.")
 
 
-def tell(name: str, limit: float | None, found: dict[str, Any], mark: str) -> None:
-    """Print one line, and what was said below it."""
-    asked = "no limit" if limit is None else f"{limit:g} s"
-    print(
-        f"{mark} {name:46} {ESTIMATORS[name]:>9,} {asked:>9} {found['seconds']:7.2f} s"
-        f" {found.get('worked', float('nan')):7.2f} s"
-        f"  {found['kept']}",
-        *(f"      {message}" for message in found["said"]),
-        sep="\n",
-        flush=True,
-    )
+def told(path: Path | None) -> list[dict[str, Any]]:
+    """The outcomes that stand in a file."""
+    text = path.read_text(encoding="utf-8") if path and path.exists() else ""
+    return [json.loads(line) for line in text.splitlines()]
 
 
-def apart(name: str, limit: float | None, interrupt: float | None) -> dict[str, Any]:
+def mark(row: dict[str, Any]) -> str:
+    """A star for what took too long, a dash for what needed no limit."""
+    limit = row["limit"] or FREE
+    if not row["seconds"] <= (AT_ONCE if row["interrupt"] else KEPT * limit):
+        return "*"
+    return "-" if row["by_itself"] and (row["limit"] or row["interrupt"]) else " "
+
+
+def lines(row: dict[str, Any]) -> list[str]:
+    """One line of a fit, and what was said below it."""
+    asked = "no limit" if row["limit"] is None else f"{row['limit']:g} s"
+    asked = f"^C {row['interrupt']:g} s" if row["interrupt"] else asked
+    figures = f"{row['rows']:>9,} {asked:>9} {row['seconds']:7.2f} s {row['worked']:7.2f} s"
+    first = f"{mark(row)} {row['name']:46} {figures}  {row['kept']}"
+    return [first, *(f"      {message}" for message in row["said"])]
+
+
+def page(rows: list[dict[str, Any]]) -> list[str]:
+    """A table with a line for each estimator."""
+    found = {(row["name"], row["limit"], row["interrupt"]): row for row in rows}
+    columns = sorted({key[1:] for key in found}, key=lambda key: (key[0] or 1e3, key[1] or 0.0))
+    heads = [f"limit {a:g} s" if a else f"Ctrl-C at {b:g} s" for a, b in columns if a or b]
+    columns = [key for key in columns if any(key)]
+    table = ["| | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
+    for name in dict.fromkeys(key[0] for key in found):
+        cells = []
+        for key in columns:
+            row = found.get((name, *key))
+            sign = "**" if row and mark(row) == "*" else ""
+            word = f"{sign}{row['seconds']:.2f}{sign}" if row else ""
+            cells.append(f"({word})" if row and mark(row) == "-" else word)
+        table.append(f"| `{name}` | " + " | ".join(cells) + " |")
+    return table
+
+
+def apart(name: str, limit: float | None, interrupt: float | None, *, alone: bool) -> Any:
     """The outcome of a fit in a process of its own."""
-    command = [sys.executable, __file__, "--fit", name]
-    command += [] if interrupt is None else ["--interrupt", str(interrupt)]
-    command += [] if limit is None else ["--limit", str(limit)]
-    seconds = FREE if limit is None else 30 + 2 * limit
+    n = ESTIMATORS[name][(limit or 0.0) >= LONG]
+    row = {"name": name, "limit": limit, "interrupt": interrupt, "rows": n}
+    command = [sys.executable, __file__, "--fit", name, *map(json.dumps, (n, limit, interrupt))]
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    environment = os.environ | (dict.fromkeys(names, "1") if alone else {})
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,  # a signal reaches this process alone, unless it has others
     )
     assert process.stdout is not None
+    process.stdout.readline()  # it is about to begin
     begun = time.monotonic()
     try:
-        process.stdout.readline()  # it is about to begin
         if interrupt:
             time.sleep(interrupt)
-            process.send_signal(signal.SIGINT)
-        written, _ = process.communicate(timeout=seconds)
-        return json.loads(written.splitlines()[-1])
+            os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        written, errors = process.communicate(timeout=30 + 2 * (limit or FREE))
+        return row | json.loads(written.splitlines()[-1])
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        return {"seconds": time.monotonic() - begun, "kept": "did not end", "said": []}
+        kept = "did not end"
     except (IndexError, json.JSONDecodeError):
-        return {"seconds": float("inf"), "kept": "failed", "said": []}
+        kept = f"failed: {' '.join(errors.splitlines()[-1:])}"
+    seconds = float("inf") if kept.startswith("failed") else time.monotonic() - begun
+    return row | {"seconds": seconds, "worked": seconds, "kept": kept, "said": [], "by_itself": 0}
 
 
-def fit(name: str, limit: float | None, interrupt: float | None) -> dict[str, Any]:
+def fit(name: str, n: int, limit: float | None, interrupt: float | None) -> dict[str, Any]:
     """Fit; how long it took, or how long after the signal it ended, and what was kept."""
     import kernelmetric
 
-    work, estimator = prepared(name)
-    said: list[str] = []
-    signalled: list[float] = []
+    work, estimator = prepared(name, n)
+    ended = None
 
     def note(number: int, frame: Any) -> None:
         raise KeyboardInterrupt
@@ -156,47 +233,65 @@ def fit(name: str, limit: float | None, interrupt: float | None) -> dict[str, An
             with kernelmetric.time_limit(limit):
                 work()
         except KeyboardInterrupt:
-            signalled.append(time.monotonic() - begun - interrupt)
-    worked = time.process_time() - worked
-    seconds = signalled[0] if signalled else time.monotonic() - begun
+            ended = time.monotonic() - begun
+    seconds, worked = time.monotonic() - begun, time.process_time() - worked
     said = [str(w.message) for w in caught if w.category is kernelmetric.TimeLimitWarning]
-    if interrupt and not signalled:
-        return {"seconds": seconds, "kept": "ended before", "said": said}
-    return {"seconds": seconds, "worked": worked, "kept": kept(estimator), "said": said}
+    if ended is not None and interrupt is not None:
+        seconds = ended - interrupt
+    by_itself = ended is None if interrupt else not said
+    seconds = 0.0 if interrupt and by_itself else seconds
+    row = {"seconds": seconds, "worked": worked, "kept": kept(estimator), "said": said}
+    return row | {"by_itself": by_itself}
 
 
-def prepared(name: str) -> tuple[Any, Any]:
+def prepared(name: str, n: int) -> tuple[Callable[[], Any], Any]:
     """What to call, and the estimator that it fits."""
     import numpy as np
 
     import kernelmetric
-    from kernelmetric.linkage import RecordLinker
+    from kernelmetric import evaluation, linkage, retrieval, selection
 
-    n = ESTIMATORS[name]
     rng = np.random.RandomState(0)
     X = rng.standard_normal((n, 20))
     noise = 0.7 * rng.standard_normal(n)
     y = (X[:, 0] * X[:, 1] + noise > 0).astype(int) + 2 * (X[:, 2] + noise > 0.3)
-    known = {**vars(kernelmetric), "RecordLinker": RecordLinker}
+    known = {**vars(kernelmetric)}
+    for room in (linkage, retrieval, selection):
+        known |= {each: getattr(room, each) for each in room.__all__}
+    if name.startswith(("cross_validate_pairs", "compare_with_plain")):
+        called = getattr(evaluation, name.partition("(")[0])
+        pairs = kernelmetric.Pairs.from_labels(y, per_point=3, random_state=0)
+        learner = eval(name.partition("(")[2][:-1], known)  # of the table above
+        return lambda: called(learner, X, pairs, random_state=0), learner
+    if name == "PairVerifier()":
+        pairs = kernelmetric.Pairs.from_labels(y, per_point=3, random_state=0)
+        verifier = kernelmetric.PairVerifier(kernelmetric.LDA().fit(X, y))
+        return lambda: verifier.calibrate(pairs, X), verifier
     estimator = eval(name, known)  # of the table above
-    if isinstance(estimator, RecordLinker):
+    if name.startswith("RecordLinker"):
         return linked(estimator, rng, n), estimator
     if hasattr(estimator, "bind"):
         return lambda: estimator.bind(X, y), estimator
-    if isinstance(estimator, kernelmetric.TransductiveDistance):
+    if name.startswith("TransductiveDistance"):
         y = np.where(np.arange(n) % 10, -1, y)
     if "MLKR" in name or "Regressor" in name:
         y = np.sin(2 * X[:, 0]) + X[:, 1] + noise
-    if isinstance(estimator, kernelmetric.TransductiveRegressor):
+    if name.startswith("TransductiveRegressor"):
         y = np.where(np.arange(n) % 10, np.nan, y)
-    if isinstance(estimator, kernelmetric.Adapter):
+    if name.startswith(("PLDA", "Drift")):  # vectors, as of a network
+        X = rng.standard_normal((n, 256))
+        y = rng.randint(0, n // 10, n)
+        X += 2 * rng.standard_normal((n // 10, 256))[y]
+    if name.startswith("Drift"):
+        y = X @ rng.standard_normal((256, 256)) + 0.1 * rng.standard_normal((n, 256))
+    if name.startswith("Adapter"):
         pairs = np.column_stack([np.arange(n // 2), n // 2 + np.arange(n // 2)])
         X[n // 2 :] = X[: n // 2] + 0.5 * rng.standard_normal((n // 2, 20))
         return lambda: estimator.fit(X, pairs=pairs), estimator
     return lambda: estimator.fit(X, y), estimator
 
 
-def linked(estimator: Any, rng: Any, n: int) -> Any:
+def linked(estimator: Any, rng: Any, n: int) -> Callable[[], Any]:
     """The fit of a linker on two tables of names."""
     import numpy as np
     import pandas as pd

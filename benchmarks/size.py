@@ -8,6 +8,7 @@ scikit-learn's boosting and an SVM learn from as many of them as they can in the
 many threads as ``--threads`` says, and tells seconds, those that ``estimate_time`` foretold, the
 peak of its memory and its accuracy on new rows, up to 20,000. The last row of the table is
 ``kernelmetric fit`` on a Parquet file of ten million rows, with everything that the command does.
+``--csv big.csv --parquet 1000000`` writes such a table for ``tools/record_terminal.py``.
 ``--embeddings`` measures drawn embeddings instead: of 50 classes that overlap, of length one. Every
 result is appended to the file at once, and what is there is not run again.
 """
@@ -199,6 +200,17 @@ def write_parquet(path: Path, n: int) -> None:
         writer.close()
 
 
+def write_csv(path: Path, n: int) -> None:
+    """Draw a table into a file of text, some rows at a time."""
+    import pandas as pd
+
+    for k in range(0, n, PIECE):
+        X, y = drawn(min(PIECE, n - k), 10 + k)
+        piece = pd.DataFrame(X.round(4), columns=[f"x{j}" for j in range(N_FEATURES)])
+        piece = piece.assign(y=[f"c{c}" for c in y])
+        piece.to_csv(path, mode="a" if k else "w", header=not k, index=False)
+
+
 def measure_command(n: int) -> dict[str, Any]:
     """The command line on a Parquet file: reading, comparing, learning, judging and saving."""
     with tempfile.TemporaryDirectory() as folder:
@@ -261,6 +273,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--embeddings", action="store_true", help="measure these alone")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--csv", type=Path, help="write a drawn table of --parquet rows, no more")
     parser.add_argument("--page", type=Path)
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -269,6 +282,8 @@ def main() -> None:
         many = method == "command"
         row = measure_command(int(n)) if many else measure(table, int(n), method, float(limit))
         print(json.dumps(row))
+    elif given.csv:
+        write_csv(given.csv, given.parquet)
     elif given.page:
         page(given.out, given.page)
     else:

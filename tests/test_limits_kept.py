@@ -1,13 +1,16 @@
 """Time limits: what is foretold, what is kept for the end, and what is said of fewer rows."""
 
 import re
+import runpy
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import kernelmetric
 from kernelmetric import (
     KPCA,
     LDA,
@@ -16,7 +19,9 @@ from kernelmetric import (
     RBF,
     RCA,
     RFM,
+    Adapter,
     IdealizedKernel,
+    KernelAlignment,
     Kernelized,
     KernelizedCV,
     MetricClassifier,
@@ -24,15 +29,19 @@ from kernelmetric import (
     Nystroem,
     TimeLimitWarning,
     TransductiveDistance,
+    linkage,
+    retrieval,
+    selection,
     time_limit,
 )
 from kernelmetric.compute import rates, watch
 from kernelmetric.compute.watch import time_kept, time_left, until_limit
 from kernelmetric.kernelized import _folds
-from kernelmetric.learners import _feature_rounds, _idealized_choice
+from kernelmetric.learners import LEARNERS, _feature_rounds, _idealized_choice
 from kernelmetric.linkage import RecordLinker, _linker
 from kernelmetric.prediction import _cross_fit
-from kernelmetric.selection import LeaveOneOutRidge, _leave_one_out
+from kernelmetric.retrieval import _drift, _search
+from kernelmetric.selection import LeaveOneOutRidge, _alignment, _leave_one_out
 from kernelmetric.transductive import _learn
 
 
@@ -219,6 +228,59 @@ def test_a_linker_links_the_first_records(monkeypatch):
     free = RecordLinker().fit(left, right, pairs, same)
     assert said == ""
     np.testing.assert_array_equal(whole.probability_, free.probability_)
+
+
+def test_vectors_of_two_models_are_mapped_by_fewer_rows(monkeypatch):
+    monkeypatch.setattr(_drift, "most_in_time", only(120))
+    X, _ = drawn(300)
+    Y = X @ np.random.RandomState(1).standard_normal((6, 6))
+    drift, said = limited(lambda: _drift.Drift().fit(X, Y))
+    assert "the draw of rows for Drift at 120 of 300" in said
+    assert drift.recall_.value > 0.8
+    monkeypatch.setattr(_drift, "most_in_time", only(300))
+    whole, said = limited(lambda: _drift.Drift().fit(X, Y))
+    assert said == ""
+    np.testing.assert_array_equal(whole.components_, _drift.Drift().fit(X, Y).components_)
+
+
+def test_an_adapter_looks_among_fewer_documents(monkeypatch):
+    rng = np.random.RandomState(0)
+    things, noise = rng.standard_normal((300, 8)), np.repeat([3.0, 0.1], [3, 5])
+    Q, D = (things + noise * rng.standard_normal((300, 8)) for _ in range(2))
+    pairs = np.column_stack([np.arange(200)] * 2)
+
+    def adapted(seconds):
+        return limited(lambda: Adapter().fit(Q, documents=D, pairs=pairs), seconds)
+
+    free = Adapter().fit(Q, documents=D, pairs=pairs)
+    whole, said = adapted(1e6)
+    assert said == ""
+    np.testing.assert_array_equal(whole.components_, free.components_)
+    monkeypatch.setattr(_search, "most_in_time", only(90))
+    adapter, said = adapted(1e-6)
+    assert "the draw of rows for Adapter at 90 of 300" in said and "the map after 1" in said
+    assert "the search before the softmax" in said
+    assert adapter.candidates_ and np.all(np.isfinite(adapter.transform(Q)))
+
+
+def test_kernels_are_aligned_on_fewer_rows(monkeypatch):
+    X, y = drawn(300)
+    monkeypatch.setattr(_alignment, "most_in_time", only(90))
+    kernel, said = limited(lambda: KernelAlignment(random_state=0).bind(X, y))
+    assert "the draw of rows for KernelAlignment at 90 of 300" in said
+    same = KernelAlignment(max_samples=90, random_state=0).bind(X, y)
+    np.testing.assert_array_equal(kernel.weights_, same.weights_)
+
+
+def test_the_benchmark_fits_every_learner_search_and_predictor():
+    path = Path(__file__).parents[1] / "benchmarks" / "limits.py"
+    listed = runpy.run_path(str(path))["ESTIMATORS"]
+    named = {word for entry in listed for word in re.findall(r"\w+", entry)}
+    rooms = (kernelmetric, linkage, retrieval, selection)
+    public = {name: getattr(room, name) for room in rooms for name in room.__all__}
+    with_fit = {name for name, each in public.items() if callable(getattr(each, "fit", None))}
+    assert {kind.__name__ for kind in LEARNERS} < with_fit
+    assert with_fit - named <= {"KernelTrick", "RidgeKPCA", "RecordComparison"}  # within others
 
 
 # --- choices within a learner -------------------------------------------------------------------

@@ -76,26 +76,26 @@ FAULTS = [
     Fault(
         "zero weights x rows of a prediction",
         "prediction/_regressor.py",
-        "y = y.copy() if rows is None else y[rows]",
-        "y = y.copy() if rows is None else y[: len(rows)]",
+        "y = np.array(rows_of(y, self._kept))",
+        "y = np.array(y if self._kept is None else y[: len(self._kept)])",
     ),
     Fault(
         "names of classes x weights of classes",
         "prediction/_classifier.py",
-        "self._codes = codes = codes if rows is None else codes[rows]",
+        "self._codes = codes = inputs.rows_of(codes, self._kept)",
         "self._codes = codes",
     ),
     Fault(
         "frame x order of its columns",
         "tables/_schema.py",
-        "columns = read_columns(X, [known[j] for j in self._used])",
-        "columns = read_columns(X, [known[j] for j in self._used[::-1]])",
+        "columns = frames.read_columns(X, [known[j] for j in self._used])",
+        "columns = frames.read_columns(X, [known[j] for j in self._used[::-1]])",
     ),
     Fault(
         "weights x space",
         "kernelized/_supervision.py",
-        "return labels if self.weights is None or not weighs else Weighed(labels, self.weights)",
-        "return labels",
+        "labels if self.weights is None or not weighs else WeightedLabels(labels, self.weights)",
+        "labels",
     ),
     Fault(
         "pairs x automatic space",
@@ -166,8 +166,8 @@ FAULTS = [
     Fault(
         "table x new rows",
         "kernelized/_delegation.py",
-        "return there(schema.transform(X if is_frame(X) else np.asarray(X)))",
-        "return there(TableSchema().fit(X).transform(X))",
+        "return to_device(schema.transform(X if is_frame(X) else np.asarray(X)))",
+        "return to_device(type(schema)().fit(X).transform(X))",
     ),
     Fault(
         "search x spaces of kernels",
@@ -202,8 +202,8 @@ FAULTS = [
     Fault(
         "caller's array x targets",
         "prediction/_regressor.py",
-        "y = y.copy() if rows is None else y[rows]",
-        "y = y if rows is None else y[rows]",
+        "y = np.array(rows_of(y, self._kept))",
+        "y = rows_of(y, self._kept)",
     ),
     Fault(
         "zero weights x reasons",
@@ -244,8 +244,8 @@ FAULTS = [
     Fault(
         "zero weights x triplets",
         "learners/_checks.py",
-        "kept[name] = found.subset(rows)",
-        "kept[name] = found",
+        "kept[name] = as_tuples(name, given[name], n).subset(rows)",
+        "kept[name] = as_tuples(name, given[name], n)",
     ),
     Fault(
         "float32 x learners that widen",

@@ -4,7 +4,9 @@
 command in a pseudo-terminal, notes the time of every piece of output, and prints when the first one
 came and how long the longest silence was, after which words. ``--interrupt 5`` presses Ctrl-C after
 five seconds, and ``--interrupt-at WORDS`` as soon as these words are shown; the time until the end
-is then printed too. ``--show`` prints the output itself.
+is then printed too. ``--show`` prints the output itself. ``--log FILE`` appends the command, these
+figures and what the terminal showed, with times; a line that is written again and again, such as
+progress, at most every ``--every`` seconds.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import select
 import time
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 _CTRL_C = b"\x03"
@@ -51,6 +54,34 @@ class Recording:
         longest = max(range(len(gaps)), key=gaps.__getitem__)
         words = _CONTROL.sub("", "".join(text for _, text in self.chunks[: longest + 1]))
         return gaps[longest], " ".join(words[-200:].split())[-100:]
+
+    def log(self, every: float = 10.0) -> list[str]:
+        """What the terminal showed, line by line, after the second in which it came.
+
+        Of lines that differ in digits and signs alone, there is one in so many seconds.
+        """
+        lines: list[str] = []
+        told: dict[str, float] = {}
+        for when, text in self.chunks:
+            for part in re.split(r"\n|\r|\x1b\[K", text):
+                words = _CONTROL.sub("", part).strip()
+                name = re.sub(r"[^A-Za-z]", "", words)
+                if name and when - told.get(name, -every) >= every:
+                    told[name] = when
+                    lines.append(f"{when:7.1f} s  {' '.join(words.split())}")
+        return lines
+
+    def figures(self) -> list[str]:
+        """When it spoke, for how long it was silent, and how it ended."""
+        silence, words = self.longest_silence
+        lines = [
+            f"exit code {self.code} after {self.seconds:.1f} s",
+            f"first output after {self.first:.2f} s",
+            f"longest silence {silence:.2f} s, after: {words}",
+        ]
+        if self.interrupted is not None:
+            lines.append(f"ended {self.seconds - self.interrupted:.2f} s after Ctrl-C")
+        return lines
 
 
 def record(command: list[str], after: float | None = None, at: str | None = None) -> Recording:
@@ -89,17 +120,18 @@ def main() -> None:
     parser.add_argument("--interrupt", type=float, metavar="SECONDS")
     parser.add_argument("--interrupt-at", metavar="WORDS")
     parser.add_argument("--show", action="store_true")
+    parser.add_argument("--log", type=Path, help="file to which the recording is appended")
+    parser.add_argument("--every", type=float, default=10.0, help="seconds between such lines")
     parser.add_argument("command", nargs="+")
     given = parser.parse_args()
     found = record(given.command, given.interrupt, given.interrupt_at)
     if given.show:
         print(found.text)
-    silence, words = found.longest_silence
-    print(f"exit code {found.code} after {found.seconds:.1f} s")
-    print(f"first output after {found.first:.2f} s")
-    print(f"longest silence {silence:.2f} s, after: {words}")
-    if found.interrupted is not None:
-        print(f"ended {found.seconds - found.interrupted:.2f} s after Ctrl-C")
+    print(*found.figures(), sep="\n")
+    if given.log:
+        with given.log.open("a", encoding="utf-8") as file:
+            print(f"$ {' '.join(given.command)}", *found.figures(), "", sep="\n", file=file)
+            print(*found.log(given.every), "", sep="\n", file=file)
 
 
 if __name__ == "__main__":

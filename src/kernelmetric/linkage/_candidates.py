@@ -130,11 +130,6 @@ def score_candidates(
     )
 
 
-def known_as(pairs: np.ndarray, truth: Any, n_left: int, n_right: int | None = None) -> np.ndarray:
-    """Which pairs are among the true ones."""
-    return np.isin(_codes(pairs, n_left, n_right), _codes(truth, n_left, n_right))
-
-
 def _codes(pairs: Any, n_left: int, n_right: int | None) -> np.ndarray:
     array = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
     if n_right is None:

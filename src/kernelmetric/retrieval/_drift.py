@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from kernelmetric.compute import like, map_rows, precise, to_numpy
 from kernelmetric.compute.lapack import eigh
+from kernelmetric.compute.rates import most_in_time, rates
 from kernelmetric.compute.reductions import k_smallest
 from kernelmetric.evaluation import Estimate
 from kernelmetric.evaluation._retrieval import directions, mean_of, similarities
@@ -20,6 +21,7 @@ from kernelmetric.retrieval._forms import VectorMap, require_digits
 _RIDGES = (1e-4, 1e-3, 1e-2, 0.1, 1.0)  # beside the mean variance
 _JUDGED = 1_000  # rows left out that are looked for, at most
 _ROWS = 50_000  # among which these are looked for, at most
+_FEWEST, _CELLS = 1_000, 4  # rows that a time limit leaves; passes over similarities
 
 
 @dataclass(eq=False, repr=False)
@@ -122,7 +124,12 @@ class Drift(VectorMap):
                     f"Got k={self.k} with {len(first)} rows, but expected fewer: others are found "
                     "among them."
                 )
-            order = check_random_state(self.random_state).permutation(len(first))
+            rng, n = check_random_state(self.random_state), len(first)
+            shape = first.shape[1], second.shape[1]
+            order = rng.permutation(n)
+            most = most_in_time(lambda m: _seconds(m, *shape), n, max(_FEWEST, 2 * self.k), "Drift")
+            if most < n:
+                first, second, order = first[order[:most]], second[order[:most]], np.arange(most)
             held, known = np.split(order, [min(len(order) // 4, _JUDGED)])
             among = np.sort(order[:_ROWS])
             found = {
@@ -187,7 +194,15 @@ class Drift(VectorMap):
             true, found = (k_smallest(np.where(own, np.inf, S), k)[0] for S in far)
             return np.mean(np.any(true[:, :, None] == found[:, None, :], axis=2), axis=1)
 
-        return map_rows(nearest, len(held), 8.0 * 4 * len(among), most=256)
+        return map_rows(nearest, len(held), 8.0 * 4 * len(among), most=128)
+
+
+def _seconds(n: int, d: int, d_second: int) -> float:
+    """Seconds in which the maps of n rows are learned and compared."""
+    wide, rate = max(d, d_second), rates()
+    compared = 2 * (len(_RIDGES) + 2) * min(n // 4, _JUDGED) * min(n, _ROWS)
+    learned = 2 * (3 * n + 30 * wide) * wide**2
+    return learned * rate.product + compared * (d_second * rate.product + _CELLS * rate.cell)
 
 
 def _maps(X: np.ndarray, Y: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
@@ -12,8 +13,9 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import backend_of, like, map_rows, namespace, precise, rough, to_numpy
 from kernelmetric.compute.lapack import eigh
+from kernelmetric.compute.rates import most_in_time, rates
 from kernelmetric.compute.reductions import k_smallest, product
-from kernelmetric.compute.watch import ended_by_limit, stage, until_limit
+from kernelmetric.compute.watch import ended_by_limit, stage, time_kept, time_left, until_limit
 from kernelmetric.evaluation._retrieval import Found, directions, find_matches, similarities
 from kernelmetric.graphs import Matches
 from kernelmetric.retrieval import _forms
@@ -27,6 +29,7 @@ _ROWS = 20_000  # of each table, whose covariance is taken
 _MINED, _NEAREST = 2_000, 10  # queries whose nearest wrong documents are looked at, and how many
 _MINED_AT_ONCE = 256
 _PAIRS = 5_000  # of a softmax
+_FEWEST, _FORMS, _CELLS = 500, 20, 4  # documents that a limit leaves, closed forms, and passes
 _ON_DEVICE = 10  # times as many, where a device computes
 _WORK = 2e12  # operations that softmax="auto" may take: some twenty seconds; a hundredfold there
 
@@ -93,10 +96,12 @@ class Search:
             few = choose(found.ranks[:, None], found.weights, self.settings.confidence, 0)
             return Result(self._finished(plain), few, {}, found, after, self.judged)
         with stage("Adapter", shown=self.settings.verbose):
-            judged = self._judge(parts, self._closed)
+            last = self._seconds(len(self.documents)) if math.isfinite(time_left()) else 0.0
+            with time_kept(last):
+                judged = self._judge(parts, self._closed)
             start, n_closed = self._choice(judged, base).best + base, len(judged.names)
             if self._worth_softmax(len(parts) + 1) and not ended_by_limit(
-                "the search before the softmax"
+                "the search before the softmax", lambda: self._softmax_work(2) * rates().product
             ):
                 more = self._judge(parts, lambda known: self._descended(known, start))
                 judged = judged.beside(more)
@@ -115,6 +120,12 @@ class Search:
             judged.column(choice.honest + base),
             np.concatenate(parts)[: len(judged.weights)],
         )
+
+    def _seconds(self, n_documents: int) -> float:
+        """Seconds in which closed forms are made and judged without a part of the queries."""
+        looked = 2.0 * _MINED + _FORMS * len(self.judged) / self.settings.cv
+        rate, d = rates(), self.Q.X.shape[1]
+        return looked * n_documents * (d * rate.product + _CELLS * rate.cell)
 
     def _choice(self, judged: Judged, base: int) -> Choice:
         return choose(judged.ranks[:, base:], judged.weights, self.settings.confidence, self.seed)
@@ -193,9 +204,11 @@ class Search:
     def _worth_softmax(self, fits: int) -> bool:
         if not isinstance(self.settings.softmax, str):
             return bool(self.settings.softmax)
+        return self._softmax_work(fits) <= self.scale**2 * _WORK
+
+    def _softmax_work(self, fits: int) -> float:
         pairs = min(len(self.matches.pairs), self.scale * _PAIRS)
-        work = OPERATIONS * pairs * len(self.documents) * len(self.T) * fits
-        return work <= self.scale**2 * _WORK
+        return OPERATIONS * pairs * len(self.documents) * len(self.T) * fits
 
     def _descended(self, known: Matches, start: int) -> Iterator[_forms.Form]:
         """The maps that a softmax makes of a closed form."""
@@ -242,7 +255,10 @@ class Search:
 
     def _drawn_documents(self) -> np.ndarray:
         """All documents; of many the matches of judged queries, of others some, and any."""
-        n, most, rng = self.matches.shape[1], self.scale * _DOCUMENTS, self.rng
+        n, rng = self.matches.shape[1], self.rng
+        most = min(n, self.scale * _DOCUMENTS)
+        if self.scale == 1:  # twice: without a part of the queries, and then with all
+            most = most_in_time(lambda m: 2.0 * self._seconds(m), most, _FEWEST, "Adapter")
         if n <= most:
             return np.arange(n)
         pairs, of_judged = self.matches.pairs, np.isin(self.matches.pairs[:, 0], self.judged)

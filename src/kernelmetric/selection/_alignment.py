@@ -1,5 +1,6 @@
 """Kernel alignment: the weighted sum of base kernels that lies nearest to the labels."""
 
+import math
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
@@ -13,8 +14,9 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from kernelmetric.compute import in_memory, like, rounding_of, take_rows, to_numpy
+from kernelmetric.compute.rates import most_in_time, rates
 from kernelmetric.compute.reductions import GramProducts, gram_products, row_products
-from kernelmetric.compute.watch import stage
+from kernelmetric.compute.watch import stage, time_left
 from kernelmetric.inputs import check_labels, label_column, labels_and_weights
 from kernelmetric.inputs._labels import require_target
 from kernelmetric.inputs._parameters import Numbers, check_flags, require_word
@@ -28,6 +30,7 @@ Block = Callable[[slice, slice], np.ndarray]
 _SAME = 1e-10  # two kernels at a cosine of one less this are one kernel
 _UNALIGNED = 1e-12  # an alignment below this is rounding
 _DRAWN = 5_000  # rows to align on, of those on many machines
+_LEAST_ROWS = 200  # that a time limit leaves
 _FEWEST = 3  # rows of a sample: pairs and triples are scaled up separately
 # A kernel whose spread about its mean is a smaller part of it than this: its weight would be so
 # large that the rounding of its values outweighed the other kernels.
@@ -177,6 +180,10 @@ class KernelAlignment(Terms, Kernel):
         kernels = Sum(self._base_kernels()).bind(X, y).kernels
         here = in_memory(X)
         most = _DRAWN if self.max_samples is None and not here else self.max_samples
+        if most is None:
+            each = len(kernels) * rates().value if math.isfinite(time_left()) else 0.0
+            n_drawn = most_in_time(lambda m: each * m * m, N, _LEAST_ROWS, type(self).__name__)
+            most = None if n_drawn == N else n_drawn
         rows = sample_rows(N, most, self.random_state)
         all_here = rows is None and here
         points = X if all_here else take_rows(X, np.arange(N) if rows is None else rows)

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import backend_of, like, map_rows, namespace, precise, take_rows, to_numpy
+from kernelmetric.compute._threads import unlocked
 from kernelmetric.inputs import Weights
 from kernelmetric.kernels import Kernel
 from kernelmetric.spaces._base import block_size, refuse_rank_zero, round_off, times
 
 _SKETCH = 4  # points per column of a sketch
+_MIRRORED = 1024  # rows of the lower half that are written at once
 
 
 class CentredGram:
@@ -68,7 +70,9 @@ class CentredGram:
 
         def of_rows(rows: slice) -> Any:
             whole[rows, rows.start :] = self._block(rows, rows.start)
-            whole[rows.stop :, rows] = whole[rows, rows.stop :].T
+            for first in range(rows.stop, self.n, _MIRRORED):  # Ctrl-C comes between
+                some = slice(first, first + _MIRRORED)
+                whole[some, rows] = whole[rows, some].T
             return whole[rows, :0]
 
         map_rows(of_rows, self.n, **block_size(self.X, self.n))
@@ -76,7 +80,9 @@ class CentredGram:
 
     def times(self, M: Any) -> Any:
         """Return K M."""
-        return self.K @ M if self.K is not None else self._rows(lambda K: K @ M)
+        if self.K is None:
+            return self._rows(lambda K: K @ M)
+        return unlocked(lambda: self.K @ M, self.n**2 * M.shape[1])
 
     def sketch(self, width: int, rng: np.random.RandomState) -> Any:
         """Columns that span nearly what the leading eigenvectors do, from some points alone."""
