@@ -105,8 +105,7 @@ def is_uneven(y: Any) -> bool:
     >>> is_uneven([0, 0, 1]), is_uneven([0, 0, 0, 1])
     (False, True)
     """
-    counts = np.unique(np.asarray(y), return_counts=True)[1]
-    return _uneven(counts)
+    return _uneven(np.unique(np.asarray(y), return_counts=True)[1])
 
 
 def _uneven(sizes: np.ndarray) -> bool:
