@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone, is_regressor
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, StratifiedShuffleSplit
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
@@ -145,21 +145,19 @@ def run_trials(
             fitted = clone(method)
             parts = _safe_split(fitted, X, y, train), _safe_split(fitted, X, y, test, train)
             counts = (None, None) if w is None else (w[train], w[test])
-            accuracy, seconds, note = measured(_fit_and_score, fitted, *parts, *counts)
-            scores = None
-            if not is_regressor(fitted):
-                with repeatable():
-                    scores = class_scores(fitted, parts[1][0], parts[1][1], counts[1])
-            yield Trial(name, number, accuracy, seconds, note, fitted, scores)
+            (accuracy, scores), *found = measured(_fit_and_judge, fitted, *parts, *counts)
+            yield Trial(name, number, accuracy, *found, fitted, scores)
 
 
-def _fit_and_score(estimator: Any, train: Any, test: Any, w_train: Any, w_test: Any) -> float:
+def _fit_and_judge(
+    estimator: Any, train: Any, test: Any, w_train: Any, w_test: Any
+) -> tuple[float, ClassScores | None]:
     name = None if w_train is None else name_of_weights(estimator)
     estimator.fit(*train, **({} if name is None else {name: w_train}))
-    if w_train is None:
-        return float(estimator.score(*test))
-    score = r2_score if is_regressor(estimator) else accuracy_score
-    return float(score(test[1], estimator.predict(test[0]), sample_weight=w_test))
+    if is_regressor(estimator):
+        return float(r2_score(test[1], estimator.predict(test[0]), sample_weight=w_test)), None
+    scores = class_scores(estimator, *test, w_test)
+    return scores.accuracy, scores
 
 
 def name_of_weights(estimator: Any) -> str | None:
