@@ -270,8 +270,9 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=list(SIZES), help="of drawn tables")
     parser.add_argument("--real", nargs="*", choices=REAL, default=list(REAL))
     parser.add_argument("--parquet", type=int, default=PARQUET_ROWS, help="rows; 0 for none")
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--embeddings", action="store_true", help="measure these alone")
+    parser.add_argument("--methods", nargs="+", choices={*METHODS, *EMBEDDED})
+    parser.add_argument("--embeddings", type=int, nargs="*", metavar="ROWS", choices=EMBEDDINGS,
+                        help="measure these alone")  # fmt: skip
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--csv", type=Path, help="write a drawn table of --parquet rows, no more")
     parser.add_argument("--page", type=Path)
@@ -291,10 +292,12 @@ def main() -> None:
             *(("drawn", n) for n in given.sizes),
             *((name, REAL[name]) for name in given.real),
         ]
-        wanted = [(table, n, method) for table, n in tables for method in given.methods]
+        methods = given.methods or METHODS
+        wanted = [(table, n, method) for table, n in tables for method in methods]
         wanted += [("drawn", given.parquet, "command")] * (given.parquet > 0)
-        if given.embeddings:
-            wanted = [("embeddings", n, method) for n in EMBEDDINGS for method in EMBEDDED]
+        if given.embeddings is not None:
+            sizes, methods = given.embeddings or EMBEDDINGS, given.methods or EMBEDDED
+            wanted = [("embeddings", n, method) for n in sizes for method in methods]
         run(given.out, wanted, given.threads)
 
 

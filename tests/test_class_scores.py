@@ -9,8 +9,11 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from kernelmetric import LDA, MetricClassifier
 from kernelmetric.evaluation import class_scores, is_uneven
 
 
@@ -33,6 +36,23 @@ def test_two_classes_are_judged_as_scikit_learn_does(uneven):
     assert found.log_loss == pytest.approx(log_loss(y, p))
     assert np.sum(found.confusion) == 100
     assert found.majority == pytest.approx(np.mean(y == 0))
+
+
+@pytest.mark.parametrize("decision", ["accuracy", "balanced"])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_our_classifier_looks_for_neighbours_once(uneven, monkeypatch, decision, scaled):
+    X, y = uneven
+    fitted = MetricClassifier(LDA(), decision=decision)
+    fitted = (make_pipeline(StandardScaler(), fitted) if scaled else fitted).fit(X[:100], y[:100])
+    predicted, asked = fitted.predict(X[100:]), []
+    usual = MetricClassifier.predict_proba
+    monkeypatch.setattr(
+        MetricClassifier, "predict_proba", lambda *given: asked.append(1) or usual(*given)
+    )
+    found = class_scores(fitted, X[100:], y[100:])
+    assert len(asked) == 1
+    assert found.accuracy == np.mean(predicted == y[100:])
+    assert np.sum(found.confusion, axis=0)[1] == np.sum(predicted == 1)
 
 
 def test_three_classes_are_ranked_one_against_the_rest():

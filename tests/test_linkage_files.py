@@ -243,3 +243,102 @@ def test_without_duckdb_a_sentence_names_the_extra(people, monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(ImportError, match=r'pip install "kernelmetric\[duckdb\]"'):
         candidate_pairs(a, b, RULES)
+
+
+WORDS = [EqualKeys(lambda table: table["title"].str.split(), most=2_000)]
+
+
+@pytest.fixture
+def shops(tmp_path):
+    """Two files of products with long titles, and the tables in them."""
+    rng = np.random.RandomState(0)
+    words = np.array([f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in "lmnrstvx"])
+    titles = [[*rng.choice(words, 6), f"{words[k % 200]}{k}00"] for k in range(120)]
+    tables = [
+        pd.DataFrame(
+            {
+                "title": [" ".join(rng.permutation(title)[:6]) for title in titles],
+                "seller": rng.choice(["best shop", "other shop", None], 120),
+            }
+        )
+        for _ in range(2)
+    ]
+    paths = [tmp_path / "left.parquet", tmp_path / "right.parquet"]
+    for path, each in zip(paths, tables, strict=True):
+        each.to_parquet(path)
+    return paths, tables
+
+
+def test_records_that_share_one_of_their_words_are_candidates_in_files_and_in_memory(shops):
+    (a, b), (left, right) = shops
+    pairs = candidate_pairs(left, right, WORDS)
+    common = [
+        (i, j)
+        for i, p in enumerate(left["title"].str.split())
+        for j, q in enumerate(right["title"].str.split())
+        if set(p) & set(q)
+    ]
+    assert sorted(common) == list(map(tuple, pairs.tolist()))
+    np.testing.assert_array_equal(candidate_pairs(a, b, WORDS), pairs)
+    inside = candidate_pairs(left, None, WORDS)
+    assert np.all(inside[:, 0] < inside[:, 1])
+    np.testing.assert_array_equal(candidate_pairs(a, None, WORDS), inside)
+    wrong = [EqualKeys(WORDS[0].keys[0], "seller")]
+    for tables in ((left, right), (a, b)):
+        with pytest.raises(ValueError, match="lists of values in a rule of 2 keys"):
+            candidate_pairs(*tables, wrong)
+
+
+def test_texts_of_files_are_compared_with_all_candidates_of_a_record(shops, tmp_path, monkeypatch):
+    (a, b), (left, right) = shops
+    monkeypatch.setattr(_duckdb, "_group_size", lambda: 2048)
+    monkeypatch.setattr(_duckdb, "_AT_ONCE", 100)  # rivals lie in other pieces and groups
+    both = pd.concat([left, right], ignore_index=True)
+    both.to_parquet(tmp_path / "both.parquet")
+    truth = np.column_stack([np.arange(120)] * 2)
+    one = (tmp_path / "both.parquet", None), (both, None), None
+    for paths, tables, pairs in (((a, b), (left, right), truth), one):
+        same = None if pairs is None else np.ones(len(pairs))
+        known = RecordLinker(rules=WORDS).fit(*tables, pairs, same)
+        assert known.comparison_.text_ is not None
+        folder = tmp_path / f"work {paths[1] is None}"
+        found = link_files(*paths, RecordLinker(rules=WORDS), folder=folder, pairs=pairs, same=same)
+        rows = np.concatenate([found.pairs, found.others])
+        p = np.concatenate([found.probability, found.other_probability])
+        order = np.lexsort(rows.T[::-1])
+        np.testing.assert_array_equal(rows[order], known.candidates_)
+        np.testing.assert_allclose(p[order], known.probability_, atol=1e-6)
+
+
+def test_what_texts_found_in_all_candidates_is_not_looked_for_again(shops, tmp_path, monkeypatch):
+    (a, b), _ = shops
+    monkeypatch.setattr(_duckdb, "_group_size", lambda: 2048)
+    original = _duckdb._Store.probabilities
+
+    def interrupted(self, fitted, group):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_duckdb._Store, "probabilities", interrupted)
+    linker, folder = RecordLinker(rules=WORDS), tmp_path / "work"
+    with pytest.raises(KeyboardInterrupt):
+        link_files(a, b, linker, folder=folder)
+    monkeypatch.setattr(_duckdb._Store, "probabilities", original)
+    (kept,) = folder.glob("texts-*.npy")
+    np.save(kept, np.load(kept) * 0)  # a change that shows
+    changed = link_files(a, b, linker, folder=folder)
+    fresh = link_files(a, b, linker, folder=tmp_path / "fresh")
+    p, q = (np.concatenate([x.probability, x.other_probability]) for x in (changed, fresh))
+    assert len(p) == len(q)
+    assert not np.allclose(np.sort(p), np.sort(q))
+
+
+def test_best_candidates_that_memory_cannot_hold_are_refused(shops, tmp_path, monkeypatch):
+    (a, b), _ = shops
+
+    def refused(n_bytes, who, advice):
+        if who.startswith("Best"):
+            raise MemoryError(f"{who}: {advice}")
+
+    monkeypatch.setattr(_duckdb, "require_memory", refused)
+    with pytest.raises(MemoryError, match="Best candidates of 240 records: name fewer columns"):
+        link_files(a, b, RecordLinker(rules=WORDS), folder=tmp_path / "work")

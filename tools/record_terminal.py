@@ -45,10 +45,15 @@ class Recording:
         return self.chunks[0][0] if self.chunks else self.seconds
 
     @property
+    def silences(self) -> list[float]:
+        """Times between two pieces of output, from the first one on to the end."""
+        times = [*(when for when, _ in self.chunks), self.seconds]
+        return [after - before for before, after in pairwise(times)]
+
+    @property
     def longest_silence(self) -> tuple[float, str]:
         """The longest time without output from the first one on, and the words before it."""
-        times = [*(when for when, _ in self.chunks), self.seconds]
-        gaps = [after - before for before, after in pairwise(times)]
+        gaps = self.silences
         if not gaps:
             return self.seconds, ""
         longest = max(range(len(gaps)), key=gaps.__getitem__)
@@ -78,6 +83,7 @@ class Recording:
             f"exit code {self.code} after {self.seconds:.1f} s",
             f"first output after {self.first:.2f} s",
             f"longest silence {silence:.2f} s, after: {words}",
+            f"silences of more than 2 s: {sum(gap > 2 for gap in self.silences)}",
         ]
         if self.interrupted is not None:
             lines.append(f"ended {self.seconds - self.interrupted:.2f} s after Ctrl-C")

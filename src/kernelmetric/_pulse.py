@@ -72,6 +72,7 @@ def _watch() -> None:
                 return
             lines = data.decode(errors="replace").splitlines()
             if lines[-1] == _BYE:
+                os.write(2, b"\r\x1b[K" if frame else b"")
                 return
             words = lines[-1]
             since = time.monotonic() if frame else 0.0  # the first words are shown at once

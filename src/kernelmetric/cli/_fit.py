@@ -13,6 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
+from kernelmetric._pulse import tell
 from kernelmetric.cli._files import metric_of, require_outputs
 from kernelmetric.cli._options import FILE, KNOWN, metric_options, output_options, several_data
 from kernelmetric.cli._study import Study, open_study, pair_trials, varying_columns
@@ -115,6 +116,7 @@ def fit(
             files["report"] = write_atomically(report, page)
     talk.answer(_summary(study, found, judged, files))
     _farewell(talk, files, study)
+    tell("Freeing the memory")  # of a large table, which takes seconds
 
 
 @dataclass

@@ -88,13 +88,12 @@ def find_neighbors(
     shown = list(show) or _told(model, frame, X)
     frame = typed(frame[shown])
     if queries is None:
-        # one more, since the query itself is among them
         Z = places_of(model, X)
         Q = Z[rows]
-        indices, _ = nearest_neighbors(Z, min(k + 1, len(Z)), queries=Q)
     else:
         Z, Q = _embed_together(model, X, features_of(queries, model["table"]).iloc[rows])
-        indices, _ = nearest_neighbors(Z, min(k, len(Z)), queries=Q)
+    # one more, where the query itself may be among them
+    indices, _ = nearest_neighbors(Z, min(k + (queries is None), len(Z)), queries=Q)
 
     def described(i: int, query: np.ndarray) -> dict[str, Any]:
         columns = {name: frame[name].iloc[i] for name in shown}

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, log_loss, roc_auc_score
+from sklearn.pipeline import Pipeline
 
 from kernelmetric.inputs import check_weights, rows_of
 
@@ -105,8 +106,7 @@ def is_uneven(y: Any) -> bool:
     >>> is_uneven([0, 0, 1]), is_uneven([0, 0, 0, 1])
     (False, True)
     """
-    counts = np.unique(np.asarray(y), return_counts=True)[1]
-    return _uneven(counts)
+    return _uneven(np.unique(np.asarray(y), return_counts=True)[1])
 
 
 def _uneven(sizes: np.ndarray) -> bool:
@@ -148,13 +148,17 @@ def class_scores(classifier: Any, X: Any, y: Any, sample_weight: Any = None) -> 
     classes, codes = np.unique(y, return_inverse=True)
     counts = np.bincount(codes, weights=w)
     every = np.union1d(known, classes)
+    scores, probable = _graded(classifier, X)
+    last = classifier[-1] if isinstance(classifier, Pipeline) else classifier
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of classes that are in one of the two only
-        predicted = np.asarray(classifier.predict(X))
+        if hasattr(last, "_decided"):  # the neighbours of new rows are not looked for again
+            predicted = last._decided(scores)
+        else:
+            predicted = np.asarray(classifier.predict(X))
         balanced = float(balanced_accuracy_score(y, predicted, sample_weight=w))
         table = confusion_matrix(y, predicted, labels=every, sample_weight=w)
     loss = area = float("nan")
-    scores, probable = _graded(classifier, X)
     if np.isin(classes, known).all():
         if probable:
             loss = float(log_loss(y, scores, labels=known, sample_weight=w))

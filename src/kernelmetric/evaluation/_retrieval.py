@@ -147,13 +147,9 @@ def find_matches(
         ranks = 1.0 + before + 0.5 * ties
         return np.column_stack([ranks, _ndcg(-S, to_numpy(same))])
 
-    both = map_rows(work, len(queries), 8.0 * _TEMPORARIES * D.shape[0], most=_most_rows(D))
+    most = max(16, 2**23 // max(D.shape[0], 1))  # scores of 64 MB; a device takes larger blocks
+    both = map_rows(work, len(queries), 8.0 * _TEMPORARIES * D.shape[0], most=most)
     return Found(both[:, 0], both[:, 1], matches.query_weights(queries))
-
-
-def _most_rows(D: Any) -> int:
-    """Rows of a block of scores, some 64 MB; a large one where a device computes."""
-    return max(16, 2**23 // max(D.shape[0], 1))
 
 
 def _ndcg(negative: Any, same: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from kernelmetric._warnings import warn
 from kernelmetric.compute import to_numpy
 from kernelmetric.compute.reductions import pair_squares
+from kernelmetric.compute.reductions._smallest import smallest_of_rows
 from kernelmetric.inputs._parameters import require_word
 from kernelmetric.inputs._refusals import refuse_masked
 
@@ -217,13 +218,9 @@ def pair_distances(X: Any, rows: np.ndarray, *, precomputed: bool = False) -> np
 
 def nearest_of(rows: np.ndarray, distances: np.ndarray, k: int) -> np.ndarray:
     """Which pairs are among the k nearest of at least one of their two points."""
-    points = rows.ravel()  # each pair twice: once for each of its points
-    lengths = np.repeat(distances, 2)
-    order = np.lexsort((lengths, points))
-    starts = np.flatnonzero(np.diff(points[order], prepend=-1))
-    rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
     chosen = np.zeros(len(rows), dtype=bool)
-    chosen[order[rank < k] // 2] = True
+    # each pair twice: once for each of its points
+    chosen[smallest_of_rows(rows.ravel(), np.repeat(distances, 2), k) // 2] = True
     return chosen
 
 

@@ -1,6 +1,5 @@
 """Which parts of an object keep it apart from another, or make its prediction."""
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,8 +78,8 @@ def part_shares(metric: Any, item: Any, other: Any = None) -> PartShares:
     check_is_fitted(metric)
     predictor = metric if hasattr(metric, "metric_") else None
     kernel = innermost(metric if predictor is None else predictor.metric_).kernel_
-    names, hidden = [], []
-    for name, variant in _parts(kernel, kernel.points([item])[0]):
+    known, names, hidden = kernel_of_objects(kernel), [], []
+    for name, variant in () if known is None else known.parts(kernel.points([item])[0]):
         names.append(name)
         hidden.append(variant)
     if not names:
@@ -100,9 +99,3 @@ def part_shares(metric: Any, item: Any, other: Any = None) -> PartShares:
     else:
         values = predictor.predict(objects)
     return PartShares(names, values[0] - values[1:], float(values[0]))
-
-
-def _parts(kernel: Any, item: Any) -> Iterator[tuple[str, Any]]:
-    """The parts by the first kernel of objects in a kernel."""
-    known = kernel_of_objects(kernel)
-    return iter(()) if known is None else known.parts(item)

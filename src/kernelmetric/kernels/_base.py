@@ -185,8 +185,7 @@ class Kernel(BaseEstimator):
         factor = _points.check_number("weight", other)
         return _weighted_sum([(factor * weight, kernel) for weight, kernel in self._flat()])
 
-    def __rmul__(self, other: Any) -> Sum | Product:
-        return self.__mul__(other)
+    __rmul__ = __mul__
 
     def _points(self, X: Any) -> Any:
         if is_objects(X):

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterator
 from dataclasses import KW_ONLY, dataclass
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,15 +11,14 @@ from scipy.spatial.distance import cdist
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import take_rows
+from kernelmetric.inputs._extras import require
 from kernelmetric.inputs._parameters import COUNT
-from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._objects import ObjectKernel
 from kernelmetric.kernels._points import check_number
-from kernelmetric.kernels._series import SeriesKernel, over_alignments, prepared
+from kernelmetric.kernels._series import WIDTHS, SeriesKernel, over_alignments, prepared
 from kernelmetric.kernels._sets import MeanEmbedding, check_lengths
 from kernelmetric.kernels._strings import NGrams
 
-_WIDTHS = (1.0, 0.5, 2.0, 0.25, 4.0)  # of the median distance, where labels choose
 _CUT = 1e-10  # of the largest eigenvalue: below, a direction is round-off
 _MUCH = 0.1  # of all eigenvalues: so much left out is told
 _WINDOW = 0.1  # of the longer of two series, which DTW may warp
@@ -85,6 +85,8 @@ class FromDistance(ObjectKernel):
     random_state: int = 0
     learned: dict[str, Any] | None = None
 
+    _open = "relative_width", WIDTHS, "learned"
+
     @property
     def is_bound(self) -> bool:
         """Whether there are references."""
@@ -96,13 +98,6 @@ class FromDistance(ObjectKernel):
         self._require_bound()
         known: Any = self.learned
         return known["negative_share"]
-
-    def _versions(self) -> list[Kernel]:
-        """One kernel for each of some widths, where the width is open."""
-        if self.learned is not None or self.relative_width != "auto":
-            return [self]
-        params = self.get_params(deep=False)
-        return [FromDistance(**(params | {"relative_width": width})) for width in _WIDTHS]
 
     def read(self, item: Any) -> Any:
         """An object of the kind that the distance takes."""
@@ -187,15 +182,10 @@ class FromDistance(ObjectKernel):
 
 
 def _of_strings(name: str, A: list[str], B: list[str]) -> np.ndarray:
-    try:
-        from rapidfuzz import distance, process
-    except ImportError as error:
-        raise ImportError(
-            "Distances of strings need rapidfuzz, which is not installed: try pip install "
-            "'kernelmetric[linkage]', or NGrams()."
-        ) from error
-    kind, method = name.split(".")
-    scorer = getattr(getattr(distance, kind), method)
+    require("rapidfuzz", "linkage", "Unlike NGrams(), distances of strings need rapidfuzz")
+    from rapidfuzz import distance, process
+
+    scorer = attrgetter(name)(distance)
     return process.cdist(A, B, scorer=scorer, dtype=np.float64, workers=1)
 
 

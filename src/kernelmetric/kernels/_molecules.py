@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from importlib import import_module
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 
 from kernelmetric.inputs import Objects
+from kernelmetric.inputs._extras import require
 from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.kernels._counts import Counts, alike, one_by_one
 from kernelmetric.kernels._objects import ObjectKernel
@@ -163,10 +163,5 @@ def _joined(svg: str) -> str:
 
 def _rdkit(module: str = "Chem") -> Any:
     """A module of rdkit, or the way to it."""
-    try:
-        return import_module(f"rdkit.{module}")
-    except ImportError as error:
-        raise ImportError(
-            "Molecules needs rdkit, which is not installed: try pip install 'kernelmetric["
-            "molecules]', or fingerprints of your own with MinMax() or Tanimoto()."
-        ) from error
+    own = "Unlike MinMax() and Tanimoto() on fingerprints of your own"
+    return require(f"rdkit.{module}", "molecules", f"{own}, Molecules needs rdkit")

@@ -48,6 +48,8 @@ class ObjectKernel(Kernel):
     takes_objects = True
     normalize: Any = False
     expects: ClassVar[str] = "objects"
+    # A parameter that labels may choose, among what, and the one by whose value it is settled.
+    _open: ClassVar[tuple[str, tuple[Any, ...], str]] = "", (), ""
 
     def read(self, item: Any) -> Any:
         """An object in the form in which it is kept.
@@ -125,6 +127,13 @@ class ObjectKernel(Kernel):
             A drawing in SVG; None where a text says as much.
         """
         return None
+
+    def _versions(self) -> list[Kernel]:
+        name, choices, settled = self._open
+        params = self.get_params(deep=False)
+        if params.get(name) != "auto" or params.get(settled) is not None:
+            return [self]
+        return [type(self)(**(params | {name: choice})) for choice in choices]
 
     def _points(self, X: Any) -> Objects:
         """Objects as points, each of them read; refused by its row where it is none."""

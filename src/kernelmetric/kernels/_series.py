@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -11,11 +12,10 @@ import numpy as np
 
 from kernelmetric.compute import over_rows
 from kernelmetric.inputs import Objects
-from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._objects import ObjectKernel, as_numbers
 from kernelmetric.kernels._points import check_number
 
-_WIDTHS = (1.0, 0.5, 2.0, 0.25, 4.0)  # of the usual width, where labels choose
+WIDTHS = (1.0, 0.5, 2.0, 0.25, 4.0)  # of the usual width, where labels choose
 _FARTHEST = 40.0  # exp(-40) is nothing beside one
 _CALM = 8  # diagonals after which values are brought back into range
 _PAIR_BYTES = 80.0  # what a pair of series takes for each element of the longer one
@@ -106,6 +106,7 @@ def prepared(items: list[np.ndarray], scale: bool, derivative: bool) -> list[np.
     ]
 
 
+@dataclass(eq=False, repr=False)
 class GlobalAlignment(SeriesKernel):
     r"""All alignments of two series: the global alignment kernel [1]_, normalized.
 
@@ -149,32 +150,19 @@ class GlobalAlignment(SeriesKernel):
            [0.01, 0.01, 1.  ]])
     """
 
-    def __init__(
-        self,
-        relative_width: Any = "auto",
-        *,
-        window: Any = 0.1,
-        scale: bool = True,
-        derivative: bool = False,
-        width: float | None = None,
-    ):
-        self.relative_width = relative_width
-        self.window = window
-        self.scale = scale
-        self.derivative = derivative
-        self.width = width
+    relative_width: Any = "auto"
+    _: KW_ONLY
+    window: Any = 0.1
+    scale: bool = True
+    derivative: bool = False
+    width: float | None = None
+
+    _open = "relative_width", WIDTHS, "width"
 
     @property
     def is_bound(self) -> bool:
         """Whether width and window are numbers."""
         return self.width is not None and isinstance(self.window, Integral)
-
-    def _versions(self) -> list[Kernel]:
-        """One kernel for each of some widths, where the width is open."""
-        if self.width is not None or self.relative_width != "auto":
-            return [self]
-        params = self.get_params()
-        return [GlobalAlignment(**(params | {"relative_width": width})) for width in _WIDTHS]
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         given = 1.0 if self.relative_width == "auto" else self.relative_width

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernelmetric.inputs._parameters import Numbers, require_word
-from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._counts import BASE, CountKernel, text_codes
 
 _VERSIONS = ((1, 3), (1, 2), (1, 4), (2, 4), 3, (2, 6), 5)  # of lengths, where labels choose
@@ -53,6 +52,7 @@ class NGrams(CountKernel):
     """
 
     expects: ClassVar[str] = "strings"
+    _open = "n", _VERSIONS, ""
 
     def __init__(
         self, n: Any = "auto", *, gaps: int = 0, unit: str = "letters", similarity: str = "cosine"
@@ -66,13 +66,6 @@ class NGrams(CountKernel):
     def is_bound(self) -> bool:
         """Whether the length is a number."""
         return not isinstance(self.n, str)
-
-    def _versions(self) -> list[Kernel]:
-        """One kernel for each of some lengths, where the length is open."""
-        if self.is_bound or self.n != "auto":
-            return [self]
-        params = self.get_params() | {"n": None}
-        return [NGrams(**(params | {"n": n})) for n in _VERSIONS]
 
     def read(self, item: Any) -> str:
         """A string, refused where it is none."""

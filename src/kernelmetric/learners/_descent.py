@@ -198,10 +198,8 @@ def descend_in(
         value, gradient = objective(L)
         return value / unit, gradient / unit
 
-    def reported(L: np.ndarray, value: float) -> Any:
-        return report(L, unit * value)
-
-    found = minimize_lbfgs(in_units, start, max_iter=max_iter, tol=tol, report=reported)
+    how: Any = {"max_iter": max_iter, "tol": tol}
+    found = minimize_lbfgs(in_units, start, **how, report=lambda L, value: report(L, unit * value))
     return found.x, unit * found.value, found.converged
 
 

@@ -7,17 +7,15 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from kernelmetric.compute import sum_rows, within_budget
-from kernelmetric.graphs import IndexTuples, Triplets, count_triplets, rows_by_place
+from kernelmetric.graphs import Triplets, count_triplets
 from kernelmetric.inputs._parameters import LARGEST, Numbers
 from kernelmetric.learners._log_det import LogDetDivergence, LogDetLearner, descend
 from kernelmetric.learners._tuple_learner import (
     ComparisonLearner,
     Spanned,
     differences,
-    random_triplets,
     refuse_coinciding,
 )
 
@@ -156,11 +154,7 @@ class LSML(LogDetLearner, ComparisonLearner):
         blocks = within_budget(8.0 * 6 * min(N, _MOST_ROWS) * d)
         return 8 * (20 * N + 4 * n_samples * d + 25 * d * d) + blocks
 
-    def _tuples_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> IndexTuples:
-        if count_triplets(codes) <= self.max_tuples:
-            return Triplets.from_labels(codes)
-        rng, each = check_random_state(self.random_state), max(1, self.max_tuples // len(codes))
-        rows = rows_by_place(Z)  # so that their order does not decide which are drawn
-        found = Triplets.from_labels(codes[rows], per_point=each, random_state=rng)
-        found = random_triplets(found, self.max_tuples, rng)
-        return Triplets(rows[found.rows], len(codes))
+    def _triplets(self, Z: np.ndarray, codes: np.ndarray, rng: Any) -> Triplets:
+        all_fit = count_triplets(codes) <= self.max_tuples
+        each = None if all_fit else max(1, self.max_tuples // len(codes))
+        return Triplets.from_labels(codes, per_point=each, random_state=rng)

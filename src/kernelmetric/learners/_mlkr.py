@@ -124,7 +124,8 @@ class MLKR(GradientLearner):
         reg = 0.0 if isinstance(self.reg, str) else float(self.reg)
         reg, unit = reg + total * shrinking(self.reg, X, weights), _SMALL_ERROR * total
         if weights is not None:
-            Y = like(_unit_variance(to_numpy(Y), weights), X)
+            centred = to_numpy(Y) - weights.mean(to_numpy(Y))
+            Y = like(centred / np.sqrt(np.sum(weights.mean(centred * centred))), X)
         few = rough(points, descents.OF_POINTS * self.tol, operations=X.shape[0] ** 2 * X.shape[1])
 
         def on(points: Any) -> Any:
@@ -178,9 +179,3 @@ def _standardized(y: Any, X: Any) -> np.ndarray:
     spread = float(np.sqrt(np.sum(Y * Y) / len(Y)))
     refuse_one_target(spread > 1e-12)
     return Y / spread
-
-
-def _unit_variance(Y: np.ndarray, weights: Weights) -> np.ndarray:
-    """Targets in columns, each of zero mean, together of unit variance, by weights."""
-    Y = Y - weights.mean(Y)
-    return Y / np.sqrt(np.sum(weights.mean(Y * Y)))

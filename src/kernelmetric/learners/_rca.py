@@ -4,10 +4,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length
 
 from kernelmetric.compute.lapack import eigh
 from kernelmetric.graphs import as_pairs, warn_unlabelled
+from kernelmetric.graphs._pair_sources import chunk_codes
 from kernelmetric.inputs import check_labels
 from kernelmetric.learners._spectral import SpectralLearner, scatter_of, shrunk, signed
 
@@ -120,20 +121,12 @@ def _chunks_of(X: Any, y: Any, chunks: Any, similar: Any, pairs: Any) -> np.ndar
     if chunks is not None:
         if similar is not None or pairs is not None:
             raise ValueError("Got chunks beside similar pairs, but expected one of the two.")
-        codes = column_or_1d(chunks)
+        codes = chunk_codes(chunks)
         check_consistent_length(X, codes)
-        if codes.dtype.kind not in "iu":
-            raise ValueError(
-                f"Got chunks of dtype {codes.dtype}, but expected integers: the number of the "
-                "chunk of every point, -1 for points in none."
-            )
     elif similar is None and pairs is None and y is not None:
         codes = check_labels(warn_unlabelled(y), X)
     else:
         codes = as_pairs(pairs, similar, None, y, X.shape[0]).components()
-    codes = np.where(codes < 0, -1, codes)
-    names, codes = np.unique(codes, return_inverse=True)
-    codes = codes - int(names[0] < 0)
     counts = np.bincount(codes[codes >= 0], minlength=1)
     codes = np.where(counts[codes] < 2, -1, codes)
     if not np.any(codes >= 0):

@@ -13,14 +13,13 @@ from sklearn.utils import check_random_state
 from kernelmetric._warnings import warn
 from kernelmetric.compute import require_memory
 from kernelmetric.compute.watch import time_left
-from kernelmetric.graphs import IndexTuples, Triplets, rows_by_place
+from kernelmetric.graphs import IndexTuples, Triplets
 from kernelmetric.inputs._parameters import COUNT_OR_NONE, LARGEST, Numbers
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._tuple_learner import (
     ComparisonLearner,
     Spanned,
     differences,
-    random_triplets,
     refuse_coinciding,
 )
 from kernelmetric.solvers import nonnegative_qp, right_singular
@@ -132,12 +131,8 @@ class SCML(ComparisonLearner):
     def _n_basis(self, r: int) -> int:
         return min(_PER_COORDINATE * r, _MOST_BASES) if self.n_basis is None else int(self.n_basis)
 
-    def _tuples_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> IndexTuples:
-        """Near triplets; a random choice of them where they are too many."""
-        rows = rows_by_place(Z)  # so that their order does not decide what is drawn, here or later
-        found = Triplets.from_neighbors(Z[rows], codes[rows], *_NEAREST)
-        found = random_triplets(found, self.max_tuples, check_random_state(self.random_state))
-        return Triplets(rows[found.rows], len(codes))
+    def _triplets(self, Z: np.ndarray, codes: np.ndarray, rng: Any) -> Triplets:
+        return Triplets.from_neighbors(Z, codes, *_NEAREST)
 
     def _learn(self, points: Spanned, counts: np.ndarray) -> None:
         B = self._directions(points, counts)

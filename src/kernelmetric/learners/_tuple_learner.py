@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import linalg
+from sklearn.utils import check_random_state
 
 from kernelmetric.compute import like, sum_rows, to_numpy
 from kernelmetric.graphs import (
@@ -278,7 +279,7 @@ class PairLearner(TupleLearner):
 
 
 class ComparisonLearner(TupleLearner):
-    """A learner from labels or comparisons; it has ``_learn`` and ``_tuples_from_labels``."""
+    """A learner from labels or comparisons; it has ``_learn`` and ``_triplets``."""
 
     learns_from = "comparisons"
     _allowed: ClassVar = {"max_tuples": COUNT}
@@ -325,7 +326,12 @@ class ComparisonLearner(TupleLearner):
             )
         if tuples is None:
             codes = check_labels(warn_unlabelled(y), points.Z)
-            tuples = self._some(self._tuples_from_labels(points.Z, codes))
+            rows = rows_by_place(points.Z)  # so that their order does not decide which are drawn
+            rng = check_random_state(self.random_state)
+            found = self._triplets(points.Z[rows], codes[rows], rng)
+            if len(found) > self.max_tuples:
+                found = found.take(np.sort(rng.choice(len(found), self.max_tuples, replace=False)))
+            tuples = self._some(Triplets(rows[found.rows], len(codes)))
         self.tuples_ = tuples
         self._learn(points, tuple_counts(tuples, sample_weight))
         return self
@@ -374,13 +380,6 @@ def all_or_random_pairs(Z: np.ndarray, codes: np.ndarray, most: int, random_stat
     rows, each = rows_by_place(Z), max(1, most // (2 * n))  # the order of rows does not matter
     drawn = Pairs.from_labels(codes[rows], per_point=each, random_state=random_state)
     return Pairs(rows[drawn.similar], rows[drawn.dissimilar], n)
-
-
-def random_triplets(found: Triplets, most: int, rng: np.random.RandomState) -> Triplets:
-    """These triplets while they are at most so many, else some of them, in their order."""
-    if len(found) <= most:
-        return found
-    return found.take(np.sort(rng.choice(len(found), most, replace=False)))
 
 
 def span(X: Any) -> tuple[np.ndarray, np.ndarray | None]:

@@ -29,6 +29,11 @@ class Frequencies:
         counts = np.where(known, self.counts[at] if n else 0, 0)
         return np.log((1 + self.n_texts) / (1 + counts)) + 1
 
+    def and_in(self, others: "Frequencies") -> "Frequencies":
+        """In these texts and in others."""
+        both = [(each.codes, each.counts) for each in (self, others)]
+        return merged(both, self.n_texts + others.n_texts)
+
 
 def counted(texts: list[list[str]]) -> tuple[Frequencies, Frequencies]:
     """Frequencies of words and of three letters, one block of texts at a time.

@@ -6,6 +6,9 @@
     b.parquet ┘ ──────────────────────▶ │ keys.duckdb │ ─────────────▶ │ candidates.parquet │
                                         └─────────────┘                └────────────────────┘
     RecordLinker learns from some of them ──▶ probability-...-00000.npy, ... ──▶ Links
+
+Texts are compared with those of the other candidates of a record as well. So these are gone through
+twice: first for the two best of each record, which stay in memory.
 """
 
 import json
@@ -23,10 +26,11 @@ from kernelmetric._warnings import warn
 from kernelmetric.compute import require_memory, within_budget
 from kernelmetric.compute.watch import leave_if_over, stage
 from kernelmetric.inputs._extras import require
-from kernelmetric.linkage._compared import checked_pairs
-from kernelmetric.linkage._fields import coded_texts, column_of, is_whole
+from kernelmetric.linkage._compared import Compared, checked_pairs
+from kernelmetric.linkage._fields import coded_texts, is_whole
 from kernelmetric.linkage._links import Links, link
-from kernelmetric.linkage._rules import EqualKeys
+from kernelmetric.linkage._rules import EqualKeys, lines_of
+from kernelmetric.linkage._text import Texts
 from kernelmetric.tables import read_pieces
 
 _SAMPLE = 50_000  # candidates that a linker learns from
@@ -35,6 +39,7 @@ _GROUP = 1_228_800  # candidates that are looked up together, a multiple of Duck
 _PAIR_BYTES = 2000.0  # of such a pair: two records, and a part of what DuckDB reads
 _COLUMNS = "rule BIGINT, code UBIGINT, row BIGINT"
 _STRICTER = "take a stricter rule of candidates."
+_FEWER = "name fewer columns in RecordComparison(kinds)."
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -56,8 +61,10 @@ def link_files(
     DuckDB finds records with equal keys, on disk where the memory budget is too small. The linker
     learns from 50,000 of these candidates and from records drawn from all. Then all candidates are
     compared, some at a time. What is done stays in ``folder``, about 20 bytes a candidate and 16
-    a key: the same call goes on where it was interrupted. The links alone are in memory in full,
-    about 100 bytes a candidate. Needs the extra ``duckdb``.
+    a key: the same call goes on where it was interrupted. The links are in memory in full, about
+    100 bytes a candidate; and of long texts, how many records have each word and each three
+    letters, and the two best candidates of each record, some 200 bytes. Needs the extra
+    ``duckdb``.
 
     Parameters
     ----------
@@ -100,13 +107,14 @@ def link_files(
         store = _Store(duckdb, files, place, sizes)
         asked = {k: v for k, v in linker.get_params().items() if k != "rules"}
         learned = joblib.hash([plan, asked, np.asarray(pairs), np.asarray(same), by_kind])
+        texts = place / f"texts-{joblib.hash([plan, asked['comparison']])[:12]}.npy"
         fitted, parts = None, []
         with stage("comparing", len(store.groups)) as shown:
             for number, group in enumerate(store.groups):
                 leave_if_over()
                 path = place / f"probability-{learned[:12]}-{number:05}.npy"
                 if not path.is_file():
-                    fitted = fitted or _learned(linker, store, pairs, same, by_kind)
+                    fitted = fitted or _learned(linker, store, pairs, same, by_kind, texts)
                     _save(path, store.probabilities(fitted, group))
                 parts.append(np.load(path))
                 shown.step()
@@ -134,7 +142,8 @@ class _Store:
         self._candidates = ParquetFile(place / "candidates.parquet")
         self.n_pairs = self._candidates.metadata.num_rows
         require_memory(100.0 * self.n_pairs, f"Links of {self.n_pairs} candidates", _STRICTER)
-        self.sizes = sizes[0], sizes[1] if len(files) > 1 else None
+        self._two, self._sizes, self._begin = len(files) > 1, sizes, [0, *sizes[:-1]]
+        self.sizes = sizes[0], sizes[1] if self._two else None
         self.groups = range(max(1, self._candidates.num_row_groups))
 
     def pairs(self, group: int) -> np.ndarray:
@@ -155,23 +164,76 @@ class _Store:
         ).to_arrow_table()
         return found.drop_columns(["file_row_number"]).to_pandas()
 
-    def tables(self, pairs: np.ndarray, more: Sequence[Any] = ((), ())) -> tuple[Any, Any, Any]:
-        """The records of pairs, and more of each table; and where in them the pairs are."""
-        rows, ends = _placed(pairs, len(self._files) > 1, more)
+    def tables(
+        self, pairs: np.ndarray, more: Sequence[Any] = ((), ())
+    ) -> tuple[Any, Any, np.ndarray, list[np.ndarray]]:
+        """The records of pairs, and more of each table; where in them the pairs are; their rows."""
+        rows, ends = _placed(pairs, self._two, more)
         tables = [self.records(side, each) for side, each in enumerate(rows)]
-        return tables[0], tables[1] if len(tables) > 1 else None, ends
+        return tables[0], tables[1] if self._two else None, ends, rows
+
+    def parts(self, group: int, step: int) -> Iterator[tuple[Any, Any, np.ndarray, list[Any]]]:
+        """What :meth:`tables` gives for the candidates of a group, so many pairs at a time."""
+        left, right, pairs, rows = self.tables(self.pairs(group))
+        for first in range(0, len(pairs), step):
+            own, ends = _placed(pairs[first : first + step], self._two)
+            other = right.iloc[own[1]] if self._two else None
+            known = [each[at] for each, at in zip(rows, own, strict=True)]
+            yield left.iloc[own[0]], other, ends, known
+
+    def blocks(self) -> Iterator[Any]:
+        """All records of the tables, some at a time."""
+        for side, n in enumerate(self._sizes):
+            for first in range(0, n, _AT_ONCE):
+                yield self.records(side, np.arange(first, min(n, first + _AT_ONCE)))
 
     def probabilities(self, linker: Any, group: int) -> np.ndarray:
         """Of a match, for the candidates of a group."""
-        left, right, pairs = self.tables(self.pairs(group))
         found = [np.empty(0)]
         # What texts say of all records of a group would take too much memory at once.
-        step = max(1, len(pairs)) if linker.comparison_.text_ is None else _AT_ONCE
-        for first in range(0, len(pairs), step):
-            rows, ends = _placed(pairs[first : first + step], right is not None)
-            other = None if right is None else right.iloc[rows[1]]
-            found.append(linker.predict_proba(left.iloc[rows[0]], other, ends)[:, 1])
+        step = _GROUP if linker.comparison_.text_ is None else _AT_ONCE
+        for left, right, ends, rows in self.parts(group, step):
+            compare = self.compared(linker.comparison_, left, right, rows)
+            found.append(linker._probability(compare, ends))
         return np.concatenate(found)
+
+    def compared(self, comparison: Any, left: Any, right: Any, rows: list[np.ndarray]) -> Any:
+        """What compares records of these rows, and texts beside the best of all candidates."""
+        if comparison.text_ is None:
+            return comparison.between(left, right)
+        rivals, other = [], right if self._two else left
+        for side in (0, -1):
+            first, second, whom = self._best[:, rows[side] + self._begin[side]]
+            near = rows[-1 - side]
+            at = np.searchsorted(near, whom).clip(max=len(near) - 1)
+            rivals.append((first, second, np.where(near[at] == whom, at, -1)))
+        return Compared(comparison, left, other, Texts(comparison.text_, left, other, rivals))
+
+    def learn_texts(self, comparison: Any, done: Path) -> None:
+        """How rare words are in all records, and of each the two best candidates, also a file."""
+        with stage("counting words"):
+            comparison.text_ = comparison.text_.counted_in(self.blocks())
+        shape = 3, sum(self._sizes), 2 * len(comparison.text_.scopes)
+        require_memory(8.0 * np.prod(shape), f"Best candidates of {shape[1]} records", _FEWER)
+        if done.is_file():
+            self._best = np.load(done)
+            return
+        self._best = best = np.zeros(shape)
+        best[2] = -1
+        with stage("best candidates", len(self.groups)) as shown:
+            for group in self.groups:
+                for left, right, ends, rows in self.parts(group, _AT_ONCE):
+                    found = comparison.between(left, right, ends).texts.rivals
+                    for side, own in enumerate(rows):
+                        first, second, whom = found[side]
+                        whom = np.where(whom < 0, -1, rows[-1 - side][whom])
+                        at = own + self._begin[side]
+                        *before, partner = best[:, at]
+                        best[:2, at] = np.sort([*before, first, second], axis=0)[:-3:-1]
+                        best[2, at] = np.where(first > before[0], whom, partner)
+                leave_if_over()
+                shown.step()
+        _save(done, best)
 
 
 def _placed(
@@ -183,7 +245,7 @@ def _placed(
     return rows, np.column_stack([np.searchsorted(rows[k * two], pairs[:, k]) for k in range(2)])
 
 
-def _learned(linker: Any, store: _Store, pairs: Any, same: Any, by_kind: bool) -> Any:
+def _learned(linker: Any, store: _Store, pairs: Any, same: Any, by_kind: bool, texts: Path) -> Any:
     """A linker that has learned from some candidates, and records among which they are as rare."""
     if not store.n_pairs:
         raise ValueError("Got rules that find no candidates: try a wider one.")
@@ -199,12 +261,18 @@ def _learned(linker: Any, store: _Store, pairs: Any, same: Any, by_kind: bool) -
     share = np.sqrt(len(chosen) / store.n_pairs)
     rng = np.random.RandomState(0)
     more = [rng.permutation(n)[: int(share * n)] for n in store.sizes if n is not None]
-    left, right, places = store.tables(np.concatenate([chosen, known]), more)
+    left, right, places, rows = store.tables(np.concatenate([chosen, known]), more)
+
+    def compared(comparison: Any) -> Any:
+        if comparison.text_ is not None:
+            store.learn_texts(comparison, texts)
+        return store.compared(comparison, left, right, rows)
+
     given = SimpleNamespace(pairs=lambda left, right=None: places[: len(chosen)])
     learner = clone(linker).set_params(rules=[given])
     labelled = (None, None) if pairs is None else (places[len(chosen) :], same)
     with stage(f"learning from {len(chosen):,} candidates"):
-        return learner.fit(left, right, *labelled, by_kind=by_kind)
+        return learner._fit(left, right, *labelled, by_kind, compared)
 
 
 def _find_candidates(
@@ -283,9 +351,9 @@ def _keys(path: Path, rules: Sequence[Any], n_rows: int) -> Iterator[tuple[Any, 
         found = [_codes(rule.keys, piece.frame, whole, hashes) for rule in rules]
         rows = np.asarray(piece.rows, np.int64)
         columns = {
-            "rule": np.repeat(np.arange(len(rules)), [there.sum() for _, there in found]),
-            "code": np.concatenate([code[there] for code, there in found]),
-            "row": np.concatenate([rows[there] for _, there in found]),
+            "rule": np.repeat(np.arange(len(rules)), [len(code) for code, _ in found]),
+            "code": np.concatenate([code for code, _ in found]),
+            "row": rows[np.concatenate([at for _, at in found])],
         }
         yield pyarrow.table(columns), len(rows)
 
@@ -296,16 +364,17 @@ def _codes(
     whole: dict[Any, bool],
     hashes: dict[Any, tuple[np.ndarray, np.ndarray]],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A hash of 64 bits for the keys of each record, and which records have all of them.
+    """A hash of 64 bits for the keys of each record that has all of them, and its place.
 
     What is kept from one call to the next: which columns hold whole numbers, and their hashes.
     """
     import pandas as pd
 
-    code, there = np.zeros(len(frame), np.uint64), np.ones(len(frame), bool)
-    for key in keys:
+    rows, columns = lines_of(keys, frame)
+    code, there = np.zeros(len(rows), np.uint64), np.ones(len(rows), bool)
+    for key, column in zip(keys, columns, strict=True):
         if key not in hashes:
-            column = pd.Series(column_of(frame, key))
+            column = pd.Series(column)
             floats = column.dtype.kind == "f" and bool(column.notna().any())
             if floats and whole.setdefault(key, is_whole(column)) != is_whole(column):
                 raise ValueError(
@@ -318,7 +387,7 @@ def _codes(
         more, known = hashes[key]
         there &= known
         code = (code * _MIX) ^ more
-    return code, there
+    return code[there], rows[there]
 
 
 def _duckdb() -> Any:

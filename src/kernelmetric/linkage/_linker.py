@@ -109,7 +109,6 @@ class RecordLinker(BaseEstimator):
     _: KW_ONLY
     match_share: float | None = None
 
-    @told_once()
     def fit(
         self,
         left: Any,
@@ -139,14 +138,21 @@ class RecordLinker(BaseEstimator):
         RecordLinker
             Itself.
         """
+        return self._fit(left, right, pairs, same, by_kind)
+
+    @told_once()
+    def _fit(
+        self, left: Any, right: Any, pairs: Any, same: Any, by_kind: bool, compared: Any = None
+    ) -> Any:
+        """Learn from tables, or from parts of tables in files, which ``compared`` compares."""
         if self.match_share is not None and not 0 < self.match_share < 1:
             raise ValueError(
                 f"Got match_share={self.match_share!r}, but expected a number between 0 and 1."
             )
         left, right = as_tables(left, right)
         known, same = labelled(pairs, same, left, right)
-        some = self._in_time(left, right)
-        found = found_candidates(*some, self.comparison, self.rules)
+        some = (left, right) if compared else self._in_time(left, right)
+        found = found_candidates(*some, self.comparison, self.rules, compared)
         self.comparison_, self.candidates_ = found.comparison, found.candidates
         if len(some[0]) < len(left) or _width(*some) < _width(left, right):
             found = found._replace(compare=found.comparison.between(left, right, found.candidates))
@@ -328,14 +334,17 @@ class RecordLinker(BaseEstimator):
         return first(most)
 
 
-def found_candidates(left: Any, right: Any, comparison: Any, rules: Any) -> Found:
-    """Candidates of tables, and how alike their fields are."""
+def found_candidates(
+    left: Any, right: Any, comparison: Any, rules: Any, compared: Any = None
+) -> Found:
+    """Candidates of tables, and how alike their fields are; ``compared`` is told the kinds."""
     comparison = RecordComparison((comparison or RecordComparison()).kinds).fit(left, right)
     candidates = candidate_pairs(left, right, rules)
     if not len(candidates):
         raise ValueError("Got rules that find no candidates: try a wider one.")
     step = -(-len(candidates) // _MOST_UNLABELLED)
-    compare = comparison.between(left, right, candidates)
+    between = comparison.between
+    compare = compared(comparison) if compared else between(left, right, candidates)
     S = compare(candidates[::step])
     begin = min(0.5, min(len(left), _width(left, right)) / len(candidates))
     drawn, n_all = _drawn(left, right)

@@ -10,7 +10,7 @@ from kernelmetric._warnings import warn
 from kernelmetric.compute import require_memory, to_numpy
 from kernelmetric.compute.reductions import most_alike, nearest_neighbors
 from kernelmetric.inputs._parameters import COUNT
-from kernelmetric.linkage._fields import Key, column_of, texts_of
+from kernelmetric.linkage._fields import Key, column_of, holds_numbers, texts_of
 from kernelmetric.linkage._ngrams import TextWeights
 
 
@@ -67,7 +67,8 @@ class EqualKeys(Rule):
     ----------
     *keys : str or callable
         Columns, or functions from a table to one value for each record. All must be equal. A
-        record without one of them is in no pair.
+        record without one of them is in no pair. A single key may give a list of values for each
+        record, such as its words: records that share one of them are pairs.
     most : int, default=100_000
         Maximum number of pairs of one key; a key with more is left out, with a warning.
 
@@ -94,11 +95,12 @@ class EqualKeys(Rule):
         import pandas as pd
 
         tables = [left] if right is None else [left, right]
-        keys = ([texts_of(column_of(table, key)) for table in tables] for key in self.keys)
+        sides = [lines_of(self.keys, table) for table in tables]
+        keys = zip(*(map(texts_of, columns) for _, columns in sides), strict=True)
         found = [pd.factorize(np.concatenate(texts))[0] for texts in keys]
         codes = np.unique(found, axis=1, return_inverse=True)[1].ravel()
         codes[np.min(found, axis=0) < 0] = -1  # without one of the keys
-        own, other = (codes, codes) if right is None else np.split(codes, [len(left)])
+        own, other = (codes, codes) if right is None else np.split(codes, [len(sides[0][0])])
         n_own, n_other = (
             np.bincount(each[each >= 0], minlength=codes.max(initial=-1) + 1)
             for each in (own, other)
@@ -108,11 +110,11 @@ class EqualKeys(Rule):
         if large.any():
             warn(self.too_large(int(large.sum()), int(n_pairs[large].sum())))
         _require_pairs(int((n_own * n_other)[~large].sum()))
-        sides = []
-        for each in (own, other):
-            rows = np.flatnonzero((each >= 0) & ~np.append(large, False)[each])
-            sides.append(pd.DataFrame({"key": each[rows], "row": rows}))
-        pairs = sides[0].merge(sides[1], on="key")[["row_x", "row_y"]].to_numpy(np.intp)
+        ends = []
+        for (rows, _), each in zip((sides[0], sides[-1]), (own, other), strict=True):
+            at = np.flatnonzero((each >= 0) & ~np.append(large, False)[each])
+            ends.append(pd.DataFrame({"key": each[at], "row": rows[at]}))
+        pairs = ends[0].merge(ends[1], on="key")[["row_x", "row_y"]].to_numpy(np.intp)
         return pairs[pairs[:, 0] < pairs[:, 1]] if right is None else pairs
 
     def too_large(self, n_keys: int, n_pairs: int) -> str:
@@ -253,6 +255,23 @@ class NearestPoints(NearestRule):
                 "finite numbers: fill in what is missing first."
             )
         return Z.astype(Z.dtype if Z.dtype.kind == "f" else np.float64)
+
+
+def lines_of(keys: Sequence[Key], table: Any) -> tuple[np.ndarray, list[Any]]:
+    """Columns of keys, and which record each of their lines is of: a list has a line each value."""
+    import pandas as pd
+
+    columns = [column_of(table, key) for key in keys]
+    objects = [each for each in columns if getattr(each, "dtype", object) == "object"]
+    if not any(holds_numbers(value) for each in objects for value in each):
+        return np.arange(len(table)), columns
+    if len(keys) > 1:
+        raise ValueError(
+            f"Got lists of values in a rule of {len(keys)} keys, but expected them as its only "
+            "key: write what else must be equal into the values."
+        )
+    values = pd.Series(columns[0]).reset_index(drop=True).explode()
+    return values.index.to_numpy(), [values]
 
 
 def distinct(codes: np.ndarray) -> np.ndarray:

@@ -6,8 +6,8 @@ another field is found, and a column that only one table has counts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,8 @@ _BAGS = (
 _NAMES = ("names in both", "names that differ")
 _SIDES = ("beside other partners of the left", "beside other partners of the right")
 _RIVALS = _BAGS[:2]  # in which a pair is compared with the other candidates of its records
+# Of the candidates of each record, (n, columns): the two largest values, and with whom the largest.
+Rivals = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,19 @@ class TextEvidence:
         rivals = [(scope, each) for scope in self.scopes for each in _RIVALS]
         return names + [(scope, f"{each} {side}") for side in _SIDES for scope, each in rivals]
 
+    def columns_of(self, scope: str) -> list[str]:
+        """What a scope is made of."""
+        return self.columns if scope == WHOLE else [scope]
+
+    def counted_in(self, tables: Iterable[Any]) -> TextEvidence:
+        """The same, where words and letters are as rare as in these tables, one after the other."""
+        scopes: dict[str, Any] = dict.fromkeys(self.scopes, ())
+        for table in tables:
+            for scope, before in scopes.items():
+                found = counted([_folded(table, self.columns_of(scope))])
+                scopes[scope] = tuple(map(Frequencies.and_in, before, found)) if before else found
+        return replace(self, scopes=scopes)
+
 
 def learned_of(left: Any, right: Any, kinds: Mapping[str, str], *, chosen: bool) -> TextEvidence:
     """How rare the words of two tables are; of chosen columns alone, or of all that they have."""
@@ -87,21 +102,21 @@ def learned_of(left: Any, right: Any, kinds: Mapping[str, str], *, chosen: bool)
     ]
     kept[WHOLE] = [_folded(table, columns) for table in (left, right)]
     long = [name for name in kept if kinds.get(name) == "long_text" and name not in listed]
-    scopes = {name: counted(sides) for name, sides in kept.items()}
+    two = 1 if right is left else 2  # records of one table count once
+    scopes = {name: counted(sides[:two]) for name, sides in kept.items()}
     return TextEvidence(scopes, columns, [*long[:1], WHOLE], listed)
 
 
 class Texts:
     """The texts of two tables, ready to be compared pair by pair."""
 
-    def __init__(self, evidence: TextEvidence, left: Any, right: Any, candidates: np.ndarray):
+    def __init__(self, evidence: TextEvidence, left: Any, right: Any, candidates: Any):
         self.evidence = evidence
         self._sides: dict[str, tuple[Any, ...]] = {}
         self._parts: dict[str, PartedTexts] = {}
         self._names: dict[str, Any] = {}
         for scope, rarity in evidence.scopes.items():
-            columns = evidence.columns if scope == WHOLE else [scope]
-            sides = [_folded(table, columns) for table in (left, right)]
+            sides = [_folded(table, evidence.columns_of(scope)) for table in (left, right)]
             bag, n = Bag(sides[0] + sides[1]), len(left)
             words, W = bag.of_words()
             weights = rarity[0].rarity(words)
@@ -112,7 +127,8 @@ class Texts:
                 self._parts[scope] = PartedTexts(sides, words, W, weights)
             if scope in evidence.listed:
                 self._names[scope] = [[set(names_of(text)) for text in side] for side in sides]
-        self._rivals = self._best_two(candidates)
+        known = isinstance(candidates, list)
+        self.rivals: list[Rivals] = candidates if known else self._best_two(candidates)
 
     def columns(self, pairs: np.ndarray) -> np.ndarray:
         """All evidence on some pairs."""
@@ -170,11 +186,11 @@ class Texts:
             found[k] = hits / max(len(p), 1), len(p) - hits
         return found
 
-    def _best_two(self, candidates: np.ndarray) -> list[tuple[np.ndarray, ...]]:
+    def _best_two(self, candidates: np.ndarray) -> list[Rivals]:
         """Of each record of each side the two largest values, and with whom the largest is."""
         values = self._alike(candidates)
         sizes = [next(iter(self._sides.values()))[k].shape[0] for k in (0, 1)]
-        found: list[tuple[np.ndarray, ...]] = []
+        found: list[Rivals] = []
         for side, n in enumerate(sizes):
             at, (first, second) = candidates[:, side], np.zeros((2, n, values.shape[1]))
             whom = np.full((n, values.shape[1]), -1)
@@ -188,7 +204,7 @@ class Texts:
 
     def _margins(self, own: np.ndarray, pairs: np.ndarray, side: int) -> np.ndarray:
         """How much more alike than the best other candidate of its record on a side."""
-        first, second, whom = self._rivals[side]
+        first, second, whom = self.rivals[side]
         at = pairs[:, side]
         best = whom[at] == pairs[:, 1 - side, None]
         return own - np.where(best, second[at], first[at])

@@ -2,12 +2,9 @@
 
 import html
 import json
-import platform
 import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -22,6 +19,7 @@ from kernelmetric.report import _page_reasons as _reasons
 from kernelmetric.report import _page_scores as _scores
 from kernelmetric.report import _page_sections as _sections
 from kernelmetric.report._text import html_text, short, visible
+from kernelmetric.shipping._save import versions
 
 _LONGEST = 300  # characters of a cell: more hide the others
 
@@ -176,13 +174,6 @@ def filled(template: str, title: str, values: Mapping[str, Any]) -> Page:
     known |= {"css": _read("page.css"), **values}
     # in one pass: values may hold braces
     return Page(re.sub(r"\{\{(\w+)\}\}", lambda found: known[found[1]], _read(template)))
-
-
-def versions() -> dict[str, str]:
-    """Versions of Python, this library, NumPy, SciPy and scikit-learn, by name."""
-    found = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
-    ours = sys.modules["kernelmetric"].__version__  # loaded, since this room is one of its rooms
-    return {"kernelmetric": ours, **found, "Python": platform.python_version()}
 
 
 def _data(

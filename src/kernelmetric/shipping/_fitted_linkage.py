@@ -141,15 +141,11 @@ def _check_text_model(model: Attributes) -> None:
     model.require(good, "fields", f"a model of {model.get('n_fields')} fields")
 
 
-def _check_boosted(trees: Attributes) -> None:
-    trees.require(lead_forward(trees.get("nodes")), "nodes", "nodes that lead forward")
-
-
 LINKAGE_CHECKS = (
     (linkage.RecordComparison, _check_comparison),
     (linkage.RecordLinker, _check_linker),
     (TextEvidence, _check_evidence),
     (Frequencies, _check_frequencies),
     (TextModel, _check_text_model),
-    (Trees, _check_boosted),
+    (Trees, lambda t: t.require(lead_forward(t.get("nodes")), "nodes", "nodes that lead forward")),
 )

@@ -75,7 +75,7 @@ def save(metric: Any, path: str | os.PathLike) -> Path:
         check_is_fitted(metric)
     writer = TreeWriter()
     tree = writer.node(metric, "metric")
-    return write_atomically(path, pack(tree, writer.arrays, _versions()))
+    return write_atomically(path, pack(tree, writer.arrays, versions()))
 
 
 def load(path: str | os.PathLike, *, kernels: Iterable[type] = ()) -> Any:
@@ -134,7 +134,8 @@ def load(path: str | os.PathLike, *, kernels: Iterable[type] = ()) -> Any:
     return metric
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Versions of this library, of what it computes with, and of Python, by name."""
     return {
         "kernelmetric": library_version(),
         "numpy": np.__version__,
@@ -146,7 +147,7 @@ def _versions() -> dict[str, str]:
 
 def _warn_of_versions(saved_with: dict[str, str], names: set[str]) -> None:
     """Say so where other code than that which saved will work on the attributes."""
-    here = _versions()
+    here = versions()
     foreign = any(name.startswith("sklearn.") for name in names)
     for package in ("kernelmetric", "scikit-learn") if foreign else ("kernelmetric",):
         then = saved_with.get(package)

@@ -56,7 +56,11 @@ def squared_distances(A: Any, B: Any | None = None) -> Any:
         a2 = squared_lengths(a)
         b2 = a2 if same else squared_lengths(b)
     require_squares(a2, b2)
-    D2 = _sums_with_products(a, b, a2, b2)
+    # |a|² + |b|² - 2ab as one product of (a, |a|², 1) and (-2b, 1, |b|²).
+    xp, of_a, of_b = namespace(a, b), a2[:, None], b2[:, None]
+    left = xp.concat([a, of_a, xp.ones_like(of_a)], axis=1)
+    right = xp.concat([-2.0 * b, xp.ones_like(of_b), of_b], axis=1)
+    D2 = product(left, right.T)
     backend = backend_of(D2)
     if backend.host:
         return _repaired(D2, A, B, a2, b2, same=same)
@@ -129,15 +133,6 @@ def _sampled_pairs(n: int) -> tuple[np.ndarray, np.ndarray]:
         i = rng.randint(n, size=_PAIRS)
         j = (i + rng.randint(1, n, size=_PAIRS)) % n
     return i, j
-
-
-def _sums_with_products(a: Any, b: Any, a2: Any, b2: Any) -> Any:
-    """``|a|² + |b|² - 2ab`` as one product of (a, |a|², 1) and (-2b, 1, |b|²)."""
-    xp = namespace(a, b)
-    a2, b2 = a2[:, None], b2[:, None]
-    left = xp.concat([a, a2, xp.ones_like(a2)], axis=1)
-    right = xp.concat([-2.0 * b, xp.ones_like(b2), b2], axis=1)
-    return product(left, right.T)
 
 
 def _repaired(

@@ -70,7 +70,7 @@ def first_of_rows(rows: np.ndarray, values: np.ndarray, n_rows: int, k: int) -> 
 
 
 def smallest_of_rows(rows: np.ndarray, values: np.ndarray, k: int) -> np.ndarray:
-    """Ascending positions of entries among the k smallest of their row, in a list sorted by row."""
+    """Ascending positions of entries among the k smallest of their row, in a list."""
     counts = np.bincount(rows)
     crowded = np.flatnonzero(counts[rows] > k)
     order = crowded[np.lexsort((values[crowded], rows[crowded]))]
