@@ -22,8 +22,8 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from functools import lru_cache, partial
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -250,8 +250,8 @@ def run(options: argparse.Namespace) -> None:
     with ProcessPoolExecutor(options.jobs, initializer=threadpool_limits, initargs=(1,)) as pool:
         tables = {key[:2] for key in wanted if key[0] in PRODUCTS}
         list(pool.map(products, *zip(*sorted(tables), strict=True)) if tables else ())
-        for row in pool.map(partial(measured, until=until), wanted):
-            if row:
+        for found in as_completed([pool.submit(measured, key, until) for key in wanted]):
+            if row := found.result():
                 with options.file.open("a") as file:
                     file.write(json.dumps(row) + "\n")
                 print(row, flush=True)
