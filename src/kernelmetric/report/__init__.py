@@ -26,11 +26,10 @@ from kernelmetric.report._plots import (
 )
 from kernelmetric.report._retrieval_page import adapter_page
 from kernelmetric.report._tables import Cell, Panel, Summary, csv_text, rich_table, summarize
-from kernelmetric.report._text import STEERING, visible
+from kernelmetric.report._text import visible
 from kernelmetric.shipping import MissingExtraError, write_atomically
 
 __all__ = [
-    "STEERING",
     "Cell",
     "MissingExtraError",
     "Panel",

@@ -190,29 +190,6 @@ def ridge_solution(
     return each * linalg.cho_solve(factor, each * Y)
 
 
-def leave_one_out_errors(K: np.ndarray, Y: np.ndarray, ridges: Any = RIDGES) -> np.ndarray:
-    """Mean squared error of ridge regression on points left out, for each ridge.
-
-    The intercept is a constant added to the kernel, K + 1.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Gram matrix.
-    Y : ndarray of shape (n, p)
-        Targets.
-    ridges : array-like of shape (r,)
-        Ridges λ, positive.
-
-    Returns
-    -------
-    ndarray of shape (r,)
-        Mean over points and columns. O(r n³) time; of p classes, only those of several points
-        cost more than one.
-    """
-    return np.array([left_out(K, Y, ridge)[0] for ridge in ridges])
-
-
 def cholesky_factor(K: np.ndarray, ridge: float) -> np.ndarray:
     """The lower factor of K + λI; K is overwritten."""
     K.reshape(-1)[:: len(K) + 1] += ridge
