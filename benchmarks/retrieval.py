@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from functools import lru_cache, partial
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -142,9 +143,9 @@ def ridge(task: Task, draw: int) -> Maps:
 
 
 def head(task: Task, draw: int) -> Maps:
-    """A linear layer from the identity, NT-Xent over batches, 30 epochs of Adam."""
+    """A linear layer from the identity, a contrastive softmax over batches, 30 epochs of Adam."""
     import torch
-    from pytorch_metric_learning.losses import NTXentLoss
+    from pytorch_metric_learning.losses import SupConLoss
 
     torch.manual_seed(draw)
     torch.set_num_threads(1)
@@ -153,7 +154,7 @@ def head(task: Task, draw: int) -> Maps:
     torch.nn.init.eye_(layer.weight)
     Q, D = torch.tensor(task.Q[rows]), torch.tensor(task.D[found])
     classes = torch.tensor(np.unique(found, return_inverse=True)[1])
-    loss, optimizer = NTXentLoss(0.05), torch.optim.Adam(layer.parameters(), lr=1e-3)
+    loss, optimizer = SupConLoss(0.05), torch.optim.Adam(layer.parameters(), lr=1e-3)
     for _ in range(30):
         for some in torch.randperm(len(Q)).split(128):
             optimizer.zero_grad()
@@ -247,11 +248,12 @@ def run(options: argparse.Namespace) -> None:
         for method in options.methods
     ]
     wanted = [key for key in wanted if key not in done]
-    with ProcessPoolExecutor(options.jobs, initializer=threadpool_limits, initargs=(1,)) as pool:
+    anew = multiprocessing.get_context("spawn")  # torch hangs in a fork
+    with ProcessPoolExecutor(options.jobs, anew, threadpool_limits, (1,)) as pool:
         tables = {key[:2] for key in wanted if key[0] in PRODUCTS}
         list(pool.map(products, *zip(*sorted(tables), strict=True)) if tables else ())
-        for row in pool.map(partial(measured, until=until), wanted):
-            if row:
+        for found in as_completed([pool.submit(measured, key, until) for key in wanted]):
+            if row := found.result():
                 with options.file.open("a") as file:
                     file.write(json.dumps(row) + "\n")
                 print(row, flush=True)
