@@ -24,7 +24,9 @@ NEIGHBORS, MUTUAL = 10, 20  # of a point in the graph, and in that of mutual one
 LAMS: tuple[float, ...] = (10.0, 1.0)  # the first unless the other finds more hidden labels
 _SHARPNESS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of scores, in one over the usual margin
 _NEAREST = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # what distances to labels count beside them
-_USUAL = (2.0, 0.25)  # of either, where no label can be hidden
+_USUAL = (2.0, 0.25)  # of either, unless hidden labels say otherwise
+_BLIND = (0.75, 0.1)  # of either, where no label can be hidden
+_SIZED = 1.7  # times as sharp where the sizes of classes are known
 _LOST = 0.05  # share of points in parts without a label that is worth a warning
 _ROUNDED = 0.02  # that stated shares may miss one by
 _UNEVEN = 3  # times as many labels as another class has, up to which distances are compared
@@ -120,7 +122,7 @@ def spread_labels(
         if not folds:
             counts = np.bincount(few.codes[few.codes >= 0])
             even = counts.max() <= _UNEVEN * counts.min()  # else distances favour larger classes
-            yield tried[0], Hidden(np.empty(0), _USUAL[0], _USUAL[1] if heard and even else 0.0)
+            yield tried[0], Hidden(np.empty(0), _BLIND[0], _BLIND[1] if heard and even else 0.0)
             return
         classes, G = few.codes[np.concatenate(asked)], np.concatenate(near)
         for lam in until_limit(tried, "lam"):
@@ -161,7 +163,7 @@ def spread_labels(
         F[others] += hidden.nearest * nearest_evidence(points, few.codes, others)
     if few.sizes is not None:
         F = sharpened(diffusion, F, few.codes, few.sizes)
-        F *= hidden.sharpness / margin_of(F)
+        F *= _SIZED * hidden.sharpness / margin_of(F)
     shares = soft_shares(F, 1.0)
     shares[labelled] = known
     chosen = hidden.nearest, value, hidden.hits, scores, name, size
