@@ -344,13 +344,12 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
         E, said = embedded(self.metric_, X), None
         linear = LinearScores(self.coef_, self.intercept_)
         asked = [(self.embedding_, E, self.n_neighbors_, self.temperature_)]
-        features, placed = vars(self).get("_features"), vars(self).get("_points")
+        features = vars(self).get("_features")  # which models of version 0.1 lack
         if features is not None:
             Z = feature_rows(self.metric_, X)
             said = features(Z)
-            if placed is not None:  # which old models lack
-                vote = self._feature_neighbors, self._feature_width
-                asked.append((placed, features.located(Z), *vote))
+            vote = self._feature_neighbors, self._feature_width
+            asked.append((self._points, features.located(Z), *vote))
         widths = [width * near.spread(points) for points, *_, width in asked]
 
         def work(rows: slice) -> np.ndarray:
