@@ -123,10 +123,8 @@ def first_order(
             rows = rows if 0 < len(rows) < _FEW * len(x) else np.arange(len(x))
             x, y, steps = x[rows], y[rows], everything.part(rows)
             problem = steps.problem
-    found = record.certificate
-    return PairSolution(
-        record.alpha, record.M, record.metric, found, iteration, found.gap <= tol, "first-order"
-    )
+    best, converged = (record.alpha, record.M, record.metric), record.certificate.gap <= tol
+    return PairSolution(*best, record.certificate, iteration, converged, "first-order")
 
 
 def _at(rows: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
