@@ -18,13 +18,7 @@ from kernelmetric import tables
 from kernelmetric.cli._files import load_recipe
 from kernelmetric.cli._options import KNOWN, Wanted, metric_name
 from kernelmetric.cli._talk import count
-from kernelmetric.evaluation import (
-    Trial,
-    baselines,
-    cross_validate_pairs,
-    holdout,
-    measured,
-)
+from kernelmetric.evaluation import Trial, baselines, cross_validate_pairs, holdout, measured
 from kernelmetric.evaluation._baselines import fit_and_judge
 from kernelmetric.kernels import Columns
 from kernelmetric.prediction import MetricClassifier, MetricRegressor

@@ -31,11 +31,9 @@ from kernelmetric.shipping import MissingExtraError, write_atomically
 
 __all__ = [
     "Cell",
-    "MissingExtraError",
     "Panel",
     "Summary",
     "adapter_page",
-    "csv_text",
     "link_page",
     "plot_embedding",
     "plot_fig2",
@@ -45,8 +43,6 @@ __all__ = [
     "plot_shares",
     "png_bytes",
     "report_page",
-    "rich_table",
     "summarize",
     "visible",
-    "write_atomically",
 ]

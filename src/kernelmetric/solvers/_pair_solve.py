@@ -141,10 +141,8 @@ def first_order(
                 everything.look(rows)
             x, y, steps = x[rows], y[rows], everything.part(rows)
             problem = steps.problem
-    found = record.certificate
-    return PairSolution(
-        record.alpha, record.M, record.metric, found, iteration, found.gap <= tol, "first-order"
-    )
+    best, converged = (record.alpha, record.M, record.metric), record.certificate.gap <= tol
+    return PairSolution(*best, record.certificate, iteration, converged, "first-order")
 
 
 class _Record:
