@@ -146,8 +146,8 @@ def run_trials(
             fitted = clone(method)
             parts = _safe_split(fitted, X, y, train), _safe_split(fitted, X, y, test, train)
             counts = (None, None) if w is None else (w[train], w[test])
-            (accuracy, scores), *found = measured(fit_and_judge, fitted, *parts, *counts)
-            yield Trial(name, number, accuracy, *found, fitted, scores)
+            (accuracy, scores), seconds, note = measured(fit_and_judge, fitted, *parts, *counts)
+            yield Trial(name, number, accuracy, seconds, note, fitted, scores)
 
 
 def fit_and_judge(
@@ -160,7 +160,7 @@ def fit_and_judge(
     with stage("judging"):
         if is_regressor(estimator):
             return float(r2_score(test[1], estimator.predict(test[0]), sample_weight=w_test)), None
-        scores = class_scores(estimator, *test, w_test)
+        scores = class_scores(estimator, test[0], test[1], w_test)
         return scores.accuracy, scores
 
 

@@ -49,9 +49,8 @@ def coordinates_rank(space: Any, kernel: Kernel, n_samples: int, n_features: int
 
 def fit_bytes(recipe: Any, n_samples: int, n_features: int) -> int:
     """Bytes that a fit of :class:`Kernelized` takes at its peak, besides the data."""
-    choosing, spanning = (
-        _bytes_of(part, n_samples, n_features) for part in (recipe.kernel, recipe.space)
-    )
+    parts = recipe.kernel, recipe.space
+    choosing, spanning = (_bytes_of(part, n_samples, n_features) for part in parts)
     rank = coordinates_rank(recipe.space, recipe.kernel, n_samples, n_features)
     held = 8 * n_samples * (2 * rank + n_features)  # coordinates, projection, anchors
     enough = getattr(recipe.learner, "_enough_rows", n_samples)

@@ -85,10 +85,8 @@ class Grid:
         # narrow one has a slope to go down.
         in_the_dark = self.error > _GUESSING * np.mean(np.var(self._Y, axis=0))
         widths = {min(self.best[0], _WIDEST_START), *([0] if in_the_dark else [])}
-        places = [(i, np.nanargmin(self.errors[i])) for i in sorted(widths)]
-        return [
-            np.log(np.append(np.full(n_features, self.gammas[i]), RIDGES[j])) for i, j in places
-        ]
+        found = ((self.gammas[i], RIDGES[np.nanargmin(self.errors[i])]) for i in sorted(widths))
+        return [np.log([gamma] * n_features + [ridge]) for gamma, ridge in found]
 
     def sweep(self, ridges: Iterable[int] = range(1, len(RIDGES), 2)) -> Self:
         """Compute every second width, with every second ridge or those given, and climb."""
