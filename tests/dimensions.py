@@ -139,6 +139,10 @@ SPREAD: dict[str, list[str]] = {
     "prior": ["none", "function", "metric"],
     "later": ["nothing", "more labels"],
     "limit": ["none", "ample"],
+    "lam": ["auto", "number", "infinite"],
+    "n_neighbors": ["auto", "some"],
+    "eigenproblem": ["usual", "normalized", "kernel", "warped", "cost", "n_votes"],
+    "warm_start": ["no", "yes"],
 }
 SPREAD_NUMBERS: dict[str, list[str]] = {
     "graph": ["neighbors", "gaussian", "given"],
@@ -413,6 +417,27 @@ REFUSALS = [
         "sample_weight of zero beside|sample_weight of zero|method='diffusion'|know no sizes",
         ("graph", "weights"),
         lambda graph, weights: graph == "given" and weights == "some zero",
+    ),
+    Refusal(
+        "method='diffusion' with",
+        ("method", "eigenproblem"),
+        lambda method, eigenproblem: method == "diffusion" and eigenproblem != "usual",
+    ),
+    Refusal(
+        "eigenvectors know no sizes|method='diffusion' with",
+        ("method", "class_sizes", "lam", "eigenproblem"),
+        lambda method, class_sizes, lam, eigenproblem: (
+            method == "auto"
+            and class_sizes != "none"
+            and (lam != "auto" or eigenproblem != "usual")
+        ),
+    ),
+    Refusal(
+        "sparse X with settings|eigenvectors know|method='diffusion'|[Ss]parse data was passed",
+        ("method", "input", "lam", "eigenproblem"),
+        lambda method, input, lam, eigenproblem: (
+            method == "auto" and input == "sparse" and (lam != "auto" or eigenproblem != "usual")
+        ),
     ),
 ]
 

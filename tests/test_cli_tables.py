@@ -264,3 +264,34 @@ def test_an_interruption_leaves_old_files_as_they_were(run, table, tmp_path, mon
     assert result.exit_code == 130
     assert page.read_text(encoding="utf-8") == "old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["page.html", "trees.csv"]
+
+
+def test_few_labels_spread_to_all_rows_and_rows_to_label_next_are_named(run, table, tmp_path):
+    frame = pd.read_csv(table)
+    truth = frame["kind"].copy()
+    frame["a"] += 5.0 * (np.arange(60) % 3)
+    frame.loc[6:, "kind"] = None
+    frame.to_csv(table, index=False)
+    filled = tmp_path / "filled.csv"
+    result = run("spread", table, "--label", "kind", "--next", "3", "--out", filled)
+    assert result.exit_code == 0
+    assert "To label next" in result.output
+    found = pd.read_csv(filled)
+    assert found["kind found"][:6].tolist() == truth[:6].tolist()
+    assert np.mean(found["kind found"] == truth) > 0.55  # a third by chance
+    assert found["probability"].between(1 / 3, 1).all()
+    told = json.loads(run("spread", table, "--label", "kind", "--json").stdout)
+    assert len(told["next"]) == 5
+    assert min(told["next"]) >= 6  # the others have a label
+    assert len(told["rows"]) == 60
+
+
+@pytest.mark.parametrize("known", [0, 1])
+def test_spreading_without_two_classes_is_refused_in_a_sentence(run, table, known):
+    frame = pd.read_csv(table)
+    frame.loc[known:, "kind"] = None
+    frame.to_csv(table, index=False)
+    result = run("spread", table, "--label", "kind")
+    assert result.exit_code == 1
+    assert "expected" in " ".join(result.stderr.split())
+    assert "Traceback" not in result.stderr

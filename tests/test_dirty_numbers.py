@@ -243,7 +243,7 @@ def test_relevances_of_points_with_a_sentinel_are_like_those_without_it():
     dirty[:6, 0] = -9999.0  # alike, and far from all others: their distances are small ones
     start = np.log([0.5, 0.5, 0.5, 0.5, 1e-3])
     for Z, targets in ((X[6:], Y[6:]), (dirty, Y)):
-        logs = relevances([(Z, targets)], start, 20)[1][:-1]
+        logs = relevances([(Z, targets)], start, 20, np.arange(Z.shape[1]))[1][:-1]
         assert logs[:2].min() > logs[2:].max() + 1.0
 
 

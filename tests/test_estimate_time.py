@@ -68,6 +68,14 @@ def test_learners_from_pairs_have_a_rough_estimate(known_rates):
     assert 10 < Kernelized(ITML()).estimate_time(1_500, 10) < 100
 
 
+def test_coordinates_that_know_no_labels_leave_more_to_learn(known_rates):
+    chosen, plain = (_costs.learner_seconds(NCA(), 2_500, 200, plain=p) for p in (False, True))
+    assert plain > 3 * chosen
+    assert _costs.learner_seconds(NCA(5), 2_500, 200, plain=True) < plain
+    landmarks = Kernelized(NCA(), "rbf", Nystroem(200)).estimate_time(2_500, 30)
+    assert 4 < landmarks < 16  # 7.6 s of a core with such rates
+
+
 def test_a_learner_of_some_rows_does_not_see_the_others(known_rates):
     some, more = (_costs.learner_seconds(LMNN(), n, 34) for n in (5_000, 50_000))
     capped, n = Kernelized(LMNN()).estimate_time(50_000, 10), 50_000

@@ -126,6 +126,14 @@ def test_an_edge_is_as_strong_as_its_weaker_side_says():
     assert np.all(local_graph(nearest, 0.0 * squares).data == 1.0)  # of copies
 
 
+def test_an_edge_is_as_strong_as_many_neighbours_are_in_common():
+    nearest = np.array([[1], [0], [3], [1]])  # 3 is near 2 but has another neighbour
+    W = local_graph(nearest, np.ones((4, 1))).toarray() / np.exp(-4.0)
+    assert_allclose(W[0, 1], 1.0)  # each has the other, both times
+    assert_allclose(W[2, 3], (1 / 3) / 2)  # of 2, 3 and 1 only 3; on one side
+    assert_allclose(W[3, 1], (1 / 3) / 2)
+
+
 def test_parts_are_joined_by_one_weak_edge_at_their_nearest_points():
     X = np.concatenate([np.arange(5.0), 100 + np.arange(4.0), [300.0]])[:, None]
     W = neighbor_graph(X, 1) * 2.0

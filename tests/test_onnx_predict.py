@@ -153,17 +153,6 @@ def test_a_frame_is_encoded_outside(wine):
         to_onnx(make_pipeline(StandardScaler().fit(X), model))
 
 
-def test_a_model_without_neighbours_by_features_is_as_it_was(classifier, wine, tmp_path):
-    """As models were before these voted."""
-    old = altered(classifier, weights_=classifier.weights_[:4])
-    for name in ("_points", "_feature_neighbors", "_feature_width"):
-        del vars(old)[name]
-    expected = altered(classifier, weights_=np.append(classifier.weights_[:4], 0.0))
-    again = load(save(old, tmp_path / "old.km"))
-    np.testing.assert_allclose(again.predict_proba(wine[2]), expected.predict_proba(wine[2]))
-    assert_same_classes(again, wine[2])
-
-
 def test_a_model_of_version_0_1_is_as_it_was(wine):
     X, y, new = wine
     model = MetricClassifier(NCA(2), use_features=False).fit(X, y)
@@ -245,7 +234,8 @@ def test_cuts_that_single_precision_lacks_part_the_same_numbers():
     )
     X = np.array([[0.0], [1.0], [0.2], [0.9]])
     model = MetricClassifier(NCA(1), use_features=False, cv=2).fit(X, [0, 1, 0, 1])
-    model = altered(model, weights_=np.array([0, 0, 0, 1.0]), _features=scores)
+    near = {"_points": scores.located(X), "_feature_neighbors": 1, "_feature_width": 1.0}
+    model = altered(model, weights_=np.array([0, 0, 0, 1.0, 0]), _features=scores, **near)
     rows = np.array([[below], [above], [cut]], dtype=np.float64)
     expected = scores(rows)[:, :, 1]
     assert expected[:, 0].tolist() == [1.0, 0.5, 0.5]  # the last is rounded up there too

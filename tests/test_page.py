@@ -218,7 +218,7 @@ def test_scores_by_class_and_the_confusion_are_shown_with_a_warning_where_it_is_
 
 def test_planes_keep_two_dimensions_as_they_are(wine):
     X, y = wine[0][:, :2], wine[1]
-    points = choose_points(DNE(2).fit(X, y), X, y, None, None)
+    points = choose_points(DNE(2).fit(X, y), X, y, None, None, predicted=None, regression=False)
     before, _, shares = in_planes(points)
     np.testing.assert_allclose(
         np.linalg.norm(before[0] - before[1:], axis=1), np.linalg.norm(X[0] - X[1:], axis=1)
@@ -228,7 +228,7 @@ def test_planes_keep_two_dimensions_as_they_are(wine):
 
 def test_one_dimension_is_drawn_as_a_line(wine):
     X, y = wine[0][:, :1], wine[1]
-    points = choose_points(DNE(1).fit(X, y), X, y, None, None)
+    points = choose_points(DNE(1).fit(X, y), X, y, None, None, predicted=None, regression=False)
     assert np.ptp(in_planes(points)[0][:, 1]) < 1e-12
 
 
@@ -248,7 +248,8 @@ def test_misplaced_points_have_positive_hardness():
     y = np.array([0, 0, 1, 1])
     X_test, y_test = np.array([[0.5], [10.2]]), np.array([0, 0])
     identity = DNE(1, n_neighbors=1).fit(X, y)
-    points = choose_points(identity, X, y, X_test, y_test)
+    given = {"predicted": None, "regression": False}
+    points = choose_points(identity, X, y, X_test, y_test, **given)
     easy, hard = hardness(points)
     assert easy < 0 < hard
 

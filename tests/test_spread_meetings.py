@@ -75,10 +75,17 @@ def test_all_options_of_few_labels_meet(case, tmp_path):
     if case["prior"] == "metric":
         prior["metric"] = LDA().fit(X, codes)
     weights = {"fractions": np.linspace(0.3, 2.0, N), "some zero": 1.0 * (np.arange(N) % 7 != 5)}
+    eigenproblem = {
+        "usual": {}, "normalized": {"penalty": "normalized"}, "kernel": {"penalty": "kernel"},
+        "warped": {"penalty": "warped"}, "cost": {"cost": "paper"}, "n_votes": {"n_votes": 3},
+    }  # fmt: skip
     model = TransductiveDistance(
         2 if case["method"] == "eigenvectors" else None,
+        {"auto": "auto", "number": 30.0, "infinite": np.inf}[case["lam"]],
+        {"auto": "auto", "some": 7}[case["n_neighbors"]],
         method=case["method"], graph=graph(case, X), class_sizes=sizes,
-        prior=prior[case["prior"]], random_state=0,
+        prior=prior[case["prior"]], warm_start=case["warm_start"] == "yes", random_state=0,
+        **eigenproblem[case["eigenproblem"]],
     )  # fmt: skip
     w = weights.get(case["weights"])
     told["sample_weight"] = w
@@ -89,6 +96,8 @@ def test_all_options_of_few_labels_meet(case, tmp_path):
         return
     with time_limit(3_600.0 if case["limit"] == "ample" else None):
         model.fit(as_given(case, X), **told)
+        if model.warm_start:
+            model.fit(as_given(case, X), **told)
     counted = np.arange(N) if w is None else np.flatnonzero(w)
     if case["later"] == "more labels" and "y" in told:
         more = np.intersect1d(np.arange(42, 50), counted)

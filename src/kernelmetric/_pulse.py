@@ -28,11 +28,16 @@ def tell(words: str) -> None:
 def arrived() -> None:
     """The command has been loaded, and speaks for itself."""
     if _pipe:
-        tell("")
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
+        _clear("")
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _clear(words: str) -> None:
+    """Tell words, and remove the line that was shown."""
+    tell(words)
+    sys.stderr.write("\r\x1b[K")
+    sys.stderr.flush()
 
 
 def _start() -> None:
@@ -45,7 +50,7 @@ def _start() -> None:
     _pipe.append(os.dup(process.stdin.fileno()))
     process.stdin.close()
     process.returncode = 0  # it ends after us: nobody waits for it
-    atexit.register(tell, _BYE)
+    atexit.register(_clear, _BYE)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it may be ignored
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     tell("Loading kernelmetric")
@@ -72,7 +77,6 @@ def _watch() -> None:
                 return
             lines = data.decode(errors="replace").splitlines()
             if lines[-1] == _BYE:
-                os.write(2, b"\r\x1b[K" if frame else b"")
                 return
             words = lines[-1]
             since = time.monotonic() if frame else 0.0  # the first words are shown at once

@@ -49,9 +49,8 @@ class Dataset(NamedTuple):
             train, test = (self.load(n, random_state=rng) for n in (self.n_train, N_TEST))
             return Split(*train, *test)
         X, y = self.load(return_X_y=True)
-        X, X_test, y, y_test = train_test_split(
-            X, y, train_size=self.n_train, stratify=y, random_state=seed
-        )
+        how: Any = {"train_size": self.n_train, "stratify": y, "random_state": seed}
+        X, X_test, y, y_test = train_test_split(X, y, **how)
         scaler = StandardScaler().fit(X)
         return Split(scaler.transform(X), y, scaler.transform(X_test), y_test)
 
@@ -111,9 +110,8 @@ def run_cells(demo: Demo) -> Iterator[Cell]:
         for dataset in demo.datasets:
             split = dataset.split(SEED_STEP * demo.seed + number)
             for name, make in demo.methods.items():
-                panel, seconds, note = measured(
-                    _panel, dataset.name, name, make(dataset.kernel), split
-                )
+                metric = make(dataset.kernel)
+                panel, seconds, note = measured(_panel, dataset.name, name, metric, split)
                 yield Cell(dataset.name, name, number, panel.accuracy, seconds, note)
 
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 # In the order of ``kernelmetric --help``; each is a function in the file of its name.
 COMMANDS = (
-    "demo", "fit", "predict", "evaluate", "transform", "neighbors", "explain", "label", "link",
-    "adapt", "check",
+    "demo", "fit", "predict", "evaluate", "transform", "neighbors", "explain", "spread", "label",
+    "link", "adapt", "check",
 )  # fmt: skip
 
 

@@ -110,8 +110,7 @@ def fit(
     files = {}
     with talk.busy("Writing"):
         if out is not None:
-            save(found.model, out)
-            files["model"] = out
+            files["model"] = save(found.model, out)
         if report is not None:
             files["report"] = write_atomically(report, page)
     talk.answer(_summary(study, found, judged, files))

@@ -18,15 +18,8 @@ from kernelmetric import tables
 from kernelmetric.cli._files import load_recipe
 from kernelmetric.cli._options import KNOWN, Wanted, metric_name
 from kernelmetric.cli._talk import count
-from kernelmetric.compute.watch import stage
-from kernelmetric.evaluation import (
-    Trial,
-    baselines,
-    class_scores,
-    cross_validate_pairs,
-    holdout,
-    measured,
-)
+from kernelmetric.evaluation import Trial, baselines, cross_validate_pairs, holdout, measured
+from kernelmetric.evaluation._baselines import fit_and_judge
 from kernelmetric.kernels import Columns
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.selection import KernelAlignment
@@ -147,16 +140,10 @@ class Study:
 
     def judged(self, train: np.ndarray, test: np.ndarray) -> Trial:
         """The metric learned from some rows, on all threads, and its score on others."""
-        X, y, w = self.X, self.y, self.weights
-        fitted = self.model()
-        begun = time.process_time()
-        with stage("learning"):
-            counts = {} if w is None else {"predictor__sample_weight": w[train]}
-            fitted.fit(X.iloc[train], y[train], **counts)
-        with stage("judging"):
-            of_test = (X.iloc[test], y[test], None if w is None else w[test])
-            scores = None if self.wanted.regression else class_scores(fitted, *of_test)
-            score = fitted.score(*of_test) if scores is None else scores.accuracy
+        fitted, w, begun = self.model(), self.weights, time.process_time()
+        parts = ((self.X.iloc[rows], self.y[rows]) for rows in (train, test))
+        counts = (None, None) if w is None else (w[train], w[test])
+        score, scores = fit_and_judge(fitted, *parts, *counts)
         name = f"{self.name}, {count(len(train), 'row')}"
         return Trial(name, 0, score, time.process_time() - begun, "", fitted, scores)
 

@@ -19,6 +19,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import has_fit_parameter
 
 from kernelmetric.compute import repeatable
+from kernelmetric.compute.watch import stage
 from kernelmetric.evaluation._class_scores import ClassScores, class_scores
 from kernelmetric.inputs import check_weights
 from kernelmetric.inputs._parameters import SHARE
@@ -145,19 +146,22 @@ def run_trials(
             fitted = clone(method)
             parts = _safe_split(fitted, X, y, train), _safe_split(fitted, X, y, test, train)
             counts = (None, None) if w is None else (w[train], w[test])
-            (accuracy, scores), *found = measured(_fit_and_judge, fitted, *parts, *counts)
-            yield Trial(name, number, accuracy, *found, fitted, scores)
+            (accuracy, scores), seconds, note = measured(fit_and_judge, fitted, *parts, *counts)
+            yield Trial(name, number, accuracy, seconds, note, fitted, scores)
 
 
-def _fit_and_judge(
+def fit_and_judge(
     estimator: Any, train: Any, test: Any, w_train: Any, w_test: Any
 ) -> tuple[float, ClassScores | None]:
+    """Fit to rows with their targets, and judge on others: R², or accuracy and other scores."""
     name = None if w_train is None else name_of_weights(estimator)
-    estimator.fit(*train, **({} if name is None else {name: w_train}))
-    if is_regressor(estimator):
-        return float(r2_score(test[1], estimator.predict(test[0]), sample_weight=w_test)), None
-    scores = class_scores(estimator, *test, w_test)
-    return scores.accuracy, scores
+    with stage("learning"):
+        estimator.fit(*train, **({} if name is None else {name: w_train}))
+    with stage("judging"):
+        if is_regressor(estimator):
+            return float(r2_score(test[1], estimator.predict(test[0]), sample_weight=w_test)), None
+        scores = class_scores(estimator, test[0], test[1], w_test)
+        return scores.accuracy, scores
 
 
 def name_of_weights(estimator: Any) -> str | None:

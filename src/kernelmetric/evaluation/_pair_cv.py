@@ -110,9 +110,8 @@ def cross_validate_pairs(
         delayed(_one_fold)(clone(estimator), X, pairs, train, test, *how) for train, test in folds
     )
     _warn_or_raise_about_fit_failures(outcomes, error_score)
-    results: dict[str, Any] = {
-        key: np.array([outcome[key] for outcome in outcomes]) for key in ("fit_time", "score_time")
-    }
+    times = "fit_time", "score_time"
+    results: dict[str, Any] = {key: np.array([each[key] for each in outcomes]) for key in times}
     if return_estimator:
         results["estimator"] = [outcome["estimator"] for outcome in outcomes]
     for part in ("test", "train") if return_train_score else ("test",):
@@ -139,10 +138,8 @@ def check_pairs(pairs: Any, X: Any) -> None:
 def _scorers(scoring: Any) -> tuple[dict[str, Any], bool]:
     """Names or functions that score, by name, and whether several were asked for."""
     several = isinstance(scoring, dict | list | tuple | set)
-    if isinstance(scoring, dict):
-        scorers = scoring
-    else:
-        scorers = {name: name for name in scoring} if several else {"score": scoring}
+    scorers = {name: name for name in scoring} if several else {"score": scoring}
+    scorers = scoring if isinstance(scoring, dict) else scorers
     for scorer in scorers.values():
         named = isinstance(scorer, str) and scorer in (*_RANKING, *_DECIDING)
         if not named and not callable(scorer):

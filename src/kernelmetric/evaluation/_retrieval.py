@@ -121,13 +121,7 @@ def similarities(Q: Any, D: Any, *, cosine: bool) -> Any:
 
 
 def find_matches(
-    Q: Any,
-    D: Any,
-    matches: Matches,
-    queries: np.ndarray,
-    documents: np.ndarray | None = None,
-    *,
-    cosine: bool,
+    Q: Any, D: Any, matches: Matches, queries: np.ndarray, documents: Any = None, *, cosine: bool
 ) -> Found:
     """Ranks of the first match of some queries, the rows of Q, among some documents, those of D."""
     documents = np.arange(matches.shape[1]) if documents is None else documents

@@ -147,12 +147,8 @@ def threshold_for(
         return least <= value <= most
 
     low, high = _range_of(sample.scores, best, holds)
-    return Threshold(
-        Estimate(best, low, high),
-        _precision_at(sample, best, z),
-        _recall_at(sample, best, z),
-        sample.share,
-    )
+    reached = _precision_at(sample, best, z), _recall_at(sample, best, z)
+    return Threshold(Estimate(best, low, high), *reached, sample.share)
 
 
 class _Sample(NamedTuple):

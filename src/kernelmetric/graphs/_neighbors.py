@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelmetric.compute import to_numpy
+from kernelmetric.compute import map_rows, to_numpy
 from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.inputs._parameters import COUNT, require_word
 from kernelmetric.inputs._points import as_points
@@ -104,14 +104,31 @@ def union_graph(neighbors: np.ndarray) -> sparse.csr_array:
 def local_graph(
     neighbors: np.ndarray, squared: np.ndarray, *, mutual: bool = False
 ) -> sparse.csr_array:
-    """``exp(-4 d² / t)``, t a point's squared distance to its last neighbour, mean of both sides.
+    """``s exp(-4 d² / t)``, t a point's squared distance to its last neighbour, mean of both sides.
 
-    ``mutual``: the smaller of both, so that each has to be among the neighbours of the other.
+    s is the share of neighbours that both have in common. ``mutual``: without it, the smaller of
+    both sides, so that each has to be among the neighbours of the other.
     """
     last = squared[:, -1:]
     ratio = np.divide(squared, last, out=np.zeros(squared.shape), where=last > 0)
-    A = adjacency(neighbors, np.exp(-4.0 * ratio))
+    near = np.exp(-4.0 * ratio)
+    A = adjacency(neighbors, near if mutual else near * _in_common(neighbors))
     return sparse.csr_array(A.minimum(A.T) if mutual else (A + A.T) / 2)
+
+
+def _in_common(neighbors: np.ndarray) -> np.ndarray:
+    """``|A ∩ B| / |A ∪ B|`` of the neighbours of each point and of those of each neighbour.
+
+    Everyone is a neighbour of itself.
+    """
+    own = np.column_stack([np.arange(len(neighbors)), neighbors])
+
+    def shares(rows: slice) -> np.ndarray:
+        same = own[neighbors[rows]][..., None] == own[rows, None, None, :]
+        n_both = np.count_nonzero(same, axis=(2, 3))
+        return n_both / (2 * own.shape[1] - n_both)
+
+    return map_rows(shares, len(own), neighbors.shape[1] * own.shape[1] ** 2)
 
 
 def _first_others(distances: Any, indices: Any, k: int) -> tuple[np.ndarray, np.ndarray]:

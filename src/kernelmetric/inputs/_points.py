@@ -37,18 +37,12 @@ def check_points(
     refuse_ambiguous(X, "X")
     X = X if reset else in_order(estimator, X)
     medians = vars(estimator).get("_medians") if len(names) and not reset else None
+    options |= {"accept_sparse": accept_sparse and "csr", "dtype": [np.float64, np.float32]}
     if medians is not None:
         options["ensure_all_finite"] = "allow-nan"
     try:
         with np.errstate(all="ignore"):  # its test for finite numbers adds up huge ones, ± both
-            checked = validate_data(
-                estimator,
-                X,
-                reset=reset,
-                accept_sparse="csr" if accept_sparse else False,
-                dtype=[np.float64, np.float32],
-                **options,
-            )
+            checked = validate_data(estimator, X, reset=reset, **options)
     except (ValueError, TypeError) as refusal:
         name, said = type(estimator).__name__, str(refusal)
         if said.startswith("Input X contains NaN"):

@@ -140,15 +140,13 @@ def as_row(x: Any) -> Any:
     """One row as a table of one row."""
     if hasattr(x, "to_frame"):  # a row of a data frame
         return x.to_frame().T
-    if isinstance(x, Table) or hasattr(x, "columns"):
-        rows = x
-    else:
-        rows = x if hasattr(x, "ndim") else np.asarray(x)
-        rows = rows.reshape(1, -1) if rows.ndim == 1 else rows
-    n = len(rows.frame) if isinstance(rows, Table) else rows.shape[0]
+    if not (isinstance(x, Table) or hasattr(x, "columns")):
+        x = x if hasattr(x, "ndim") else np.asarray(x)
+        x = x.reshape(1, -1) if x.ndim == 1 else x
+    n = len(x.frame) if isinstance(x, Table) else x.shape[0]
     if n != 1:
         raise ValueError(f"Got {n} rows, but expected one: try X[[3]] or frame.iloc[[3]].")
-    return rows
+    return x
 
 
 def _names(step: Any) -> tuple[str, ...]:

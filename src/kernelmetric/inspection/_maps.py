@@ -107,10 +107,6 @@ def _of_laplacian(kernel: Any, P: np.ndarray, B: np.ndarray, W: np.ndarray) -> n
     return np.stack(columns, axis=1)
 
 
-def _of_linear(kernel: Any, P: np.ndarray, B: np.ndarray, W: np.ndarray) -> np.ndarray:
-    return W @ B
-
-
 def _of_polynomial(kernel: Any, P: np.ndarray, B: np.ndarray, W: np.ndarray) -> np.ndarray:
     degree, gamma, coef0 = kernel._checked(kernel.gamma)
     return (W * (degree * gamma * (gamma * (P @ B.T) + coef0) ** (degree - 1))) @ B
@@ -125,7 +121,7 @@ def _of_cosine(kernel: Any, P: np.ndarray, B: np.ndarray, W: np.ndarray) -> np.n
 
 _FORMULAS: dict[type, Callable[..., np.ndarray]] = {
     Laplacian: _of_laplacian,
-    Linear: _of_linear,
+    Linear: lambda kernel, P, B, W: W @ B,
     Polynomial: _of_polynomial,
     Cosine: _of_cosine,
 }

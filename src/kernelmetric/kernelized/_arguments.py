@@ -165,9 +165,7 @@ def counted_rows(
 def naming(arguments: dict[str, Any], learner: Any) -> Iterator[None]:
     """Say beside the learner's own words which further arguments it was given."""
     try:
-        with (
-            inputs.silent_about_far_cells()
-        ):  # it gets coordinates, and the kernel has seen the cells
+        with inputs.silent_about_far_cells():  # the kernel has seen the cells
             yield
     except ValueError as error:
         if not arguments:

@@ -49,9 +49,8 @@ def coordinates_rank(space: Any, kernel: Kernel, n_samples: int, n_features: int
 
 def fit_bytes(recipe: Any, n_samples: int, n_features: int) -> int:
     """Bytes that a fit of :class:`Kernelized` takes at its peak, besides the data."""
-    choosing, spanning = (
-        _bytes_of(part, n_samples, n_features) for part in (recipe.kernel, recipe.space)
-    )
+    parts = recipe.kernel, recipe.space
+    choosing, spanning = (_bytes_of(part, n_samples, n_features) for part in parts)
     rank = coordinates_rank(recipe.space, recipe.kernel, n_samples, n_features)
     held = 8 * n_samples * (2 * rank + n_features)  # coordinates, projection, anchors
     enough = getattr(recipe.learner, "_enough_rows", n_samples)
@@ -77,6 +76,8 @@ _LEAST_ROWS = 200  # that a time limit leaves to a space
 _CHOSEN_ROWS = 60  # of the choice of a kernel that is measured
 _JUDGES = 2_000  # rows that choose how many neighbours vote
 _PASSES = {"MLKR": 50.0, "MCML": 200.0}  # over all pairs of rows, until a learner has converged
+# Coordinates that know no labels leave more to learn; nothing is held out among fewer points.
+_PLAIN_PASSES = {"NCA": 45.0, "LMNN": 30.0, "LMCA": 30.0, "MLKR": 120.0, "MCML": 30.0}
 _GRADIENT_PASSES, _PAIR_PASSES, _SPECTRAL_PASSES = 8.0, 80.0, 1.0  # of other learners
 _KRYLOV_PRODUCTS = 16.0  # of a Gram matrix with a block of vectors, for its leading ones
 _ROWS_OF_PAIRS = 2_000  # pairs from labels of more rows are not more
@@ -195,7 +196,8 @@ def fit_seconds(recipe: Any, n: int, d: int) -> float:
     else:
         m = getattr(space, "n_landmarks", None) or getattr(space, "n_features", None) or n
         seconds += _projection_seconds(rate, n, d, min(m, n), rank)
-    return seconds + learner_seconds(recipe.learner, learned, rank)
+    plain = not isinstance(space, RidgeKPCA)
+    return seconds + learner_seconds(recipe.learner, learned, rank, plain=plain)
 
 
 def _rates_of(kernel: Any) -> Rates:
@@ -230,8 +232,12 @@ def neighbors_seconds(n_queries: int, n: int) -> float:
     return 1.2 * rates().value * n_queries * n
 
 
-def learner_seconds(learner: Any, n: int, rank: int) -> float:
-    """Iterations over the pairs of rows: typical numbers of them, for no data are known yet."""
+def learner_seconds(learner: Any, n: int, rank: int, *, plain: bool = False) -> float:
+    """Iterations over the pairs of rows: typical numbers of them, for no data are known yet.
+
+    ``plain`` coordinates have not been chosen by labels, and may be many: their products with the
+    map count too.
+    """
     if getattr(learner, "_passes", 1.0) == 0.0:
         return least_seconds(learner, n, rank)
     rate, passes = rates(), _SPECTRAL_PASSES
@@ -239,6 +245,10 @@ def learner_seconds(learner: Any, n: int, rank: int) -> float:
         passes, n = _PAIR_PASSES, min(n, _ROWS_OF_PAIRS)
     elif hasattr(learner, "max_iter"):
         passes = _PASSES.get(type(learner).__name__, _GRADIENT_PASSES)
-    pair = rate.value + 2.0 * rank * rate.product
+    r = min(rank, int(getattr(learner, "n_components", None) or rank))
+    products = 2.0 * r * n**2
+    if plain and type(learner).__name__ in _PLAIN_PASSES:
+        passes = _PLAIN_PASSES[type(learner).__name__]
+        products += 6.0 * n * rank * r
     steps = 0.2 * choice_rate() * n if passes > 1.0 else 0.0
-    return passes * pair * n**2 + steps
+    return passes * (rate.value * n**2 + rate.product * products) + steps

@@ -279,9 +279,8 @@ class Kernelized(CallbackSupportMixin, ShowsRecipe, NewPoints, Costs, BaseEstima
                 f"{name} on {X.shape[0]} points",
                 "try a space of lower rank, such as KPCA(50) or Nystroem(500, n_components=50).",
             )
-            space = clone(recipe.space).set_params(
-                kernel=_parts.with_columns(recipe.kernel, schema)
-            )
+            kernel = _parts.with_columns(recipe.kernel, schema)
+            space = clone(recipe.space).set_params(kernel=kernel)
             some = None if elsewhere else rows_in_time(recipe, X, supervision)
             Z = _supervision.fit_coordinates_of(space, X, supervision, some)
             arguments = _arguments.learner_arguments(self, space, X, supervision.given)

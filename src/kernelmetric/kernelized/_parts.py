@@ -24,6 +24,7 @@ from kernelmetric.kernels import (
     refuse_objects,
     with_schema,
 )
+from kernelmetric.kernels._names import with_tags_of
 from kernelmetric.metric import Metric
 from kernelmetric.selection import automatic_kernel
 from kernelmetric.selection._ridge_kpca import is_auto
@@ -50,16 +51,7 @@ def metric_tags(tags: Any, learner: Any, judge: Any, kernels: Callable[[], list[
     tags.target_tags, tags.non_deterministic = learned.target_tags, learned.non_deterministic
     if tags.transformer_tags is not None:
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-    try:
-        known = [automatic_kernel(kernel) for kernel in kernels()]
-    except ValueError:  # fit will say what is wrong; asking for tags must not
-        return tags
-    tags.input_tags.pairwise = all(kernel.pairwise for kernel in known)
-    tags.input_tags.sparse = all(kernel.accepts_sparse for kernel in known)
-    objects = all(kernel.takes_objects for kernel in known)
-    tags.input_tags.string = tags.input_tags.three_d_array = objects
-    tags.input_tags.two_d_array = not objects
-    return tags
+    return with_tags_of(lambda: [automatic_kernel(kernel) for kernel in kernels()], tags)
 
 
 def check_estimator(owner: Any, name: str, example: str) -> None:
@@ -149,9 +141,8 @@ def fit_points(metric: Any, X: Any, kernel: Kernel) -> tuple[Any, TableSchema | 
         X = X if is_frame(X) else np.asarray(X)
         schema = TableSchema(object_columns(kernel))
         X = schema.fit_transform(X)
-    X = check_points(
-        metric, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
-    )
+    sparse = kernel.accepts_sparse
+    X = check_points(metric, X, reset=True, accept_sparse=sparse, ensure_min_samples=2)
     if schema is None and is_frame(given) and not kernel.pairwise:
         metric._medians = np.median(to_numpy(X), axis=0)  # for gaps in rows to come
     if schema is not None:

@@ -92,9 +92,8 @@ def worse_than_kernel(
     targets, mass = coded_targets(y, E), _mass(weights, rows)
     k = max(k for k in VOTERS if k < n)
     lists = (other_neighbors(E, rows, k)[0], kernel_neighbors(kernel, X, rows, k))
-    (learned, wrong), (plain, wrong_of_kernel) = (
-        _chosen(found, rows, targets, mass) for found in lists
-    )
+    both = (_chosen(found, rows, targets, mass) for found in lists)
+    (learned, wrong), (plain, wrong_of_kernel) = both
     excess = wrong - wrong_of_kernel
     mean = np.average(excess, weights=mass)
     if mean <= _SURE * np.sqrt(np.average((excess - mean) ** 2, weights=mass) / len(rows)):

@@ -224,13 +224,9 @@ def _space(
         return space, _GIVEN
     if known is not None:
         return known, _FROM_RECIPE
-    return space_for(
-        kernel,
-        None if supervision.compared else metric.learner,
-        n_samples,
-        metric.random_state,
-        paired=supervision.pairs is not None,
-    )
+    learner = None if supervision.compared else metric.learner
+    paired = supervision.pairs is not None
+    return space_for(kernel, learner, n_samples, metric.random_state, paired=paired)
 
 
 def _known_space(known: Recipe | None, kernel: Kernel) -> Any:

@@ -100,10 +100,9 @@ class Supervision(NamedTuple):
         if getattr(space, "learns_from", "labels") == "pairs":
             return self.pairs
         labels = self.y if self.tuples is None else None  # of tuples, they are no point's labels
-        weighs = getattr(space, "takes_weights", False)
-        return (
-            labels if self.weights is None or not weighs else WeightedLabels(labels, self.weights)
-        )
+        if self.weights is None or not getattr(space, "takes_weights", False):
+            return labels
+        return WeightedLabels(labels, self.weights)
 
 
 def fit_coordinates_of(space: Any, X: Any, supervision: Supervision, rows: Any) -> Any:
@@ -122,9 +121,8 @@ def fit_coordinates_of(space: Any, X: Any, supervision: Supervision, rows: Any) 
 
 def is_compared(X: Any, tuples: Any, given: dict[str, Any]) -> bool:
     """Whether a fit is given comparisons of rows instead of labels."""
-    return (
-        tuples is not None or are_tuples(X) or any(given.get(name) is not None for name in _TUPLES)
-    )
+    named = any(given.get(name) is not None for name in _TUPLES)
+    return named or tuples is not None or are_tuples(X)
 
 
 def coordinates_of_tuples(Z: Any, tuples: Any) -> Any:

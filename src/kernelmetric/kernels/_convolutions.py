@@ -121,9 +121,8 @@ class Convolutions(SeriesKernel):
         per_pattern = int(self.n_features) // len(_PATTERNS)
         n_dilations = min(per_pattern, _MOST_DILATIONS)
         most = np.log2(max(1.0, (length - 1) / (_TAPS - 1)))
-        dilations, times = np.unique(
-            np.logspace(0, most, n_dilations, base=2).astype(np.intp), return_counts=True
-        )
+        steps = np.logspace(0, most, n_dilations, base=2).astype(np.intp)
+        dilations, times = np.unique(steps, return_counts=True)
         times = times * (per_pattern // n_dilations)
         times[: per_pattern - times.sum()] += 1
         d, shape = len(items[0]), (len(dilations), len(_PATTERNS))

@@ -69,8 +69,7 @@ class FunctionKernel(Kernel):
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         _check_params(self.params)
         params = None if self.params is None else dict(self.params)
-        known = {"function": self.function, "params": params, "form": self._form(X)}
-        return known | {"objects": self.objects}
+        return {"function": self.function, "params": params, "form": self._form(X)}
 
     def _check_blocks(self, A: Any, B: Any) -> tuple[Any, Any]:
         refuse_objects(self, A, B)

@@ -1,5 +1,6 @@
 """From what a user writes to a kernel."""
 
+from collections.abc import Callable
 from typing import Any
 
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
@@ -12,16 +13,17 @@ _NAMES = {kernel.__name__.lower(): kernel for kernel in (*KERNELS, *OBJECT_KERNE
 _NAMES |= {"poly": Polynomial, "jaccard": Tanimoto}
 
 
-def with_tags_of(spec: Any, tags: Any, *, sparse: bool = True) -> Any:
-    """The tags of an estimator that takes the points of a kernel, sparse ones if it may."""
+def with_tags_of(kernels: Callable[[], list[Kernel]], tags: Any, *, sparse: bool = True) -> Any:
+    """The tags of an estimator that takes the points of kernels, sparse ones if it may."""
     try:
-        kernel = as_kernel(spec)
+        known = kernels()
     except ValueError:  # fit will say what is wrong; asking for tags must not
         return tags
-    tags.input_tags.pairwise = kernel.pairwise
-    tags.input_tags.sparse = kernel.accepts_sparse and sparse
-    tags.input_tags.string = tags.input_tags.three_d_array = kernel.takes_objects
-    tags.input_tags.two_d_array = not kernel.takes_objects
+    tags.input_tags.pairwise = all(kernel.pairwise for kernel in known)
+    tags.input_tags.sparse = sparse and all(kernel.accepts_sparse for kernel in known)
+    objects = all(kernel.takes_objects for kernel in known)
+    tags.input_tags.string = tags.input_tags.three_d_array = objects
+    tags.input_tags.two_d_array = not objects
     return tags
 
 

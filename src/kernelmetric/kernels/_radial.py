@@ -35,9 +35,8 @@ class RadialKernel(DecayingKernel):
     is_radial = True
 
     def _evaluate(self, A: Any, B: Any) -> Any:
-        return reductions.exp_of_negative(
-            reductions.squared_distances(A, B), self._gamma(), overwrite=True
-        )
+        D2 = reductions.squared_distances(A, B)
+        return reductions.exp_of_negative(D2, self._gamma(), overwrite=True)
 
     def _at_distances(self, D2: Any) -> Any:
         return reductions.exp_of_negative(D2, self._gamma())

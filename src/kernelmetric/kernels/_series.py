@@ -248,9 +248,8 @@ def _usual_width(items: list[np.ndarray]) -> float:
     """Median distance of two elements of some series, times the root of the median length."""
     rng = np.random.RandomState(0)
     some = [items[i] for i in rng.permutation(len(items))[:_SAMPLE]]
-    elements = np.concatenate(
-        [item[:, rng.permutation(item.shape[1])[:_SAMPLE]].T for item in some]
-    )
+    parts = [item[:, rng.permutation(item.shape[1])[:_SAMPLE]] for item in some]
+    elements = np.concatenate(parts, axis=1).T
     pairs = rng.randint(len(elements), size=(2, 10_000))
     distances = np.linalg.norm(elements[pairs[0]] - elements[pairs[1]], axis=1)
     usual = float(np.median(distances[distances > 0])) if distances.any() else 1.0

@@ -96,7 +96,8 @@ class SpaceLearner(PairLearner):
         return E @ like(self.get_mahalanobis_matrix(), E) @ F.T
 
     def __sklearn_tags__(self) -> Any:
-        return with_tags_of(self.kernel, super().__sklearn_tags__(), sparse=not self._is_linear())
+        tags, sparse = super().__sklearn_tags__(), not self._is_linear()
+        return with_tags_of(lambda: [as_kernel(self.kernel)], tags, sparse=sparse)
 
     def _is_linear(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "linear"

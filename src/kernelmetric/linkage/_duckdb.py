@@ -95,16 +95,14 @@ def link_files(
     >>> linker = RecordLinker(rules=[EqualKeys("last", "born"), EqualKeys("phone")])
     >>> links = link_files("people.parquet", None, linker, folder="work")  # doctest: +SKIP
     """
-    _require_keys(None if linker is None else linker.rules)
-    duckdb, files = _duckdb(), [_parquet(path) for path in (left, right) if path is not None]
+    files = _parquet_files(left, right, None if linker is None else linker.rules)
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     states = [[str(f.resolve()), f.stat().st_size, f.stat().st_mtime_ns] for f in files]
     plan = [states, [_told(rule) for rule in linker.rules]]
     _keep_plan(place / "plan.json", json.dumps(plan))
     with stage("linking files"):
-        sizes = _find_candidates(duckdb, files, linker.rules, place)
-        store = _Store(duckdb, files, place, sizes)
+        store = _Store(files, linker.rules, place)
         asked = {k: v for k, v in linker.get_params().items() if k != "rules"}
         learned = joblib.hash([plan, asked, np.asarray(pairs), np.asarray(same), by_kind])
         texts = place / f"texts-{joblib.hash([plan, asked['comparison']])[:12]}.npy"
@@ -125,21 +123,22 @@ def link_files(
 
 def file_candidates(left: Any, right: Any, rules: Any, folder: str | os.PathLike) -> np.ndarray:
     """Row numbers of records of Parquet files with equal keys, each pair once, ascending."""
-    duckdb, files = _duckdb(), [_parquet(path) for path in (left, right) if path is not None]
-    _require_keys(rules)
-    sizes = _find_candidates(duckdb, files, rules, Path(folder))
-    store = _Store(duckdb, files, Path(folder), sizes)
+    store = _Store(_parquet_files(left, right, rules), rules, Path(folder))
     return np.concatenate([store.pairs(group) for group in store.groups])
 
 
 class _Store:
     """Candidates in a file, by groups, and the records of tables by their row numbers."""
 
-    def __init__(self, duckdb: Any, files: list[Path], place: Path, sizes: list[int]):
+    def __init__(self, files: list[Path], rules: Sequence[Any], place: Path):
         from pyarrow.parquet import ParquetFile
 
-        self._files, self._connection = files, _connected(duckdb, place, ":memory:")
-        self._candidates = ParquetFile(place / "candidates.parquet")
+        sizes = [ParquetFile(path).metadata.num_rows for path in files]
+        done = place / "candidates.parquet"
+        if not done.is_file():
+            _find_candidates(files, sizes, rules, done)
+        self._files, self._connection = files, _connected(place, ":memory:")
+        self._candidates = ParquetFile(done)
         self.n_pairs = self._candidates.metadata.num_rows
         require_memory(100.0 * self.n_pairs, f"Links of {self.n_pairs} candidates", _STRICTER)
         self._two, self._sizes, self._begin = len(files) > 1, sizes, [0, *sizes[:-1]]
@@ -275,18 +274,11 @@ def _learned(linker: Any, store: _Store, pairs: Any, same: Any, by_kind: bool, t
         return learner._fit(left, right, *labelled, by_kind, compared)
 
 
-def _find_candidates(
-    duckdb: Any, files: list[Path], rules: Sequence[Any], place: Path
-) -> list[int]:
-    """Write the candidates of all rules into the folder, unless they are there; table sizes."""
-    from pyarrow.parquet import ParquetFile
-
-    sizes = [ParquetFile(path).metadata.num_rows for path in files]
-    done = place / "candidates.parquet"
-    if done.is_file():
-        return sizes
+def _find_candidates(files: list[Path], sizes: list[int], rules: Sequence[Any], done: Path) -> None:
+    """Write the candidates of all rules."""
+    place = done.parent
     _remove_keys(place)
-    connection = _connected(duckdb, place, str(place / "keys.duckdb"))
+    connection = _connected(place, str(place / "keys.duckdb"))
     try:
         for side, path in enumerate(files):
             with stage(f"keys of {path.name}", sizes[side]) as shown:
@@ -299,7 +291,6 @@ def _find_candidates(
     finally:
         connection.close()
         _remove_keys(place)
-    return sizes
 
 
 def _remove_keys(place: Path) -> None:
@@ -390,18 +381,13 @@ def _codes(
     return code[there], rows[there]
 
 
-def _duckdb() -> Any:
-    require("pyarrow", "duckdb", "Linking files needs pyarrow")
-    return require("duckdb", "duckdb", "Linking files needs duckdb")
-
-
 def _quoted(path: Path) -> str:
     return str(path).replace("'", "''")
 
 
-def _connected(duckdb: Any, place: Path, database: str) -> Any:
+def _connected(place: Path, database: str) -> Any:
     """A database that takes the memory budget, and the folder for what is larger."""
-    connection = duckdb.connect(database)
+    connection = require("duckdb", "duckdb", "Linking files needs duckdb").connect(database)
     connection.execute(f"SET memory_limit = '{max(within_budget(np.inf), 1e8) / 1e6:.0f}MB'")
     connection.execute(f"SET temp_directory = '{_quoted(place / 'duckdb')}'")
     connection.execute("SET enable_progress_bar = false")
@@ -413,20 +399,21 @@ def _group_size() -> int:
     return max(2048, int(min(_GROUP, within_budget(np.inf) / _PAIR_BYTES)) // 2048 * 2048)
 
 
-def _require_keys(rules: Sequence[Any] | None) -> None:
+def _parquet_files(left: Any, right: Any, rules: Sequence[Any] | None) -> list[Path]:
+    """The files, where they are there, their rules are of keys, and what reads them is there."""
     wrong = [rule for rule in rules or [None] if not isinstance(rule, EqualKeys)]
     if wrong:
         raise ValueError(
             f"Got the rule {wrong[0]!r} for files, but expected EqualKeys alone: other rules need "
             "the tables in memory, read them with kernelmetric.tables.read_table."
         )
-
-
-def _parquet(path: Any) -> Path:
-    path = Path(path)
-    if path.suffix.lower() != ".parquet" or not path.is_file():
-        raise ValueError(f"Got {path}, but expected a Parquet file that is there.")
-    return path
+    for package in ("pyarrow", "duckdb"):
+        require(package, "duckdb", f"Linking files needs {package}")
+    files = [Path(path) for path in (left, right) if path is not None]
+    for path in files:
+        if path.suffix.lower() != ".parquet" or not path.is_file():
+            raise ValueError(f"Got {path}, but expected a Parquet file that is there.")
+    return files
 
 
 def _told(rule: EqualKeys) -> list[Any]:

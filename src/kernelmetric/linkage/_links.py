@@ -214,20 +214,12 @@ def correlation_clusters(n: int, pairs: np.ndarray, gains: np.ndarray) -> np.nda
     image and mesh graphs by lifted multicuts", ICCV 2015. To move single records after that gains
     next to nothing.
     """
-    near: dict[int, dict[int, float]] = defaultdict(dict)
+    between: dict[int, dict[int, float]] = defaultdict(dict)
     for (i, j), gain in zip(pairs.tolist(), gains.tolist(), strict=True):
-        near[i][j] = near[j][i] = near[i].get(j, 0.0) + gain
-    codes = _joined(n, near)
-    first = {code: k for k, code in enumerate(dict.fromkeys(codes))}
-    return np.array([first[code] for code in codes], dtype=np.intp)
-
-
-def _joined(n: int, near: dict[int, dict[int, float]]) -> list[int]:
-    """Greedy joins, the largest gain first."""
-    between = {i: dict(others) for i, others in near.items()}
+        between[i][j] = between[j][i] = between[i].get(j, 0.0) + gain
     members = {i: [i] for i in between}
     # Equal gains are joined in the order of the records, so that the result is repeatable.
-    queue = [(-g, i, j) for i, near_i in near.items() for j, g in near_i.items() if i < j and g > 0]
+    queue = [(-g, i, j) for i, near in between.items() for j, g in near.items() if i < j and g > 0]
     heapq.heapify(queue)
     while queue:
         gain, i, j = heapq.heappop(queue)
@@ -244,8 +236,8 @@ def _joined(n: int, near: dict[int, dict[int, float]]) -> list[int]:
             between[i][k] = between[k][i] = between[i].get(k, 0.0) + more
             if between[i][k] > 0:
                 heapq.heappush(queue, (-between[i][k], min(i, k), max(i, k)))
-    codes = list(range(n))
+    codes = np.arange(n)
     for code, records in members.items():
-        for record in records:
-            codes[record] = code
-    return codes
+        codes[records] = code
+    first = {code: k for k, code in enumerate(dict.fromkeys(codes.tolist()))}
+    return np.array([first[code] for code in codes.tolist()], dtype=np.intp)

@@ -222,7 +222,7 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
             raise ValueError(
                 f"Got use_features={self.use_features!r}, but expected 'auto', True or False."
             )
-        if isinstance(self.cv, str) and not self._chooses_folds:
+        if isinstance(self.cv, str) and not is_auto(self.cv):
             raise ValueError(
                 f"Got cv={self.cv!r}, but expected 'auto', a number of folds, or a splitter."
             )
@@ -246,12 +246,12 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
         refuse_signed(metric)
         # A metric whose space leaves points out gives them by its one fit. Of few points, whose
         # labels a kernel that was chosen with them knows, all is fitted in folds.
-        if self._chooses_folds and len(y) > FEW and leaves_out(metric):
+        if is_auto(self.cv) and len(y) > FEW and leaves_out(metric):
             n_classes = int(np.max(y)) + 1 if classes else 0
             own = own_scores(metric, E, y, n_classes, self._mass)
             folds = [left_out_fold(E, self.random_state, own)]
         else:
-            cv = self._n_folds(len(y)) if self._chooses_folds else self.cv
+            cv = self._n_folds(len(y)) if is_auto(self.cv) else self.cv
             splits = splits_of(cv, X, y, self.random_state, classes=classes, kept=kept)
             fresh = settled(metric) if classes and len(y) > FEW else unsettled(metric)
             with time_kept(judged):
@@ -343,14 +343,13 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
         check_is_fitted(self)
         E, said = embedded(self.metric_, X), None
         linear = LinearScores(self.coef_, self.intercept_)
-        asked = [(self.embedding_, E, self.n_neighbors_, self.temperature_)]
-        features, placed = vars(self).get("_features"), vars(self).get("_points")
+        asked: list[Any] = [(self.embedding_, E, self.n_neighbors_, self.temperature_)]
+        features = vars(self).get("_features")  # which models of version 0.1 lack
         if features is not None:
             Z = feature_rows(self.metric_, X)
             said = features(Z)
-            if placed is not None:  # which old models lack
-                vote = self._feature_neighbors, self._feature_width
-                asked.append((placed, features.located(Z), *vote))
+            vote = self._feature_neighbors, self._feature_width
+            asked.append((self._points, features.located(Z), *vote))
         widths = [width * near.spread(points) for points, *_, width in asked]
 
         def work(rows: slice) -> np.ndarray:
@@ -368,23 +367,18 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
 
     @property
     def _draws_folds(self) -> bool:
-        return self._chooses_folds or isinstance(self.cv, Integral)
-
-    @property
-    def _chooses_folds(self) -> bool:
-        return isinstance(self.cv, str) and self.cv == "auto"
+        return is_auto(self.cv) or isinstance(self.cv, Integral)
 
     def _needs_one_fit(self, metric: Any, n_samples: int) -> bool:
         """Whether a metric, not fitted, will place points as if they were left out."""
         by_labels = isinstance(metric, Kernelized) and is_auto(metric.space)
-        return self._chooses_folds and n_samples > FEW and by_labels
+        return is_auto(self.cv) and n_samples > FEW and by_labels
 
     def _usual_distance(self, folds: list[Fold]) -> float:
         if near.has_kernel_distance(self.metric_):
             return near.usual_kernel_distance(self.metric_)
-        ratios = [
-            fold.found.squares[:, : near.RANK][:, -1] ** 0.5 / near.spread(fold.E) for fold in folds
-        ]
+        fifth = ((fold.found.squares[:, : near.RANK][:, -1], fold.E) for fold in folds)
+        ratios = [np.sqrt(squares) / near.spread(E) for squares, E in fifth]
         usual = float(np.median(np.concatenate(ratios))) if ratios else 1.0
         return (usual or 1.0) * near.spread(self.embedding_)
 

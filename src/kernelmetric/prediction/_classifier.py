@@ -250,10 +250,8 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         folds = self._learn(X, codes, sample_weight, weights, classes=True)
         n_classes = len(self.classes_)
         signs = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
-        sizes = (
-            np.bincount(codes) if self._draws_folds and self.class_weight != "balanced" else None
-        )
-        more = {"shares": self._priors(), "sizes": sizes}
+        as_given = self._draws_folds and self.class_weight != "balanced"
+        more = {"shares": self._priors(), "sizes": np.bincount(codes) if as_given else None}
         held_out = self._held_out(_HeldOut, folds, codes, signs, **more)
         choice = held_out.choose()
         self._store(choice, codes, signs, n_classes)
@@ -305,10 +303,7 @@ class _HeldOut(HeldOut):
 
 
 def _stacked(
-    votes: list[np.ndarray],
-    linear: np.ndarray,
-    features: np.ndarray | None,
-    shares: np.ndarray | None,
+    votes: list[np.ndarray], linear: np.ndarray, features: Any, shares: np.ndarray | None
 ) -> np.ndarray:
     """Log-votes beside what other scores say of the logarithm of a probability."""
     if shares is None:  # which models of version 0.1 lack

@@ -73,13 +73,7 @@ def _judges_in_time(most: int, n: int) -> int:
 
 
 def cross_fitted(
-    metric: Any,
-    X: Any,
-    y: np.ndarray,
-    splits: list,
-    sample_weight: np.ndarray | None = None,
-    *,
-    classes: bool,
+    metric: Any, X: Any, y: np.ndarray, splits: list, sample_weight: Any, *, classes: bool
 ) -> Iterator[Fold]:
     """Fit clones of a metric without some points, and embed them, for every split."""
     n_classes = int(np.max(y)) + 1 if classes else 0
@@ -209,13 +203,7 @@ def unsettled(metric: Any) -> Any:
 
 
 def splits_of(
-    cv: Any,
-    X: Any,
-    y: np.ndarray,
-    random_state: Any,
-    *,
-    classes: bool,
-    kept: tuple[np.ndarray, int] | None = None,
+    cv: Any, X: Any, y: np.ndarray, random_state: Any, *, classes: bool, kept: Any = None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Training and held-out rows, of folds as many as hold 1,000 points out.
 

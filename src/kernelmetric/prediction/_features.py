@@ -238,11 +238,9 @@ def _grown(
     def take(found: tuple[np.ndarray, Any]) -> None:
         rows, tree = found
         votes, nodes = _votes_of(tree, p, classes), tree.tree_
-        left, right = (
-            np.where(side > 0, side + begins[-1], 0)
-            for side in (nodes.children_left, nodes.children_right)
-        )
-        links = np.column_stack([left, right, order[np.maximum(nodes.feature, 0)]])
+        sides = np.array([nodes.children_left, nodes.children_right])
+        sides = np.where(sides > 0, sides + begins[-1], 0)
+        links = np.column_stack([*sides, order[np.maximum(nodes.feature, 0)]])
         parts.append((links.astype(np.int32), nodes.threshold, votes.astype(np.float32)))
         begins.append(begins[-1] + nodes.node_count)
         unseen = np.bincount(rows, minlength=n)[judged] == 0

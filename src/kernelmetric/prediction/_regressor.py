@@ -254,9 +254,7 @@ class _HeldOut(HeldOut):
         return np.abs(self.truth[rows] - predicted - choice.combined.biases[0])
 
 
-def _stacked(
-    votes: list[np.ndarray], linear: np.ndarray, features: np.ndarray | None
-) -> np.ndarray:
+def _stacked(votes: list[np.ndarray], linear: np.ndarray, features: Any) -> np.ndarray:
     """Means of neighbours, linear scores, and what features say."""
     scores = [votes[0][:, :1], linear[:, :1], *([] if features is None else [features[:, 0, :]])]
     return np.hstack([*scores, *(means[:, :1] for means in votes[1:])])

@@ -37,13 +37,9 @@ def linear_scores(
 
 
 def left_out_scores(
-    E: np.ndarray,
-    Y: np.ndarray,
-    ridge: float,
-    mass: np.ndarray | None = None,
-    rows: Any = slice(None),
+    E: np.ndarray, Y: np.ndarray, ridge: float, mass: np.ndarray | None, rows: np.ndarray
 ) -> np.ndarray:
-    """What :func:`linear_scores` of all other rows would say of each row, or of some."""
+    """What :func:`linear_scores` of all other rows would say of some rows."""
     line, mean, G = _solved(E, Y, ridge, mass)
     m = np.ones(len(E)) if mass is None else mass
     E, Y, share = E[rows].astype(np.float64, copy=False), Y[rows], m[rows] / np.sum(m)

@@ -26,17 +26,14 @@ from kernelmetric.report._plots import (
 )
 from kernelmetric.report._retrieval_page import adapter_page
 from kernelmetric.report._tables import Cell, Panel, Summary, csv_text, rich_table, summarize
-from kernelmetric.report._text import STEERING, visible
+from kernelmetric.report._text import visible
 from kernelmetric.shipping import MissingExtraError, write_atomically
 
 __all__ = [
-    "STEERING",
     "Cell",
-    "MissingExtraError",
     "Panel",
     "Summary",
     "adapter_page",
-    "csv_text",
     "link_page",
     "plot_embedding",
     "plot_fig2",
@@ -46,8 +43,6 @@ __all__ = [
     "plot_shares",
     "png_bytes",
     "report_page",
-    "rich_table",
     "summarize",
     "visible",
-    "write_atomically",
 ]

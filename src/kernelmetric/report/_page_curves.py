@@ -55,9 +55,8 @@ def curves_section(told: Told | None, label: str) -> str:
         cells = "".join(f'<td class="n">{percent(v)}</td>' for v in (shares[c], *areas))
         patch = f'<span class="swatch" style="background: var(--{colour})"></span>'
         lines += f"<tr><td>{patch} {html_text(told.classes[c])}</td>{cells}</tr>"
-    numbers = html.table(
-        [html_text(label)], ("share of rows", "ROC-AUC", "average precision"), lines
-    )
+    heads = "share of rows", "ROC-AUC", "average precision"
+    numbers = html.table([html_text(label)], heads, lines)
     share, right = "found of the class", "right where it is answered"
     said = "probability", "how often it came true"
     boxes = {
@@ -93,9 +92,8 @@ def costs_section(told: Told | None, label: str) -> str:
         said = np.eye(len(told.classes))[next(iter(answers.values()))]
         paid = told.costs * ((told.true * told.weights[:, None]).T @ said)
         corner = f"mean cost by true {label} / predicted"
-        body = (
-            f'<div class="two">{body}{html.grid(told.classes, paid.tolist(), corner, ".3g")}</div>'
-        )
+        matrix = html.grid(told.classes, paid.tolist(), corner, ".3g")
+        body = f'<div class="two">{body}{matrix}</div>'
     return html.section("What wrong answers cost", "", body, name="costs")
 
 

@@ -36,14 +36,7 @@ class Points(NamedTuple):
 
 
 def choose_points(
-    metric: Any,
-    X: Any,
-    y: Any,
-    X_test: Any,
-    y_test: Any,
-    *,
-    predicted: Any = None,
-    regression: bool = False,
+    metric: Any, X: Any, y: Any, X_test: Any, y_test: Any, *, predicted: Any, regression: bool
 ) -> Points:
     """Points to show: all, or of many an even sample of both parts, at most ``MOST_POINTS``."""
     refuse_signed(metric)

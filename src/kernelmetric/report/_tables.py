@@ -89,9 +89,8 @@ def rich_table(cells: Iterable[Cell], title: str | None = None) -> Table:
         name = Text(dataset, style="table.header")
         rendered.add_column(name, justify="right", min_width=9, vertical="bottom")
     for method, texts in zip(methods, zip(*columns, strict=True), strict=True):
-        rendered.add_row(
-            Text(method), *(Text(text, "bold green" if best else "") for text, best in texts)
-        )
+        shown = (Text(text, "bold green" if best else "") for text, best in texts)
+        rendered.add_row(Text(method), *shown)
     return rendered
 
 

@@ -237,8 +237,7 @@ class Adapter(Metric, BaseEstimator):
         array of shape (n_queries, n_components)
             The mapped vectors, of length one where the geometry is the cosine.
         """
-        check_is_fitted(self)
-        return self._mapped(X, self.components_, self._plain_queries)
+        return self._mapped(X, "components_", "_plain_queries")
 
     def transform_documents(self, X: Any) -> Any:
         """Map documents, for an index.
@@ -254,8 +253,7 @@ class Adapter(Metric, BaseEstimator):
             The mapped vectors. With side='query' these are the vectors as they are, but for their
             length where the geometry is the cosine.
         """
-        check_is_fitted(self)
-        return self._mapped(X, self.document_components_, self._plain_documents)
+        return self._mapped(X, "document_components_", "_plain_documents")
 
     def places(self, X: Any) -> Any:
         """Where documents lie: what an index of them holds.
@@ -272,7 +270,10 @@ class Adapter(Metric, BaseEstimator):
         """
         return self.transform_documents(X)
 
-    def _mapped(self, X: Any, L: Any, plain: bool) -> Any:
+    def _mapped(self, X: Any, name: str, of_plain: str) -> Any:
+        if name not in vars(self):
+            check_is_fitted(self)  # which takes longer than to map one query
+        L, plain = getattr(self, name), getattr(self, of_plain)
         quick = self._quickly(X, L, plain)
         if quick is not None:
             return quick
@@ -291,11 +292,13 @@ class Adapter(Metric, BaseEstimator):
         if hasattr(self, "feature_names_in_"):  # of which X has none: a warning
             return None
         with np.errstate(all="ignore"):
-            Z = X.copy() if plain else (X.astype(L.dtype, copy=False) @ L.T).astype(X.dtype)
+            Z = X if plain else (X.astype(L.dtype, copy=False) @ L.T).astype(X.dtype, copy=False)
             squares = np.einsum("ij,ij->i", Z, Z)
-            if not (squares > _SMALL).all() or not (squares < 1 / _SMALL).all():
+            if not all(_SMALL < square < 1 / _SMALL for square in squares.tolist()):
                 return None  # NaN too
-            return Z / np.sqrt(squares)[:, None] if self.geometry == "cosine" else Z
+            if self.geometry == "cosine":
+                return Z / np.sqrt(squares)[:, None]
+            return Z.copy() if plain else Z
 
     @property
     def _one_map(self) -> bool:

@@ -16,7 +16,6 @@ from kernelmetric.selection._alignment import AlignedSum, KernelAlignment
 from kernelmetric.selection._kernel_choice import KernelChoice, KernelPath, automatic_kernel
 from kernelmetric.selection._leave_one_out import LeaveOneOutRidge
 from kernelmetric.selection._ridge_kpca import RidgeKPCA
-from kernelmetric.solvers import leave_one_out_errors
 from kernelmetric.spaces import automatic_space
 
 __all__ = [
@@ -29,5 +28,4 @@ __all__ = [
     "RidgeKPCA",
     "automatic_kernel",
     "automatic_space",
-    "leave_one_out_errors",
 ]

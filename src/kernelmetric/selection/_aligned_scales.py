@@ -165,9 +165,8 @@ def u_alignment(
         K = _without_diagonal(K, rows)
         both = np.outer(w[rows], w)
         weighted, squared, K = np.sqrt(both) * target(rows) * K, both * K * K, w * K
-        by_row, by_product, by_square = (
-            _moments(M, X[rows], powers) for M in (K, weighted, squared)
-        )
+        all_three = (_moments(M, X[rows], powers) for M in (K, weighted, squared))
+        by_row, by_product, by_square = all_three
         totals = weighted.sum(), by_product.sum(axis=0), squared.sum(), by_square.sum(axis=0)
         return K.sum(axis=1), by_row, *totals
 

@@ -205,9 +205,8 @@ class KernelAlignment(Terms, Kernel):
         v = aligned_weights(S, b)
 
         factors = v * _inverse(norms[:-1])
-        factors /= _total_variance(
-            factors, sums, N if shares is None else N * float(np.mean(shares))
-        )
+        mass = N if shares is None else N * float(np.mean(shares))
+        factors /= _total_variance(factors, sums, mass)
         chosen = np.flatnonzero(factors)
         aligned = AlignedSum([kernels[i] for i in chosen], factors[chosen].tolist())
         error = 0.0

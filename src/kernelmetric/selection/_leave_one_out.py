@@ -170,10 +170,8 @@ class LeaveOneOutRidge(Kernel):
         if self.groups is None and plain:
             units = _relevance.better_units(sample.X, lambda X: _soon_told(sample._replace(X=X)))
             if units is not None:
-                with warnings.catch_warnings(
-                    category=inputs.FarCellWarning, action="ignore"
-                ):  # told of
-                    units = units[np.argsort(order)]
+                units = units[np.argsort(order)]  # far cells have been told of
+                with warnings.catch_warnings(category=inputs.FarCellWarning, action="ignore"):
                     return _relevance.in_units(self.bind(X * like(units, X), y), units)
         # Far points may underflow.
         what = f"{type(self).__name__}: comparing kernels on {len(rows):,} rows"

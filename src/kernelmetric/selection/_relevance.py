@@ -102,10 +102,7 @@ def relevance_loss(
 
 
 def relevances(
-    blocks: Sequence[tuple[Any, ...]],
-    start: np.ndarray,
-    max_iter: int,
-    groups: np.ndarray | None = None,
+    blocks: Sequence[tuple[Any, ...]], start: np.ndarray, max_iter: int, groups: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Logarithms of relevances and ridge, by descent on the leave-one-out error."""
     n = sum(len(block[1]) for block in blocks)
@@ -122,12 +119,10 @@ def relevances(
             return relevance_loss(parameters, X, Y, 0.0, *roots)
 
     def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        values, gradients = zip(
-            *(loss_of_block(parameters, *block) for block in blocks), strict=True
-        )
+        found = [loss_of_block(parameters, *block) for block in blocks]
+        values, gradients = zip(*found, strict=True)
         return float(np.mean(values)), np.mean(gradients, axis=0)
 
-    groups = np.arange(len(start) - 1) if groups is None else groups
     return descend(loss, start, groups, prior=_PRIOR / n, max_iter=max_iter)
 
 
@@ -317,9 +312,8 @@ def learned_map(
         if start is None:
             few = learn.take(solvers.evenly(len(learn.Y), _FEW_ROWS))
             start = few.grid(KERNELS["laplace"]).sweep().best
-        rounds = feature_rounds(
-            learn.X, learn.Y, "laplace", place=start, roots=learn.roots, what=CHOICE
-        )
+        given: Any = {"place": start, "roots": learn.roots, "what": CHOICE}
+        rounds = feature_rounds(learn.X, learn.Y, "laplace", **given)
         t = -1
         for t, fit in enumerate(islice(rounds, 1, _ROUNDS + 1)):
             mapped = judged.Y - fit.predict(judged.X)

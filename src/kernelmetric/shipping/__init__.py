@@ -34,8 +34,6 @@ __all__ = [
     "SavedFileError",
     "compress",
     "load",
-    "replace_file",
-    "require",
     "save",
     "to_faiss",
     "to_onnx",

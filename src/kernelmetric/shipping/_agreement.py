@@ -148,11 +148,10 @@ def _check_predictor(model: Attributes) -> None:
         good = (model.get(name) or 1) <= sides.get("n", 0)
         model.require(good, name, "no more than the training points")
     features = model.get("_features")
-    votes = model.get("_points") is not None  # which old models lack
-    n_weights = 2 + 2 * (features is not None) + votes
+    n_weights = 2 if features is None else 5
     model.require(sides.get("f", n_weights) == n_weights, "weights_", f"{n_weights} numbers")
     if features is not None:
-        good = not votes or sides.get("q") == len(features.coef)
+        good = sides.get("q") == len(features.coef)
         model.require(good, "_points", f"{len(features.coef)} columns")
         width = sides.get("c", 1)
         model.require(features.coef.shape[1] == width, "_features", f"scores for {width} columns")

@@ -38,12 +38,7 @@ LINKAGE_TABLE: dict[type, dict[Any, str]] = {
         "scale c": "scale",
         "real": "intercept",
     },
-    Trees: {
-        "count m 3": "nodes",
-        "count<m t": "roots",
-        "finite m": "cuts values",
-        "real": "start",
-    },
+    Trees: {"count m 3": "nodes", "count<m t": "roots", "finite m": "cuts values", "real": "start"},
     TextModel: {
         Line: "line",
         Trees: "trees",

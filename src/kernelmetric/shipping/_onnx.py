@@ -239,9 +239,8 @@ def _adapted(adapter: Adapter, graph: OnnxGraph, x: Columns) -> Columns:
 def _drifted(drift: Drift, graph: OnnxGraph, x: Columns) -> Columns:
     cosine = drift.geometry == "cosine"
     x = _directions(graph, x) if cosine else x
-    x = graph.affine(
-        x, _maps.Affine(to_numpy(drift.components_).T, to_numpy(drift.intercept_)[None, :])
-    )
+    A, b = to_numpy(drift.components_).T, to_numpy(drift.intercept_)[None, :]
+    x = graph.affine(x, _maps.Affine(A, b))
     return _directions(graph, x) if cosine else x
 
 

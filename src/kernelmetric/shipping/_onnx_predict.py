@@ -22,13 +22,11 @@ def feature_nodes(predictor: Any, graph: OnnxGraph, x: Columns) -> list[Any]:
     located = graph.add("Div", graph.shift(x, mean, size).name, graph.constant(size[None, :]))
     located = graph.clipped(located, -FARTHEST_FEATURE, FARTHEST_FEATURE)
     single, weights = graph.cast(located, "float32"), predictor.weights_
-    said = [line, _trees(scores, graph, single) if weights[3] else None]
-    if len(weights) == 4:  # of an old model
-        return said
+    trees = _trees(scores, graph, single) if weights[3] else None
     at = Columns(graph.cast(single, graph.working, given="float32"), x.width)
     vote = predictor._feature_neighbors, predictor._feature_width
     found = _neighbors(predictor, graph, at, predictor._points, *vote) if weights[4] else None
-    return [*said, found and _votes(predictor, graph, *found)]
+    return [line, trees, found and _votes(predictor, graph, *found)]
 
 
 def _trees(scores: Any, graph: OnnxGraph, x: str) -> str:

@@ -88,13 +88,12 @@ class TreeWriter:
             items = [self.node(item, f"{where}[{i}]") for i, item in enumerate(value)]
             return items if kind is list else {"tuple": items}
         if kind is dict:
-            items = []
-            for key, item in value.items():
-                _check_key(key)
-                items.append(
-                    [self.node(key, f"a key of {where}"), self.node(item, f"{where}[{key!r}]")]
-                )
-            return {"dict": items}
+            pairs = [(_checked_key(key), item) for key, item in value.items()]
+            key_of = f"a key of {where}"
+            nodes = [
+                [self.node(k, key_of), self.node(item, f"{where}[{k!r}]")] for k, item in pairs
+            ]
+            return {"dict": nodes}
         if kind is slice:
             ends = (value.start, value.stop, value.step)
             return {"slice": [self.node(end, where) for end in ends]}
@@ -234,12 +233,8 @@ class TreeReader:
         return [self.value(item) for item in body]
 
     def _dict(self, body: Any) -> dict[Any, Any]:
-        table: dict[Any, Any] = {}
-        for item in body:
-            key, value = self._list(item, 2)
-            _check_key(key)
-            table[key] = value
-        return table
+        pairs = (self._list(item, 2) for item in body)
+        return {_checked_key(key): value for key, value in pairs}
 
     def _array(self, body: Any) -> np.ndarray:
         if type(body) is not int or not 0 <= body < len(self.arrays):
@@ -264,9 +259,8 @@ class TreeReader:
         if not isinstance(body, list) or len(body) != 2 or not isinstance(body[1], dict):
             raise SavedFileError("Got an object without a class and attributes.")
         name, nodes = body
-        kind = None
-        if isinstance(name, str):
-            kind = self._others.get(name) or allowed_classes().get(name)
+        known = self._others | allowed_classes()
+        kind = known.get(name) if isinstance(name, str) else None
         if kind is None and str(name).startswith(f"{_OTHERS}."):
             own = str(name)[len(_OTHERS) + 1 :][:80]
             raise SavedFileError(
@@ -325,9 +319,10 @@ def _defaults(kind: Any, name: str, state: dict[str, Any]) -> dict[str, Any]:
     return defaults
 
 
-def _check_key(key: Any) -> None:
+def _checked_key(key: Any) -> Any:
     if not isinstance(key, _KEYS):
         raise ValueError(f"Got the key {str(key)[:40]}, but expected text or a number.")
+    return key
 
 
 def _dtype(name: Any, kinds: str = KINDS) -> np.dtype:

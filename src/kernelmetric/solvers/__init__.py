@@ -20,7 +20,6 @@ from kernelmetric.solvers._ridge_grid import (
     cholesky_factor,
     evenly,
     inverse_of,
-    leave_one_out_errors,
     ridge_solution,
     with_intercept,
 )

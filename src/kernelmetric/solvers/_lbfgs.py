@@ -71,9 +71,8 @@ def minimize_lbfgs(
     message = descent.run(max_iter, tol, report)
     # No step decreases the objective any more: at this precision that is convergence too.
     converged = message in (_REACHED, _NO_STEP) and not descent.walled
-    return Minimum(
-        descent.x.reshape(x.shape), descent.value, descent.n_iter, converged, message, known
-    )
+    x = descent.x.reshape(x.shape)
+    return Minimum(x, descent.value, descent.n_iter, converged, message, known)
 
 
 class _FlatError(Exception):

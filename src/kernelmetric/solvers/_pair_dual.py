@@ -128,12 +128,10 @@ class PairDual:
         found, n = copy(self), len(self)
         both = np.concatenate([rows + start for start in range(0, len(self.first), n)])
         found.first, found.second = self.first[both], self.second[both]
-        found.signs, found.upper, found.apart, found.d2 = (
-            of[rows] for of in (self.signs, self.upper, self.apart, self.d2)
-        )
-        found._kept, found._products = (
-            None if of is None else of[both] for of in (self._kept, self._products)
-        )
+        for name in ("signs", "upper", "apart", "d2"):
+            setattr(found, name, getattr(self, name)[rows])
+        kept = self._kept, self._products
+        found._kept, found._products = (None if of is None else of[both] for of in kept)
         return found
 
     def _few_products(self) -> np.ndarray | None:
@@ -226,12 +224,7 @@ class PairDual:
         return Certificate.of(dual, half + slacks, scale, gamma), metric
 
     def solution(
-        self,
-        alpha: np.ndarray,
-        n_iter: int,
-        tol: float,
-        solver: str,
-        known: np.ndarray | None = None,
+        self, alpha: np.ndarray, n_iter: int, tol: float, solver: str, known: Any = None
     ) -> PairSolution:
         """The answer at α, certified anew; with another metric that is known, if that is better."""
         M = self.matrix(alpha)
@@ -268,9 +261,8 @@ class ComparisonDual(PairDual):
     def __init__(
         self, Z: np.ndarray, near: np.ndarray, far: np.ndarray, upper, least, **options: Any
     ):
-        super().__init__(
-            Z, np.concatenate([far, near]), np.ones(len(near)), upper, least, **options
-        )
+        pairs = np.concatenate([far, near])
+        super().__init__(Z, pairs, np.ones(len(near)), upper, least, **options)
         self.reach = np.sum(np.split(super().forms(self.prior), 2), axis=0)
 
     def sizes(self) -> np.ndarray:

@@ -85,10 +85,8 @@ class Grid:
         # narrow one has a slope to go down.
         in_the_dark = self.error > _GUESSING * np.mean(np.var(self._Y, axis=0))
         widths = {min(self.best[0], _WIDEST_START), *([0] if in_the_dark else [])}
-        places = [(i, np.nanargmin(self.errors[i])) for i in sorted(widths)]
-        return [
-            np.log(np.append(np.full(n_features, self.gammas[i]), RIDGES[j])) for i, j in places
-        ]
+        found = ((self.gammas[i], RIDGES[np.nanargmin(self.errors[i])]) for i in sorted(widths))
+        return [np.log([gamma] * n_features + [ridge]) for gamma, ridge in found]
 
     def sweep(self, ridges: Iterable[int] = range(1, len(RIDGES), 2)) -> Self:
         """Compute every second width, with every second ridge or those given, and climb."""
@@ -188,29 +186,6 @@ def ridge_solution(
     factor = cholesky_factor(with_intercept(K, roots), ridge), True
     each = 1.0 if roots is None else roots[:, None]
     return each * linalg.cho_solve(factor, each * Y)
-
-
-def leave_one_out_errors(K: np.ndarray, Y: np.ndarray, ridges: Any = RIDGES) -> np.ndarray:
-    """Mean squared error of ridge regression on points left out, for each ridge.
-
-    The intercept is a constant added to the kernel, K + 1.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Gram matrix.
-    Y : ndarray of shape (n, p)
-        Targets.
-    ridges : array-like of shape (r,)
-        Ridges λ, positive.
-
-    Returns
-    -------
-    ndarray of shape (r,)
-        Mean over points and columns. O(r n³) time; of p classes, only those of several points
-        cost more than one.
-    """
-    return np.array([left_out(K, Y, ridge)[0] for ridge in ridges])
 
 
 def cholesky_factor(K: np.ndarray, ridge: float) -> np.ndarray:

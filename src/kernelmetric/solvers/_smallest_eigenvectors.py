@@ -287,9 +287,8 @@ def smallest_eigenvectors(
 def _dense(A: Any, multiply: Deflated, k: int) -> tuple[np.ndarray, np.ndarray, float]:
     """The k smallest eigenpairs by LAPACK, and a bound of the largest absolute eigenvalue."""
     Q, n = multiply.null, len(multiply.null)
-    compute.require_memory(
-        4 * 8 * n * n, "A dense eigendecomposition", "ask for fewer eigenvectors."
-    )
+    hint = "ask for fewer eigenvectors."
+    compute.require_memory(4 * 8 * n * n, "A dense eigendecomposition", hint)
     A = A if isinstance(A, np.ndarray) else A @ np.eye(n)
     A = multiply.project(multiply.project((A + A.T) / 2).T)
     scale = float(np.linalg.norm(A, 1))

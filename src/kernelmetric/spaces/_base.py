@@ -145,7 +145,7 @@ class Space(
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return with_tags_of(self.kernel, tags)
+        return with_tags_of(lambda: [as_kernel(self.kernel)], tags)
 
     @property
     def _n_features_out(self) -> int:
@@ -159,13 +159,8 @@ class Space(
         kernel = as_kernel(self.kernel)
         self._check_parameters()  # before anything is computed from them
         refuse_objects(kernel, X)
-        return inputs.check_points(
-            self,
-            kernel.points(X),
-            reset=True,
-            accept_sparse=kernel.accepts_sparse,
-            ensure_min_samples=2,
-        )
+        X, sparse = kernel.points(X), kernel.accepts_sparse
+        return inputs.check_points(self, X, reset=True, accept_sparse=sparse, ensure_min_samples=2)
 
     def _with_weights(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
         """The rows that have weight, and their labels with the weights."""

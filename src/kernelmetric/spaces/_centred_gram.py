@@ -51,9 +51,8 @@ class CentredGram:
 
     def _rows(self, work: Callable[[Any], Any]) -> Any:
         """An array from a function of some rows of K."""
-        return map_rows(
-            lambda rows: work(self._block(rows, 0)), self.n, **block_size(self.X, self.n)
-        )
+        size = block_size(self.X, self.n)
+        return map_rows(lambda rows: work(self._block(rows, 0)), self.n, **size)
 
     def _block(self, rows: slice, first: int) -> Any:
         """Some rows of K, from one of its columns on."""

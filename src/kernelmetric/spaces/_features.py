@@ -203,9 +203,8 @@ class FeatureMapSpace(_base.Space):
             scatter = xp.astype(scatter, xp.float64, copy=False)
             return xp.sum(xp.astype(G, xp.float64, copy=False), axis=0), scatter
 
-        total, scatter = compute.sum_rows(
-            moments, X.shape[0], **_base.block_size(X, 2 * m if cheap else m)
-        )
+        size = _base.block_size(X, 2 * m if cheap else m)
+        total, scatter = compute.sum_rows(moments, X.shape[0], **size)
         if last is not None:
             total, scatter, shift = total @ last, last.T @ scatter @ last, shift @ last
         drift = total / (X.shape[0] if counts is None else float(np.sum(counts)))

@@ -140,15 +140,13 @@ class KPCA(_base.Space):
         gram = self._gram(X, labels_and_weights(y)[1])
         values, V = self._eigenpairs(gram, rounding_of(X))
         values, V = values[::-1], gram.xp.flip(V, axis=1)
-        kept = _base.n_kept(
-            values, self._cut_off(gram, values), self.n_components, gram.centred_trace
-        )
+        cut_off, total = self._cut_off(gram, values), gram.centred_trace
+        kept = _base.n_kept(values, cut_off, self.n_components, total)
         if kept == 0:
             _base.refuse_rank_zero(gram.n, self.kernel_)
         V = V[:, :kept] * column_signs(V[:, :kept])
         self.eigenvalues_ = np.array(values[:kept])
         self.rank_ = kept
-        total = gram.centred_trace
         self.explained_variance_ratio_ = min(1.0, float(np.sum(self.eigenvalues_)) / total)
         self.anchors_ = _base.own(gram.anchors)
         # Round-off leaves a trace of the constant vector in the last eigenvectors; without it the

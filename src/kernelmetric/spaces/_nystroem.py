@@ -183,11 +183,8 @@ class Nystroem(FeatureMapSpace):
     def _given_landmarks(self, X: Any) -> Any:
         if is_objects(X):
             return own(self.kernel_.points(self.landmarks))
-        given = (
-            self.landmarks
-            if compute.is_sparse(self.landmarks)
-            else np.asarray(compute.to_numpy(self.landmarks))
-        )
+        given = self.landmarks
+        given = given if compute.is_sparse(given) else np.asarray(compute.to_numpy(given))
         if self.kernel_.pairwise:
             whole = given.ndim == 1 and len(given) and np.issubdtype(given.dtype, np.integer)
             if not whole or np.any((given < 0) | (given >= X.shape[0])):

@@ -122,9 +122,8 @@ class RandomFeatures(FeatureMapSpace):
         return None, 2 * self.frequencies_.shape[1], _RELATIVE_CUT
 
     def _features(self, X: Any) -> Any:
-        frequencies, amplitudes = (
-            in_library_of(a, X) for a in (self.frequencies_, self.amplitudes_)
-        )
+        parts = self.frequencies_, self.amplitudes_
+        frequencies, amplitudes = (in_library_of(part, X) for part in parts)
         with np.errstate(all="ignore"):  # what overflows is reported below, in a sentence
             if is_sparse(X):
                 angles = np.asarray(safe_sparse_dot(X, frequencies, dense_output=True))

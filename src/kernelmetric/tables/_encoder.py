@@ -155,9 +155,8 @@ class TableEncoder(TableTransformer):
         return with_objects(self.schema_, columns, self.schema_.encoded(columns)[0])
 
     def _names(self) -> np.ndarray:
-        return (
-            self.columns_ if hasattr(self, "columns_") else self.schema_
-        ).get_feature_names_out()
+        made_by = self.columns_ if hasattr(self, "columns_") else self.schema_
+        return made_by.get_feature_names_out()
 
     def _columns(self, ready: pd.DataFrame) -> list[Column]:
         """What was read, as a schema takes it."""

@@ -150,9 +150,8 @@ def plan_columns(
         if comma and look.way.kind == "either":
             look.way = look.way._replace(kind="comma")
         asked = kinds.get(name)
-        kind, said = _judge(
-            look, n_rows or len(frame), forced=name in use or bool(asked), asked=asked
-        )
+        forced = name in use or bool(asked)
+        kind, said = _judge(look, n_rows or len(frame), forced=forced, asked=asked)
         found[kind].append(name)
         notes += [f"{name}: {sentence}" for sentence in said]
     if not objects and not any(found[kind] for kind in KINDS):

@@ -113,9 +113,8 @@ class TableSchema(TableTransformer):
     def _fit(self, X: Any) -> None:
         names = frames.column_names(X)
         objects = {names[j] for j in frames.object_places(self, names)}
-        columns = {
-            c.name: c for c in frames.read_columns(X, [n for n in names if n not in objects])
-        }
+        found = frames.read_columns(X, [name for name in names if name not in objects])
+        columns = {column.name: column for column in found}
         self.kinds_, self.names_, self.rare_, self.gaps_, self.notes_ = [], [], [], [], []
         self.centres_, self.rests_, self.scales_ = np.repeat([[0], [0], [1.0]], len(names), axis=1)
         self.limits_ = np.zeros((len(names), 2))
@@ -149,9 +148,8 @@ class TableSchema(TableTransformer):
                     why = "it is the same in every row"
             if why:
                 self.notes_.append(f"Column {column.name!r} is not used: {why}.")
-            self.cycles_.append(
-                cycles_of(column.values) if kind == frames.DATES and not why else []
-            )
+            turns = kind == frames.DATES and not why
+            self.cycles_.append(cycles_of(column.values) if turns else [])
             self.kinds_.append("" if why or name in objects else kind)
             self.names_.append([] if why else kept)
             self.rare_.append([] if why else rare)
@@ -269,10 +267,8 @@ class TableSchema(TableTransformer):
         parts = []
         for j, column in zip(self._used, columns, strict=True):
             expected, both = self.kinds_[j], {column.kind, self.kinds_[j]}
-            if column.kind not in (expected, frames.NOTHING) and both != {
-                frames.NAMES,
-                frames.ORDERED,
-            }:
+            alike = frames.NOTHING in both or both == {frames.NAMES, frames.ORDERED}
+            if column.kind != expected and not alike:
                 raise ValueError(
                     f"Got {column.kind} in column {column.name!r}, but expected {expected}, as in "
                     "fit: give it the type that it had there."

@@ -127,9 +127,8 @@ def _without_blanks(records: Iterator[Record], width: int, notes: list[str]) -> 
 
 
 def _records(lines: Iterator[str], delimiter: str, start: int = 0) -> Iterator[Record]:
-    reader = csv.reader(
-        islice(lines, start, None), delimiter=delimiter, skipinitialspace=True, strict=True
-    )
+    rest = islice(lines, start, None)
+    reader = csv.reader(rest, delimiter=delimiter, skipinitialspace=True, strict=True)
     while True:
         line = start + reader.line_num + 1
         try:

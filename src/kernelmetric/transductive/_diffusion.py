@@ -34,7 +34,7 @@ class Diffusion:
         scale = sparse.diags_array(1.0 / root)
         S = scale @ W @ scale if sparse.issparse(W) else W / np.outer(root, root)
         self._product = BlockProduct(S, far=True)
-        self.degrees, self.n_products, self.residual = degrees, 0, 0.0
+        self.degrees, self.n_products = degrees, 0
         self._root = self._here(root[:, None])
         self._place = np.arange(len(root)) if place is None else place
         ones, rows = np.ones(len(self._place)), np.arange(len(self._place))
@@ -96,7 +96,6 @@ class Diffusion:
                 ConvergenceWarning,
             )
         self.n_products += found.n_iter * b.shape[1]
-        self.residual = max(self.residual, found.residual)
         return to_numpy(r * (first + found.X) / self._root)
 
 

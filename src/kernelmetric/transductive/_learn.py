@@ -96,10 +96,10 @@ def learn(
         "graph_": spread.graph,
         "width_": None,
         "n_neighbors_": spread.n_neighbors or neighbors_among(metric.n_neighbors, len(few.codes)),
-        "graph_scores_": {name: max(by_lam.values()) for name, by_lam in spread.scores.items()},
+        "graph_scores_": spread.graph_scores,
         "dimension_scores_": {},
         "lam_": spread.lam,
-        "lam_scores_": spread.chosen_scores,
+        "lam_scores_": spread.lam_scores,
         "nearest_weight_": spread.nearest,
         "_graphs": graphs,
     }

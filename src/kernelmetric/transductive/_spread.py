@@ -14,7 +14,7 @@ from scipy import sparse
 from kernelmetric._warnings import warn
 from kernelmetric.compute.watch import until_limit
 from kernelmetric.graphs import local_graph
-from kernelmetric.transductive._choice import hidden_folds, hidden_rows, vote
+from kernelmetric.transductive._choice import hidden_folds, hidden_rows
 from kernelmetric.transductive._diffusion import Diffusion, joined, places_of
 from kernelmetric.transductive._given import as_graph, nearest_points
 from kernelmetric.transductive._shares import nearest_evidence
@@ -24,11 +24,13 @@ NEIGHBORS, MUTUAL = 10, 20  # of a point in the graph, and in that of mutual one
 LAMS: tuple[float, ...] = (10.0, 1.0)  # the first unless the other finds more hidden labels
 _SHARPNESS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of scores, in one over the usual margin
 _NEAREST = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # what distances to labels count beside them
-_USUAL = (2.0, 0.25)  # of either, where no label can be hidden
+_USUAL = (2.0, 0.5)  # of either, unless hidden labels say otherwise
+_BLIND = (0.75, 0.1)  # of either, where no label can be hidden
+_SIZED = 1.7  # times as sharp where the sizes of classes are known
 _LOST = 0.05  # share of points in parts without a label that is worth a warning
 _ROUNDED = 0.02  # that stated shares may miss one by
 _UNEVEN = 3  # times as many labels as another class has, up to which distances are compared
-_LIGHT = 0.05  # what a squared octave of sharpness costs, beside one of the ratio
+_COSTS = (0.25, 0.5)  # of a squared octave of their ratio, and of sharpness
 _CHANCE = 0.01  # of classes that nothing speaks for, in a logarithm
 
 
@@ -39,17 +41,12 @@ class Spread(NamedTuple):
     nearest: float  # what distances to labels count
     lam: float | None  # None where the points as they are find more of the hidden labels
     hits: np.ndarray  # of hidden labels; empty where none could be hidden
-    scores: dict[str, dict[float, float]]  # shares of hidden labels found, by graph and λ
+    graph_scores: dict[str, float]  # shares of hidden labels found, by graph
+    lam_scores: dict[float, float]  # on the graph that was chosen
     graph: str
     n_neighbors: int | None
-    n_products: int
     part: np.ndarray  # of the graph, by point
-
-    @property
-    def chosen_scores(self) -> dict[float, float]:
-        """By λ, on the graph that was chosen."""
-        name = self.graph if self.n_neighbors is None else f"{self.graph} {self.n_neighbors}"
-        return self.scores.get(name, {})
+    n_products: int
 
 
 class Few(NamedTuple):
@@ -110,17 +107,14 @@ def spread_labels(
         tried = (np.inf,)  # so few are sources: Poisson learning
     asked = [hidden_rows(kept, few.codes) for kept in folds]
     heard = graphs.named and isinstance(lam, str)  # what a user sets is used alone
-    near = [
-        nearest_evidence(points, kept, rows) if heard else np.zeros((len(rows), few.n_classes))
-        for kept, rows in zip(folds, asked, strict=True)
-    ]
+    near = [nearest_evidence(points, kept, rows) for kept, rows in zip(folds, asked, strict=True)]
 
     def found_by(diffusion: Diffusion) -> Iterator[tuple[float, Hidden]]:
         """What becomes of hidden labels, by λ; without folds, of the first λ alone."""
         if not folds:
             counts = np.bincount(few.codes[few.codes >= 0])
             even = counts.max() <= _UNEVEN * counts.min()  # else distances favour larger classes
-            yield tried[0], Hidden(np.empty(0), _USUAL[0], _USUAL[1] if heard and even else 0.0)
+            yield tried[0], Hidden(np.empty(0), _BLIND[0], _BLIND[1] if heard and even else 0.0)
             return
         classes, G = few.codes[np.concatenate(asked)], np.concatenate(near)
         for lam in until_limit(tried, "lam"):
@@ -135,25 +129,23 @@ def spread_labels(
     scores: dict[str, dict[float, float]] = {}
     for name, size, W, part in until_limit(graphs, "the graph"):
         diffusion = Diffusion(W, graphs.place)
+        by_lam = scores.setdefault(f"{name} {size}" if size else name, {}) if folds else {}
         for value, hidden in found_by(diffusion):
             hits = hidden.hits
-            share = float(hits.mean()) if len(hits) else 0.0
-            scores.setdefault(f"{name} {size}" if size else name, {})[value] = share
+            by_lam[value] = share = float(hits.mean()) if len(hits) else 0.0
             if best is None or (share > highest and _clearly(hits, usual, errors=2.0)):
                 usual = hits if best is None else usual
-                best, highest = (diffusion, part, name, size, value, hidden), share
+                best, highest = (diffusion, part, name, size, value, hidden, by_lam), share
         if not folds:
             break  # nothing can be compared
     assert best is not None  # the first is always tried
-    diffusion, part, name, size, value, hidden = best
-    if not folds:
-        scores = {}
-    n_products = diffusion.n_products
+    diffusion, part, name, size, value, hidden, by_lam = best
+    by_graph = {name: max(found.values()) for name, found in scores.items() if found}
+    told = by_graph, by_lam if folds else {}, name, size, part
     if folds and may_stay and not sparse.issparse(points):
-        own = _nearest_hits(points, few.codes, folds)
+        own = np.concatenate(near).argmax(axis=1) == few.codes[np.concatenate(asked)]
         if own.mean() > highest and _clearly(own, hidden.hits, errors=1.0):
-            empty = np.empty((0, few.n_classes))
-            return Spread(empty, 0.0, None, own, scores, name, size, n_products, part)
+            return Spread(np.empty((0, 0)), 0.0, None, own, *told, diffusion.n_products)
     F, labelled = few.scores(diffusion, value, few.codes), few.codes >= 0
     known, others = corners(few.codes[labelled], few.n_classes), np.flatnonzero(~labelled)
     F *= hidden.sharpness / margin_of(F)
@@ -161,11 +153,10 @@ def spread_labels(
         F[others] += hidden.nearest * nearest_evidence(points, few.codes, others)
     if few.sizes is not None:
         F = sharpened(diffusion, F, few.codes, few.sizes)
-        F *= hidden.sharpness / margin_of(F)
+        F *= _SIZED * hidden.sharpness / margin_of(F)
     shares = soft_shares(F, 1.0)
     shares[labelled] = known
-    chosen = hidden.nearest, value, hidden.hits, scores, name, size
-    return Spread(shares, *chosen, diffusion.n_products, part)
+    return Spread(shares, hidden.nearest, value, hidden.hits, *told, diffusion.n_products)
 
 
 def read_sizes(sizes: Any, classes: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
@@ -234,15 +225,6 @@ class Hidden(NamedTuple):
     nearest: float
 
 
-def _nearest_hits(points: np.ndarray, codes: np.ndarray, folds: list[np.ndarray]) -> np.ndarray:
-    """Whether the nearest label of a point whose label is hidden is its own."""
-    parts = []
-    for kept in folds:
-        rows = hidden_rows(kept, codes)
-        parts.append(vote(points, kept, points[rows], 1) == codes[rows])
-    return np.concatenate(parts)
-
-
 def _clearly(hits: np.ndarray, usual: np.ndarray, *, errors: float) -> bool:
     """Whether more is found than usual, by so many standard errors: the best has luck."""
     gain = hits.astype(np.float64) - usual
@@ -262,7 +244,7 @@ def _pool(Z: np.ndarray, G: np.ndarray, classes: np.ndarray, heard: bool) -> tup
         octaves = np.log2(sharpness / _USUAL[0])
         ratio = np.log2(max(nearest, _NEAREST[1] / 2) / _USUAL[1]) - octaves if heard else 0.0
         doubted = np.log((1.0 - _CHANCE) * P + _CHANCE / Z.shape[1])
-        return float(ratio**2 + _LIGHT * octaves**2 - doubted.sum())
+        return float(_COSTS[0] * ratio**2 + _COSTS[1] * octaves**2 - doubted.sum())
 
     return min(product(_SHARPNESS, _NEAREST if heard else (0.0,)), key=loss)
 
