@@ -151,7 +151,7 @@ def test_a_step_halves_its_bracket_where_newton_leaves_it():
     pairs, upper = np.array([[0, 1]]), 0.5
     problem = PairDual(np.array([[0.0], [1.0]]), pairs, np.ones(1), np.array([upper]), 0.0)
     steps = first._Steps(problem, 1e-12)
-    np.testing.assert_allclose([steps.w[0], steps.weights[0]], 1.0)
+    np.testing.assert_allclose([abs(steps.W[0, 0]), steps.weights[0]], 1.0)
     # The steepest part weighs ten times the rest: at both ends of the bracket α is at a bound.
     found = steps.take(np.zeros(1), np.array([-2 * upper / 10.0]), 10.0)
     np.testing.assert_allclose(found, 2 * upper / 11, rtol=1e-9)
@@ -160,6 +160,7 @@ def test_a_step_halves_its_bracket_where_newton_leaves_it():
 @pytest.mark.parametrize("growth", [1.5, 30.0])
 def test_a_step_that_grew_too_long_is_found_out(monkeypatch, growth):
     problem = problem_of_pairs()
+    monkeypatch.setattr(first, "_DIRECTIONS", 1)
     right = first.first_order(problem, tol=1e-5, max_iter=2000)
     take, taken = first._Steps.take, []
 
@@ -177,14 +178,52 @@ def test_a_step_that_grew_too_long_is_found_out(monkeypatch, growth):
     np.testing.assert_allclose(found.metric, right.metric, atol=2e-2 * scale)
 
 
+@pytest.mark.parametrize("directions", [1, 7, 60])
+def test_many_directions_end_where_the_interior_point_does(monkeypatch, directions):
+    """However many are kept exactly, and looked for in a part of the pairs, the optimum is one."""
+    rng = np.random.RandomState(3)
+    Z = rng.standard_normal((90, 12)) * np.linspace(3.0, 0.3, 12)
+    pairs = rng.permutation(np.argwhere(np.triu(np.ones((90, 90)), 1)))[:700]
+    signs = np.where(rng.uniform(size=700) < 0.2, -1.0, 1.0)
+    upper = np.where(signs > 0, 30.0, 120.0) / 700
+    problem = PairDual(Z, pairs, signs, upper, 0.2 * float(np.sum(upper[signs > 0])))
+    monkeypatch.setattr(first, "_DIRECTIONS", directions)
+    monkeypatch.setattr(first, "_LOOKED_AT", 200)
+    found = first.first_order(problem, tol=1e-6, max_iter=5000)
+    right = interior.interior_point(problem, tol=1e-9, max_iter=100, report=None)
+    assert found.converged and right.converged
+    assert abs(found.certificate.dual - right.certificate.dual) <= 2e-6 * abs(
+        right.certificate.primal
+    )
+    np.testing.assert_allclose(found.metric, right.metric, atol=1e-2 * np.abs(right.metric).max())
+
+
+def test_steps_that_rounding_cut_short_go_on_in_double_precision(monkeypatch):
+    problem, seen = problem_of_pairs(), []
+    rest, take = first._Steps.rest, first._Steps.take
+
+    def watched(self, y, gradient, step):
+        seen.append(str(self.problem.Z.dtype))
+        return take(self, y, gradient, step)
+
+    def rounded(self, M, common):
+        return 1e9 if self.problem.Z.dtype == np.float32 else rest(self, M, common)
+
+    monkeypatch.setattr(first._Steps, "rest", rounded)
+    monkeypatch.setattr(first._Steps, "take", watched)
+    found = first.first_order(problem, tol=1e-4, max_iter=400)
+    assert {"float32", "float64"} == set(seen) and seen[-1] == "float64"
+    assert found.converged
+
+
 @pytest.mark.parametrize("tol", [1e-2, 1e-5])
 def test_steps_are_as_precise_as_the_tolerance_needs(monkeypatch, tol):
     asked = []
 
     class Seen(first._Steps):
-        def __init__(self, problem, precision):
+        def __init__(self, problem, precision, exact):
             asked.append(precision)
-            super().__init__(problem, precision)
+            super().__init__(problem, precision, exact)
 
     monkeypatch.setattr(first, "_Steps", Seen)
     first.first_order(problem_of_pairs(), tol=tol, max_iter=10)
@@ -271,8 +310,8 @@ def test_the_memory_of_pairs_is_the_sum_of_its_arrays():
     # Fewer pairs than products: four matrices of pairs times pairs.
     arrays = 8 * 100 * 80 + 6 * 8 * 2500
     assert interior.pair_bytes(100, 50) == arrays + 8 * 100 * (400 + 1275)
-    # First-order steps: blocks of differences.
-    arrays = 8 * 50_000 * 330 + 6 * 8 * 90_000
+    # First-order steps: blocks of differences, sixty directions three times.
+    arrays = 8 * 50_000 * (330 + 180) + 6 * 8 * 90_000
     assert interior.pair_bytes(50_000, 300) == arrays + 8 * 8192 * 600
 
 

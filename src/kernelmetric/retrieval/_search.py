@@ -91,7 +91,7 @@ class Search:
         parts = [held for held in parts if len(self.matches.without(held).pairs)]
         base = int(self.settings.n_components is not None)  # the column to be better than
         if not parts:
-            plain = next(self._plain(base))
+            plain = self._components() if base else _forms.IDENTITY
             found, after = (self._found(form, self.judged) for form in (_forms.IDENTITY, plain))
             few = choose(found.ranks[:, None], found.weights, self.settings.confidence, 0)
             return Result(self._finished(plain), few, {}, found, after, self.judged)
@@ -158,18 +158,15 @@ class Search:
         Z = product(Z, like(L, Z).T)
         return directions(Z) if self.cosine else Z
 
-    def _plain(self, base: int) -> Iterator[_forms.Form]:
-        """The vectors as they are, and their principal components where fewer are wanted."""
-        if base:
-            yield self._ordered(_forms.IDENTITY._replace(name="principal components"))
-        yield _forms.IDENTITY
+    def _components(self) -> _forms.Form:
+        return self._ordered(_forms.IDENTITY._replace(name="principal components"))
 
     def _closed(self, known: Matches) -> Iterator[_forms.Form]:
         """The vectors as they are, and all closed forms of some matches."""
         cut = self.settings.n_components is not None
         yield _forms.IDENTITY
         if cut:
-            yield next(self._plain(1))
+            yield self._components()
         if not np.trace(self.T) > 0:
             return
         moments = _forms.Moments.of(self.Q, self.D, known.pairs, known.weights)

@@ -16,8 +16,12 @@ from kernelmetric.solvers._pair_interior import (
 )
 
 _CHECK_EVERY = 20  # steps between two certificates
-_GROWTH = 1.05  # of a step: along the pairs that move in the end there is less curvature
+_GROWTH, _LONGEST = 1.05, 1e6  # of a step: pairs that move in the end have less curvature
 _FEW = 0.6  # share of the pairs that are worth a copy of their differences
+_DECAY, _SAFETY, _LEAST_SHARE = 0.95, 1.5, 1e-3  # of the curvature seen in the last steps
+_LOOKED_AT, _DIRECTIONS = 1000, 60  # pairs that tell the steepest directions, and how many
+_LEAST_COMMON = 1e-4  # curvature along these, as a share of the largest
+_LOOKS = (3, 8, 20)  # numbers of certificates after which these are looked for anew
 _OF_STEPS = 1.2e-3  # of the tolerance: so right need coordinates be for steps
 _INTERIOR_TOL = 1e-9  # a few steps more than for less, and the bounds of Proposition 2 are sharp
 _QUICK_FLOPS, _LONG_TOL = 3e9, 1e-6  # where a step takes longer, those few would take seconds
@@ -70,11 +74,13 @@ def first_order(
 ) -> PairSolution:
     """Accelerated projected gradient with restarts, from a given start or near zero.
 
-    All matrices δδᵀ/|δ|² have much in common, their mean B, and along it the Hessian is steeper
-    than elsewhere by a factor of hundreds: that part is kept in the step exactly, and the rest
-    replaced by a multiple of the diagonal |δ|⁴. As M is linear in α, the curvature along a step is
-    known before the gradient is: steps grow while it allows. Between two certificates, pairs that
-    stay at zero are left out.
+    The matrices δδᵀ/|δ|² have much in common, and along that the Hessian is steeper than elsewhere
+    by factors up to hundreds. Some sixty such directions are found in a sample of the pairs. That
+    part is kept in the step exactly, and the rest replaced by a multiple of the diagonal |δ|⁴. As M
+    is linear in α, the curvature along a step is known before the gradient is: steps grow while it
+    allows. Where the positive part flattens the dual, only a share of it is reckoned with, as seen
+    in the last steps. Between two certificates, pairs that stay at zero are left out. The metric is
+    that of the last point, or a mean of the last ones, which sways less.
     """
     exact, largest = problem, float(np.sum(problem.upper * problem.sizes()))
     if not np.isfinite(largest * largest):
@@ -82,56 +88,61 @@ def first_order(
             f"Got bounds that allow a metric of size {largest:.3g}, but expected squares in the "
             "range of float64: try smaller bounds."
         )
-    everything = steps = _Steps(exact.rough(_OF_STEPS * tol, largest), 1e-6 * tol)
+    everything = steps = _Steps(exact.rough(_OF_STEPS * tol, largest), 1e-6 * tol, exact)
     problem, rows = steps.problem, np.arange(len(exact))
-    x = problem.project(np.zeros(len(rows)), steps.weights)
+    begun = (0.0 * exact.upper,) if start is None else (0.0 * exact.upper, start)
+    starts = [exact.project(at, steps.weights) for at in begun]
+    x = max(starts, key=lambda at: exact.dual(at, exact.metric(exact.matrix(at))))
     Mx = problem.matrix(x)
-    if start is not None:
-        other = problem.project(start, steps.weights)
-        Mo = exact.matrix(other)
-        if exact.dual(other, exact.metric(Mo)) > exact.dual(x, exact.metric(Mx)):
-            x, Mx = other, Mo
     y, My, momentum, step = x, Mx, 1.0, 1.0
     record, iteration = _Record(exact), 0
+    last, share, total, done = None, 1.0, 0.0, 0
     for iteration in range(1, max_iter + 1):
-        gradient = problem.signs * (problem.forms(problem.metric(My)) - problem.d2)
-        step *= _GROWTH
+        metric = problem.metric(My)
+        total, done = total + metric, done + 1
+        gradient = problem.signs * (problem.forms(metric) - problem.d2)
+        if last is not None:
+            seen = _SAFETY * steps.share(y - last[0], gradient - last[1], step)
+            share = min(max(_DECAY * share, seen, _LEAST_SHARE), 1.0)
+        last = y, gradient
+        step = min(_GROWTH * step, _LONGEST)
         while True:
-            candidate = steps.take(y, gradient, step)
+            candidate = steps.take(y, gradient / share, step)
             Mc = problem.matrix(candidate)
             moved = float(np.sum(steps.weights * (candidate - y) ** 2))
-            curved = steps.rest(Mc - My)
-            if not curved * step > moved * (1 + 1e-10):  # a NaN ends it too
-                break
-            step = 0.95 * moved / curved
+            common = (candidate - y) @ steps.W
+            curved = steps.rest(Mc - My, common)
+            if not curved * step > moved * (1 + 1e-10) or step * len(rows) < 1:
+                break  # a NaN ends it too, and a step so short that what seems too long is rounding
+            step = max(0.95 * moved / curved, 0.5 / len(rows))
         if not np.isfinite(curved):
-            record.see(_at(rows, x, len(exact)))
+            record.see(np.bincount(rows, x, len(exact)), total / done)
             break  # beyond the finite numbers: the best point before is what there is
         uphill = float(np.sum(steps.weights * (y - candidate) * (candidate - x)))
-        if uphill + step * steps.common_part(My - Mc) * steps.common_part(Mc - Mx) > 0:
+        if uphill - step * float(common @ ((candidate - x) @ steps.W)) > 0:
             momentum = 1.0  # it points uphill: forget it
         following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
         ahead = (momentum - 1.0) / following
         y, My = candidate + ahead * (candidate - x), Mc + ahead * (Mc - Mx)
         x, Mx, momentum = candidate, Mc, following
         if iteration % _CHECK_EVERY == 0 or iteration == max_iter:
-            x, y = (_at(rows, part, len(exact)) for part in (x, y))
-            gap = record.see(x)
+            x, y = (np.bincount(rows, part, len(exact)) for part in (x, y))
+            gap = record.see(x, total / done)
             if gap <= tol or (report is not None and report(iteration, gap, record.metric)):
                 break
             rows = np.flatnonzero((x > 0) | (y != 0) | (record.pull < 0))
             rows = rows if 0 < len(rows) < _FEW * len(x) else np.arange(len(x))
+            if step * len(rows) < 1 and everything.problem is not exact:
+                # Steps became too short by rounding: from here on in double precision.
+                everything.problem, momentum, step = exact, 1.0, 1.0
+                Mx, My = exact.matrix(x), exact.matrix(y)
+            last, total, done = None, 0.0, 0
+            if iteration // _CHECK_EVERY in _LOOKS:
+                everything.look(rows)
             x, y, steps = x[rows], y[rows], everything.part(rows)
             problem = steps.problem
     best, converged = (record.alpha, record.M, record.metric), record.certificate.gap <= tol
     return PairSolution(*best, record.certificate, iteration, converged, "first-order")
-
-
-def _at(rows: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
-    """Values of some pairs, and zero for the others."""
-    found = np.zeros(n)
-    found[rows] = values
-    return found
 
 
 class _Record:
@@ -141,75 +152,109 @@ class _Record:
         self.problem = problem
         self.dual, self.primal = -np.inf, np.inf
 
-    def see(self, alpha: np.ndarray) -> float:
-        """Take note of a feasible point; returns the relative gap."""
+    def see(self, alpha: np.ndarray, mean: np.ndarray) -> float:
+        """Take note of a feasible point, and of another metric; returns the relative gap."""
         problem = self.problem
         M = problem.matrix(alpha)
         metric = problem.metric(M)
         dual = problem.dual(alpha, metric)
         if dual > self.dual:
             self.dual, self.alpha, self.M = dual, alpha, M
-        q = problem.forms(metric)
-        found, metric = problem.compare(dual, metric, q)
+        for other in (mean, metric):
+            q = problem.forms(other)
+            found, better = problem.compare(dual, other, q)
+            if found.primal < self.primal:
+                self.primal, self.metric, self.gamma = found.primal, better, found.gamma
         self.pull = problem.signs * (q - problem.d2) - np.where(problem.apart, found.gamma, 0.0)
-        if found.primal < self.primal:
-            self.primal, self.metric, self.gamma = found.primal, metric, found.gamma
         scale = max(0.5 * float(np.sum(self.metric * self.metric)), problem.least_scale)
         self.certificate = Certificate.of(self.dual, self.primal, scale, self.gamma)
         return self.certificate.gap
 
 
 class _Steps:
-    """Steps in the metric ``diag(weights) / step + w wᵀ``, where ``wᵀα = ⟨B, M(α)⟩``."""
+    """Steps in the metric ``diag(weights) / step + W Wᵀ``: ``Wᵀα`` are ``⟨B, M(α)⟩`` for some B."""
 
-    def __init__(self, problem: PairDual, precision: float):
-        self.problem, self.precision = problem, max(precision, 1e-12)
+    def __init__(self, problem: PairDual, precision: float, exact: PairDual | None = None):
+        self.problem, self.exact = problem, problem if exact is None else exact
+        self.precision = max(precision, 1e-12)
         lengths = problem.sizes()
-        lengths = np.maximum(lengths, 1e-3 * max(float(np.mean(lengths)), 1e-300))
-        self.weights = lengths**2
-        common = problem.matrix(problem.signs / lengths)
-        self.common = common / max(float(np.linalg.norm(common)), 1e-300)
-        self.w = problem.signs * problem.forms(self.common)
-        self.along = 0.0  # ⟨B, M⟩ moved so much in the last step
+        self.lengths = np.maximum(lengths, 1e-3 * max(float(np.mean(lengths)), 1e-300))
+        self.weights = self.lengths**2
+        self.look(np.arange(len(problem)))
 
-    def rest(self, M: np.ndarray) -> float:
-        """Squared norm of the part of M orthogonal to B."""
-        return max(float(np.sum(M * M)) - self.common_part(M) ** 2, 0.0)
+    def look(self, rows: np.ndarray) -> None:
+        """Take for B orthonormal matrices: what those of these pairs have most in common."""
+        problem, n = self.exact, len(self.exact)
+        some = np.random.RandomState(0).permutation(rows)[:_LOOKED_AT]
+        scale = problem.signs[some] / self.lengths[some]
+        near = problem.parts(some)
+
+        def products(block: np.ndarray) -> np.ndarray:
+            of = problem.parts(block)
+            gram = sum(s * t * (a @ b.T) ** 2 for s, a in of for t, b in near)
+            return problem.signs[block, None] * gram * scale
+
+        values, V = np.linalg.eigh(products(some) / self.lengths[some, None])
+        kept = np.flatnonzero(values > _LEAST_COMMON * values[-1])[-_DIRECTIONS:]
+        V = V[:, kept] / np.sqrt(values[kept])
+        blocks = np.split(np.arange(n), range(_LOOKED_AT, n, _LOOKED_AT))
+        self.W = np.concatenate([products(block) @ V for block in blocks])
+        self.along = np.zeros(len(kept))  # ⟨B, M⟩ moved so much in the last step
+
+    def rest(self, M: np.ndarray, common: np.ndarray) -> float:
+        """Squared norm of what all B leave of a matrix."""
+        return max(float(np.sum(M * M)) - float(common @ common), 0.0)
 
     def part(self, rows: np.ndarray) -> "_Steps":
         """The same where only some pairs move, and all others are at zero."""
         found = copy(self)
         found.problem = self.problem.part(rows)
-        found.weights, found.w = self.weights[rows], self.w[rows]
+        found.weights, found.W = self.weights[rows], self.W[rows]
         return found
 
-    def common_part(self, M: np.ndarray) -> float:
-        """Length of M along B."""
-        return float(np.sum(M * self.common))
+    def share(self, move: np.ndarray, change: np.ndarray, step: float) -> float:
+        """Change of a gradient along a move, as a share of what is reckoned with."""
+        common = move @ self.W
+        reckoned = float(self.weights @ move**2) / step + float(common @ common)
+        return float(change @ move) / reckoned if reckoned > 0 else 1.0
 
     def take(self, y: np.ndarray, gradient: np.ndarray, step: float) -> np.ndarray:
-        """Minimise ``gᵀα + ½ Σ weights (α - y)² / step + ½ (wᵀ(α - y))²`` over feasible α."""
-        # With z = wᵀ(α - y) given, α is a projection; the difference of both sides falls with z,
-        # piecewise linearly, with a slope of at most -1: Newton's method inside a bracket.
+        """Minimise ``gᵀα + ½ Σ weights (α - y)² / step + ½ |Wᵀ(α - y)|²`` over feasible α."""
+        # With z = Wᵀ(α - y) given, α is a projection; z maximises a concave function whose gradient
+        # is the difference of both sides, and piecewise linear: Newton's method with shorter steps.
         rate = step / self.weights
-        goal, away = y - rate * gradient, rate * self.w
-        offset, z = float(self.w @ y), self.along
-        low, high, total = -np.inf, np.inf, self.problem.least * (1 + 1e-9)
-        for _ in range(60):
-            alpha = self.problem.project(goal - z * away, self.weights)
-            error = float(self.w @ alpha) - offset - z
-            if abs(error) <= self.precision * (abs(z) + abs(offset)):
+        goal, away = y - rate * gradient, rate[:, None] * self.W
+        offset, total = y @ self.W, self.problem.least * (1 + 1e-9)
+
+        def at(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+            alpha = self.problem.project(goal - away @ z, self.weights)
+            moved = alpha - y
+            common = alpha @ self.W - offset
+            value = float(
+                gradient @ moved + 0.5 * (moved * self.weights) @ moved / step + z @ common
+            )
+            return alpha, common - z, value - 0.5 * float(z @ z)
+
+        z = self.along
+        alpha, error, value = at(z)
+        for _ in range(30):
+            size = float(np.linalg.norm(error))
+            if size <= self.precision * float(np.linalg.norm(z) + np.linalg.norm(offset)):
                 break
-            low, high = (z, high) if error > 0 else (low, z)
             inside = (alpha > 0) & (alpha < self.problem.upper)
-            slope = 1.0 + float(self.w[inside] @ away[inside])
+            slopes = np.eye(len(z)) + self.W[inside].T @ away[inside]
             inside &= self.problem.apart
             if total > 0 and float(np.sum(alpha[self.problem.apart])) <= total:
                 # The sum that is tied to its least value takes back what all move alike.
-                slope -= float(np.sum(away[inside])) ** 2 / max(float(np.sum(rate[inside])), 1e-300)
-            following = z + error / max(slope, 1.0)
-            if not low < following < high:
-                following = 0.5 * (low + high) if np.isfinite(low + high) else z + error
-            z = following
+                tied = np.sum(away[inside], axis=0)
+                slopes -= np.outer(tied, tied) / max(float(np.sum(rate[inside])), 1e-300)
+            move, share = np.linalg.solve(slopes, error), 1.0
+            for _ in range(20):
+                following = at(z + share * move)
+                least = value + 1e-4 * share * float(error @ move)
+                if following[2] >= least or float(np.linalg.norm(following[1])) < 0.5 * size:
+                    break
+                share *= 0.5
+            z, (alpha, error, value) = z + share * move, following
         self.along = z
         return alpha
