@@ -30,7 +30,7 @@ _SIZED = 1.7  # times as sharp where the sizes of classes are known
 _LOST = 0.05  # share of points in parts without a label that is worth a warning
 _ROUNDED = 0.02  # that stated shares may miss one by
 _UNEVEN = 3  # times as many labels as another class has, up to which distances are compared
-_COSTS = (0.25, 0.05)  # of a squared octave of their ratio, and of sharpness
+_COSTS = (0.25, 0.5)  # of a squared octave of their ratio, and of sharpness
 _CHANCE = 0.01  # of classes that nothing speaks for, in a logarithm
 
 
