@@ -230,10 +230,8 @@ class _Steps:
             alpha = self.problem.project(goal - away @ z, self.weights)
             moved = alpha - y
             common = alpha @ self.W - offset
-            value = float(
-                gradient @ moved + 0.5 * (moved * self.weights) @ moved / step + z @ common
-            )
-            return alpha, common - z, value - 0.5 * float(z @ z)
+            value = gradient @ moved + 0.5 * (moved * self.weights) @ moved / step
+            return alpha, common - z, float(value + z @ common - 0.5 * z @ z)
 
         z = self.along
         alpha, error, value = at(z)
