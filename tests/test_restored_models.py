@@ -445,11 +445,13 @@ def every_object():
     weights = np.arange(len(X)) % 3 + 0.5
     weights[:2] = 0.0
     for weighted, target in (
-        (MetricClassifier(DNE(2), cv=2), y),
+        (MetricClassifier(DNE(2), cv=2, use_features=True), y),
         (MetricRegressor(MLKR(2), cv=2, use_features=True), X[:, 0]),
         (TransductiveDistance(2, n_neighbors=5, lam=5000.0), y),
     ):
         found += objects_in(weighted.fit(X, target, sample_weight=weights))
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    found += objects_in(Kernelized(DNE(2), "rbf").fit(frame, y))  # it keeps medians, for gaps
     for far in (DNE(2), RandomFeatures(20, kernel="rbf", random_state=0)):
         found += objects_in(far.fit(X + 1e4, y))
     for learner, target in ((DNE(2), y), (MLKR(2), X[:, 0])):

@@ -292,13 +292,12 @@ class Adapter(Metric, BaseEstimator):
         if hasattr(self, "feature_names_in_"):  # of which X has none: a warning
             return None
         with np.errstate(all="ignore"):
-            Z = X if plain else (X.astype(L.dtype, copy=False) @ L.T).astype(X.dtype, copy=False)
+            Z = X.copy() if plain else X.astype(L.dtype, copy=False) @ L.T
+            Z = Z.astype(X.dtype, copy=False)
             squares = np.einsum("ij,ij->i", Z, Z)
             if not all(_SMALL < square < 1 / _SMALL for square in squares.tolist()):
                 return None  # NaN too
-            if self.geometry == "cosine":
-                return Z / np.sqrt(squares)[:, None]
-            return Z.copy() if plain else Z
+            return Z / np.sqrt(squares)[:, None] if self.geometry == "cosine" else Z
 
     @property
     def _one_map(self) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -96,7 +97,8 @@ def first_order(
     Mx = problem.matrix(x)
     y, My, momentum, step = x, Mx, 1.0, 1.0
     record, iteration = _Record(exact), 0
-    last, share, total, done = None, 1.0, 0.0, 0
+    last, share, done = None, 1.0, 0
+    total: Any = 0.0
     for iteration in range(1, max_iter + 1):
         metric = problem.metric(My)
         total, done = total + metric, done + 1
@@ -230,10 +232,8 @@ class _Steps:
             alpha = self.problem.project(goal - away @ z, self.weights)
             moved = alpha - y
             common = alpha @ self.W - offset
-            value = float(
-                gradient @ moved + 0.5 * (moved * self.weights) @ moved / step + z @ common
-            )
-            return alpha, common - z, value - 0.5 * float(z @ z)
+            value = gradient @ moved + 0.5 * (moved * self.weights) @ moved / step
+            return alpha, common - z, float(value + z @ common - 0.5 * z @ z)
 
         z = self.along
         alpha, error, value = at(z)
