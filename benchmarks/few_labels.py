@@ -349,8 +349,8 @@ def print_table(path: Path) -> None:
     sets = dict.fromkeys((row["set"], row["n"]) for row in rows)
     names = dict.fromkeys(row["method"] for row in rows)
     counts = sorted({row["count"] for row in rows})
-    print("| set | method |", " | ".join(map(str, counts)), "| mean | s | log-loss |")
-    print("|---|---|" + "---|" * (len(counts) + 3))
+    print("| set | method |", " | ".join(map(str, counts)), "| mean | s | log-loss | draws |")
+    print("|---|---|" + "---|" * (len(counts) + 4))
     for kind, n in [*sets, ("mean of all", "")]:
         for name in names:
             some = [
@@ -362,12 +362,9 @@ def print_table(path: Path) -> None:
             cells = [f"{np.mean(part):.1f}" for part in means]
             loss = [row["log_loss"] for row in some if "log_loss" in row]
             cells += [f"{np.mean([np.mean(part) for part in means]):.2f}"]
-            cells += [f"{np.median([row['seconds'] for row in some]):.2f}"]
-            print(
-                f"| {kind} {n} | {name} |",
-                " | ".join(cells),
-                f"| {np.mean(loss):.2f} |" if loss else "| |",
-            )
+            cells += [f"{np.median([row.get('seconds', np.nan) for row in some]):.2f}"]
+            cells += [f"{np.mean(loss):.2f}" if loss else "", f"{min(map(len, means))}"]
+            print(f"| {kind} {n} | {name} |", " | ".join(cells), "|")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ Learned = tuple[Eigenpairs, _penalties.Geometry, np.ndarray, dict[str, Any]]
 METHODS = ("auto", "diffusion", "eigenvectors")
 _PUSHED = "such a point is only pushed away from others, with nothing to be drawn to."
 _ASSUMED = "no label can be hidden to judge by, so λ is {lam:g}, and labels are thought to spread."
+_OF_CLASS = 4  # labels on average, from which on eigenvectors are asked too
 _DENSE = 1000  # points up to which LAPACK solves the eigenproblem of a graph
 _CELLS = 100_000  # numbers that solutions of an eigenproblem pass over, for each point
 _CELLS_OF_MEANS = 200  # that the mean of neighbours takes, for each feature of a point
@@ -104,11 +105,12 @@ def learn(
         "_graphs": graphs,
     }
     labelled = source.codes >= 0
-    enough = len(spread.hits) and labelled.sum() >= _choice.FEWEST
+    least = max(_choice.FEWEST, _OF_CLASS * few.n_classes)
+    enough = len(spread.hits) and labelled.sum() >= least
     small = points.shape[0] <= _choice.FULL and not sparse.issparse(points)
     if auto and sizes is None and enough and small:
-        least = float(spread.hits.mean())
-        found = _learn_eigenvectors(metric, points, source, start, weights, above=least)
+        share = float(spread.hits.mean())
+        found = _learn_eigenvectors(metric, points, source, start, weights, above=share)
         if found is not None:
             found[3]["_graphs"] = graphs
             return found

@@ -82,8 +82,8 @@ class TransductiveDistance(FewLabels):
     method : {'auto', 'diffusion', 'eigenvectors'}, default='auto'
         'auto' is diffusion, unless penalty, cost, votes, dimension or λ are set, or there are no
         labels. Where each class has two labels, the points stay as they are if these find more of
-        the hidden labels. Up to a thousand points and from ten labels on, eigenvectors are taken
-        where they find as many.
+        the hidden labels. Up to a thousand points, and from ten labels and four for each class
+        on, eigenvectors are taken where they find as many.
     class_sizes : dict, array or 'equal', default=None
         What is known of how many points, or what share, each class has: by class, in the order of
         ``classes_``, or all alike. Classes get these sizes; by diffusion only.
