@@ -68,8 +68,7 @@ def to_device(X: Any) -> Any:
     device = _DEVICE.get()
     if device is None or not isinstance(X, np.ndarray) or X.dtype.kind not in "fiub":
         return X
-    torch = import_module("torch")
-    return torch.tensor(np.ascontiguousarray(X), device=device)
+    return import_module("torch").tensor(np.ascontiguousarray(X), device=device)
 
 
 def matrix_to_device(A: Any) -> Any:

@@ -216,8 +216,7 @@ class ObjectKernel(Kernel):
                     f"Got {F.shape[1]} and {G.shape[1]} features from {self!r}, but expected as "
                     "many for every list of objects."
                 )
-            K = safe_sparse_dot(F, G.T, dense_output=True)
-            return np.asarray(K, dtype=np.float64)
+            return np.asarray(safe_sparse_dot(F, G.T, dense_output=True), dtype=np.float64)
         a = A.listed()
         if B is not None:
             return np.array([[float(self.compare(x, y)) for y in B.listed()] for x in a])

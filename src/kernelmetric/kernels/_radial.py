@@ -155,8 +155,7 @@ class Delta(RadialKernel):
         return {"width": check_number("width", self.width, positive=True)}
 
     def _gamma(self) -> float:
-        width = check_number("width", self.width, positive=True)
-        return _inverse_square("width", width, 2.0)
+        return _inverse_square("width", check_number("width", self.width, positive=True), 2.0)
 
 
 class Laplacian(DecayingKernel):

@@ -147,15 +147,13 @@ def predictions(Z: np.ndarray, targets: np.ndarray, n_train: int, voters: int) -
     kind = KNeighborsRegressor if targets.dtype.kind == "f" else KNeighborsClassifier
     with warnings.catch_warnings():  # many classes in few rows are no reason to doubt codes
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-        knn = kind(min(voters, n_train)).fit(Z[:n_train], targets[:n_train])
-        return knn.predict(Z[n_train:])
+        return kind(min(voters, n_train)).fit(Z[:n_train], targets[:n_train]).predict(Z[n_train:])
 
 
 def said_after(points: Points) -> np.ndarray:
     """Class or range of every held-out point: as the model predicts it, or as neighbours do."""
     if points.predicted is None:
-        voters = points.voters or VOTERS
-        return predictions(points.after, points.codes, points.n_train, voters)
+        return predictions(points.after, points.codes, points.n_train, points.voters or VOTERS)
     if points.values is None:
         return points.predicted
     nearest = np.abs(points.values - points.predicted[:, None]).argmin(axis=1)

@@ -233,8 +233,7 @@ class TreeReader:
         return [self.value(item) for item in body]
 
     def _dict(self, body: Any) -> dict[Any, Any]:
-        pairs = (self._list(item, 2) for item in body)
-        return {_checked_key(key): value for key, value in pairs}
+        return {_checked_key(key): value for key, value in (self._list(item, 2) for item in body)}
 
     def _array(self, body: Any) -> np.ndarray:
         if type(body) is not int or not 0 <= body < len(self.arrays):

@@ -39,8 +39,7 @@ class FewLabels(Metric, BaseEstimator):
         ndarray of shape (n_samples,)
             Labels. Those of the training points are in ``transduction_``.
         """
-        E = self._embed_of_labels(X)
-        return self.classes_[self._vote(E)]
+        return self.classes_[self._vote(self._embed_of_labels(X))]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         r"""Probabilities of classes.
