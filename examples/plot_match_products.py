@@ -87,4 +87,5 @@ plt.show()
 
 # %%
 # **On the command line** the same is ``kernelmetric label a.csv b.csv --out answers.csv`` and
-# ``kernelmetric link a.csv b.csv --answers answers.csv --one-to-one --out links.csv --report why.html``.
+# ``kernelmetric link a.csv b.csv --answers answers.csv --one-to-one --out links.csv``. With
+# ``--report why.html`` a page shows each link with its reasons.
