@@ -349,6 +349,7 @@ def print_table(path: Path) -> None:
     sets = dict.fromkeys((row["set"], row["n"]) for row in rows)
     names = dict.fromkeys(row["method"] for row in rows)
     counts = sorted({row["count"] for row in rows})
+    there = {(row["set"], row["method"], row["count"]) for row in rows}
     print("| set | method |", " | ".join(map(str, counts)), "| mean | s | log-loss | draws |")
     print("|---|---|" + "---|" * (len(counts) + 4))
     for kind, n in [*sets, ("mean of all", "")]:
@@ -357,6 +358,16 @@ def print_table(path: Path) -> None:
                 row for row in rows if row["method"] == name and kind in (row["set"], "mean of all")
             ]
             means = [[100 * row["accuracy"] for row in some if row["count"] == c] for c in counts]
+            if kind == "mean of all":  # every set counts alike; those that all have
+                by_set = {key: [] for key in there}
+                for row in some:
+                    by_set[row["set"], name, row["count"]].append(100 * row["accuracy"])
+                whole = [[one for one, _ in sets if all((one, m, c) in there for m in names)]
+                         for c in counts]  # fmt: skip
+                means = [
+                    [np.mean(by_set[one, name, c]) for one in ones]
+                    for ones, c in zip(whole, counts, strict=True)
+                ]
             if not some or not all(means):
                 continue
             cells = [f"{np.mean(part):.1f}" for part in means]
