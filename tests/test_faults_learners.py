@@ -152,8 +152,8 @@ def test_the_choice_of_c_is_counted_where_there_is_one():
         fixed = IdealizedKernel(C=1.0).estimate_memory(n, d)
         assert IdealizedKernel().estimate_memory(n, d) >= fixed
     # With 100 features there are Newton steps over a thousand pairs, and none over all of them.
-    fixed = IdealizedKernel(C=1.0).estimate_memory(2000, 100)
-    assert IdealizedKernel().estimate_memory(2000, 100) > 1.1 * fixed
+    fixed = IdealizedKernel(C=1.0).estimate_memory(1000, 100)
+    assert IdealizedKernel().estimate_memory(1000, 100) > 1.1 * fixed
 
 
 # --- RCA: whose words count ---------------------------------------------------------------------

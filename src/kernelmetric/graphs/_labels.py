@@ -90,8 +90,7 @@ def heat_graph(
 
 def laplacian(W: Any) -> sparse.csr_array:
     """Graph Laplacian of symmetric weights: ``zᵀ (D - W) z = ½ Σ_ij w_ij (z_i - z_j)²``."""
-    degrees = np.asarray(W.sum(axis=1)).ravel()
-    return (sparse.diags_array(degrees) - W).tocsr()
+    return (sparse.diags_array(np.asarray(W.sum(axis=1)).ravel()) - W).tocsr()
 
 
 def warn_small_classes(codes: np.ndarray, k: int) -> None:

@@ -64,8 +64,7 @@ def gradients(kernel: Kernel, P: np.ndarray, B: np.ndarray, W: np.ndarray, box: 
     if isinstance(kernel, Rescaled):
         s = np.asarray(kernel.scales, dtype=np.float64)
         inside = _box_of(s, box)
-        slopes = gradients(kernel.kernel, rescaled(P, s), rescaled(B, s), W, inside)
-        return pulled_back(slopes, s)
+        return pulled_back(gradients(kernel.kernel, rescaled(P, s), rescaled(B, s), W, inside), s)
     if isinstance(kernel, RadialKernel):
         return _of_radial(kernel, P, B, W)
     if type(kernel) in _FORMULAS:

@@ -219,9 +219,7 @@ class RidgeKPCA(Space):
         self.written_kernel = self.kernel_
         self.kernel_ = without_ridge(self.kernel_)[0]
         plain = not (is_sparse(X) or is_objects(X) or self.kernel_.pairwise)
-        easy = getattr(self.kernel_, "loo_mistakes_", np.nan) <= _FEW_MISTAKES
-        asked = easy if self.rows == "auto" else self.rows == "boundary"
-        boundary = X.shape[0] > ALL_ROWS and plain and few_classes and asked
+        boundary = X.shape[0] > ALL_ROWS and plain and few_classes and self._easy
         sampled = X.shape[0] > ENOUGH_ROWS and not boundary and self.rows != "all"
         self.rows_ = "boundary" if boundary else "sample" if sampled else "all"
         if boundary:
@@ -265,6 +263,13 @@ class RidgeKPCA(Space):
         found, _, spectrum = ridge_of(K.astype(np.float64), Y[rows], roots)
         _base.refuse_indefinite(*spectrum, rounding=rounding, eps=eps)
         return unit * found
+
+    @property
+    def _easy(self) -> bool:
+        """Whether boundary rows are asked for, or next to no point left out got another class."""
+        if self.rows != "auto":
+            return self.rows == "boundary"
+        return getattr(self.kernel_, "loo_mistakes_", np.nan) <= _FEW_MISTAKES
 
     @staticmethod
     def _held(n: int) -> bool:

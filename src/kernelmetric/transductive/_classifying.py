@@ -39,7 +39,8 @@ class FewLabels(Metric, BaseEstimator):
         ndarray of shape (n_samples,)
             Labels. Those of the training points are in ``transduction_``.
         """
-        return self.classes_[self._vote(self._embed_of_labels(X))]
+        E = self._embed_of_labels(X)
+        return self.classes_[self._vote(E)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         r"""Probabilities of classes.

@@ -291,8 +291,7 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
             return F
 
         def of_features(rows: slice) -> np.ndarray:
-            parts = [K @ self._coef[name] for name, K in self._of_features(X[rows])]
-            return np.sum(parts, axis=0)
+            return np.sum([K @ self._coef[name] for name, K in self._of_features(X[rows])], axis=0)
 
         return F + map_rows(of_features, len(X), 8 * 4 * len(self._anchors))
 
