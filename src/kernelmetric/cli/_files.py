@@ -89,8 +89,7 @@ def remarks_on(table: Table, model: Pipeline) -> list[str]:
 
 def unused_columns(model: Pipeline, frame: Any) -> list[str]:
     """The columns of a table that a model does not use."""
-    used = set(model["table"].used)
-    return [name for name in frame.columns if name not in used]
+    return [name for name in frame.columns if name not in model["table"].used]
 
 
 def metric_of(model: Pipeline) -> Any:

@@ -5,7 +5,6 @@ Parts are columns of sparse arrays, whose rows are texts, so that many pairs are
 
 from __future__ import annotations
 
-from os.path import commonprefix
 from typing import Any
 
 import numpy as np
@@ -192,7 +191,9 @@ def _first_letters(words: np.ndarray) -> np.ndarray:
 
 def _begin(a: str, b: str) -> float:
     """How much of the longer of two words is a beginning of both."""
-    return len(commonprefix([a, b])) / max(len(a), len(b), 1)
+    short = min(len(a), len(b))
+    same = next((k for k in range(short) if a[k] != b[k]), short)
+    return same / max(len(a), len(b), 1)
 
 
 def _some(words: Any) -> str:
