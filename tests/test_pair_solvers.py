@@ -310,7 +310,7 @@ def test_the_memory_of_pairs_is_the_sum_of_its_arrays():
     # Fewer pairs than products: four matrices of pairs times pairs.
     arrays = 8 * 100 * 80 + 6 * 8 * 2500
     assert interior.pair_bytes(100, 50) == arrays + 8 * 100 * (400 + 1275)
-    # First-order steps: blocks of differences, sixty directions three times, products of 1,000 pairs.
+    # First-order steps: blocks, sixty directions three times, and products of 1,000 pairs.
     arrays = 8 * 50_000 * (330 + 180) + 6 * 8 * 90_000
     assert interior.pair_bytes(50_000, 300) == arrays + 8 * 8192 * 600 + 8 * 4_000_000
 
