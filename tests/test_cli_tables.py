@@ -286,7 +286,7 @@ def test_few_labels_spread_to_all_rows_and_rows_to_label_next_are_named(run, tab
     assert len(told["rows"]) == 60
 
 
-@pytest.mark.parametrize("known", [0, 1])
+@pytest.mark.parametrize("known", [0, 1, 10**6])  # no class, one, and nothing to find
 def test_spreading_without_two_classes_is_refused_in_a_sentence(run, table, known):
     frame = pd.read_csv(table)
     frame.loc[known:, "kind"] = None

@@ -342,3 +342,11 @@ def test_best_candidates_that_memory_cannot_hold_are_refused(shops, tmp_path, mo
     monkeypatch.setattr(_duckdb, "require_memory", refused)
     with pytest.raises(MemoryError, match="Best candidates of 240 records: name fewer columns"):
         link_files(a, b, RecordLinker(rules=WORDS), folder=tmp_path / "work")
+
+
+def test_a_key_may_give_plain_lists_of_values():
+    left, right = (
+        pd.DataFrame({"title": titles}) for titles in (["a b", "b c", "d"], ["a b c", "d"])
+    )
+    rule = EqualKeys(lambda table: [title.split() for title in table["title"]])
+    assert candidate_pairs(left, right, [rule]).tolist() == [[0, 0], [1, 0], [2, 1]]

@@ -42,6 +42,8 @@ def spread(talk: Talk, data: Path, label: str, n: int, out: Path | None) -> None
     table = open_table(data)
     plan = plan_columns(table.frame, label=label)
     y = np.array(texts_of(table.frame[label]), dtype=object)
+    if sum(text is None for text in y) in (0, len(y)):
+        raise ValueError(f"Got {label!r} full or empty in all rows, but expected classes in some.")
     X = plan.encoder().fit_transform(table)
     with talk.busy("Spreading"):
         model = TransductiveDistance(random_state=0).fit(X, y)

@@ -75,8 +75,7 @@ class Rescaled(MappedKernel):
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         # A copy of the scales: these may be an array of the caller's.
-        kernel = self._inside().bind(self._mapped(X), y)
-        return {"kernel": kernel, "scales": self._scales(X).copy()}
+        return {"kernel": self._inside().bind(self._mapped(X), y), "scales": self._scales(X).copy()}
 
     def _scales(self, A: Any) -> np.ndarray:
         try:

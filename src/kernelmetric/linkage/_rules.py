@@ -262,7 +262,7 @@ def lines_of(keys: Sequence[Key], table: Any) -> tuple[np.ndarray, list[Any]]:
     import pandas as pd
 
     columns = [column_of(table, key) for key in keys]
-    objects = [each for each in columns if getattr(each, "dtype", object) == "object"]
+    objects = [each for each in columns if getattr(each, "dtype", "object") == "object"]
     if not any(holds_numbers(value) for each in objects for value in each):
         return np.arange(len(table)), columns
     if len(keys) > 1:

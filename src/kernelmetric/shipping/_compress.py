@@ -197,8 +197,7 @@ def _coordinates(space: Any, block: Any) -> np.ndarray:
 
 def _embedded(metric: Any, block: Any) -> np.ndarray:
     """Learned coordinates, computed from those of the space, which asks for no feature names."""
-    L = to_numpy(metric.components_).astype(np.float64)
-    return _coordinates(metric.space_, block) @ L.T
+    return _coordinates(metric.space_, block) @ to_numpy(metric.components_).astype(np.float64).T
 
 
 def _landmark_rows(teacher: Any, X: Any, m: int) -> np.ndarray:
