@@ -19,6 +19,7 @@ W_α is (1 - α) W + α T, or (1 - α) W + α I, in units of equal trace: few ma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,7 @@ _CANONICAL = (0.1, 0.3, 0.9)
 _BLOCK = 4_096  # rows whose products are taken at once
 
 Matrix = np.ndarray
+Axes = tuple[np.ndarray, np.ndarray]
 
 
 class VectorMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, BaseEstimator):
@@ -73,13 +75,18 @@ class Table(NamedTuple):
 
 
 class Form(NamedTuple):
-    """Maps of queries and of documents, None for the identity, and what they are in words."""
+    """Maps of queries and of documents, None for the identity, and what they are in words.
+
+    ``axes`` has coordinates and their scales, where both maps are these: forms share coordinates.
+    """
 
     name: str
     queries: Matrix | None
     documents: Matrix | None
+    axes: Axes | None = None
 
 
+Maker = Callable[[], Form]
 IDENTITY = Form("the vectors as they are", None, None)
 
 
@@ -110,7 +117,12 @@ class Moments(NamedTuple):
 
 def differences(Q: Table, D: Table, pairs: np.ndarray) -> Matrix:
     """E δδᵀ of any pairs."""
-    return Moments.of(Q, D, pairs, np.ones(len(pairs))).within
+
+    def products(rows: slice) -> tuple[Any, ...]:
+        q, d = (precise(X.take(pairs[rows, i])) for i, X in enumerate((Q, D)))
+        return ((q - d).T @ (q - d),)
+
+    return to_numpy(_summed(products, len(pairs), Q.X)[0]) / len(pairs)
 
 
 def covariance(*tables: Any) -> Matrix:
@@ -139,81 +151,120 @@ def _summed(products: Callable[[slice], Any], n_rows: int, X: Any) -> Any:
     return sum_rows(products, n_rows, 8.0 * 6 * X.shape[1], most=_BLOCK, flops=flops)
 
 
-def forms(
-    side: str, moments: Moments, T: Matrix, mine: Callable[[Matrix], Matrix]
-) -> Iterator[Form]:
-    """All closed forms of a side, but for the identity.
+def whitener(T: Matrix) -> Matrix:
+    """The map P under which the covariance T is the identity, but for its smallest parts."""
+    values, V = eigh(T)
+    least = _FLOOR * max(float(np.mean(values)), np.finfo(np.float64).tiny)
+    return (V / np.sqrt(np.maximum(values, 0.0) + least)).T
 
-    ``mine`` gives N, the E δδᵀ of the nearest wrong documents under a map.
+
+def forms(
+    side: str, moments: Moments, T: Matrix, P: Matrix, mine: Callable[[Form], Matrix]
+) -> Iterator[Maker]:
+    """All closed forms of a side, but for the identity, each made where it is asked for.
+
+    P is the whitener of T. ``mine`` gives N, the E δδᵀ of the nearest wrong documents of a form.
     """
     if side == "query":
         yield from _of_queries(moments, T)
         return
-    values, V = eigh(T)
-    least = _FLOOR * max(float(np.mean(values)), np.finfo(np.float64).tiny)
-    whitener = (V / np.sqrt(np.maximum(values, 0.0) + least)).T
-    yield from _symmetric(whitener, "the covariance of all rows", _OF_ALL, moments.within, mine)
-    yield from _symmetric(np.eye(len(T)), "the identity", _OF_IDENTITY, moments.within, mine)
+    for target, whiten, (plain, once, twice, halved) in (
+        ("the covariance of all rows", P, _OF_ALL),
+        ("the identity", None, _OF_IDENTITY),
+    ):
+        of = _Whitening(target, whiten, moments.within, mine)
+        for share in plain:
+            yield partial(of.plain, share)
+            if share in halved:
+                yield partial(of.halved, share)
+        for share in once:
+            yield partial(of.sharpened, share, 1)
+            if share in twice:
+                yield partial(of.sharpened, share, 2)
     if side == "both":
-        yield from (_canonical(moments, T, share) for share in _CANONICAL)
+        yield from (partial(_canonical, moments, T, share) for share in _CANONICAL)
 
 
-def _symmetric(
-    P: Matrix,
-    target: str,
-    shares: tuple[tuple[float, ...], ...],
-    within: Matrix,
-    mine: Callable[[Matrix], Matrix],
-) -> Iterator[Form]:
+class _Whitening:
     """Whitening, plain and sharpened, in coordinates P x in which the target is the identity."""
-    values, V = eigh(P @ within @ P.T)
-    values, B = np.maximum(values, 0.0) / max(float(np.mean(values)), 1e-300), V.T @ P
-    spread = {share: (1 - share) * values + share for share in (_HALF, *sum(shares, ()))}
-    plain, once, twice, halved = shares
-    for share in plain:
-        L = B / np.sqrt(spread[share])[:, None]
-        yield Form(f"whitening of matches, {share:.0%} {target}", L, L)
-        if share in halved:
-            L = _root(L.T @ L)
-            yield Form(f"half of the way to the whitening of matches, {share:.0%} {target}", L, L)
-    N = B @ mine(B / np.sqrt(spread[_HALF])[:, None]) @ B.T
-    N *= len(N) / max(float(np.trace(N)), 1e-300)
-    for share in once:
-        w = spread[share]
-        M = ((1 - share) * N + share * np.eye(len(N))) / w[:, None] / w
-        for times in (1, 2) if share in twice else (1,):
-            A = M if times == 1 else (M * w) @ M
-            L = np.linalg.cholesky(A).T @ B
-            how = "" if times == 1 else "twice "
-            yield Form(
-                f"whitening of matches, {share:.0%} {target}, {how}sharpened by the nearest wrong "
-                "documents",
-                L,
-                L,
-            )
+
+    def __init__(
+        self, target: str, P: Matrix | None, within: Matrix, mine: Callable[[Form], Matrix]
+    ):
+        self.target, self.P, self.within, self.mine = target, P, within, mine
+
+    @cached_property
+    def axes(self) -> Axes:
+        """Variances of matches in the coordinates that part them, with mean one, and these."""
+        P, W = self.P, self.within
+        values, V = eigh(W if P is None else P @ W @ P.T)
+        values = np.maximum(values, 0.0) / max(float(np.mean(values)), 1e-300)
+        return values, V.T if P is None else V.T @ P
+
+    @cached_property
+    def wrong(self) -> Matrix:
+        B = self.axes[1]
+        N = B @ self.mine(self.plain(_HALF)) @ B.T
+        return N * (len(N) / max(float(np.trace(N)), 1e-300))
+
+    def spread(self, share: float) -> np.ndarray:
+        return (1 - share) * self.axes[0] + share
+
+    def plain(self, share: float) -> Form:
+        return self._scaled(f"whitening of matches, {share:.0%} {self.target}", share, -0.5)
+
+    def halved(self, share: float) -> Form:
+        name = f"half of the way to the whitening of matches, {share:.0%} {self.target}"
+        if self.P is None:  # orthogonal coordinates
+            return self._scaled(name, share, -0.25)
+        L = _root(self.plain(share).queries)
+        return Form(name, L, L)
+
+    def sharpened(self, share: float, times: int) -> Form:
+        w, eye = self.spread(share)[:, None], np.eye(len(self.wrong))
+        M = ((1 - share) * self.wrong + share * eye) / w / w.T
+        L = np.linalg.cholesky(M if times == 1 else (M * w.T) @ M).T @ self.axes[1]
+        name = f"whitening of matches, {share:.0%} {self.target}, {'' if times == 1 else 'twice '}"
+        return Form(f"{name}sharpened by the nearest wrong documents", L, L)
+
+    def _scaled(self, name: str, share: float, power: float) -> Form:
+        B, scales = self.axes[1], self.spread(share) ** power
+        return Form(name, scales[:, None] * B, scales[:, None] * B, (B, scales))
 
 
-def _root(M: Matrix) -> Matrix:
-    """The map of the matrix M^½, which lies half-way between the identity and M."""
-    values, V = eigh(M)
+def _root(L: Matrix) -> Matrix:
+    """The map of the matrix (LᵀL)^½, which lies half-way between the identity and LᵀL."""
+    values, V = eigh(L.T @ L)
     return (V * np.maximum(values, 0.0) ** 0.25).T
 
 
-def _of_queries(moments: Moments, T: Matrix) -> Iterator[Form]:
+def _of_queries(moments: Moments, T: Matrix) -> Iterator[Maker]:
     """Maps of queries alone, towards their documents."""
-    _, C, across = moments[:3]
-    unit, eye = float(np.trace(T)) / len(T), np.eye(len(T))
     for ridge in _RIDGES:
-        A = eye + np.linalg.solve(C + ridge * unit * eye, (across - C).T).T
-        yield Form(f"ridge regression to the documents, ridge {ridge:g}", A, None)
+        yield partial(_ridge, moments, T, ridge, blunt=False)
         if ridge in _BLUNTED:
-            left = A @ C @ A.T - A @ across.T - across @ A.T + moments.documents
-            left = (1 - _SHARE) * left / np.trace(left) + _SHARE * T / np.trace(T)
-            values, V = eigh(left * len(T))
-            blunt = (V * np.maximum(values, _FLOOR) ** -_BLUNT) @ V.T
-            yield Form(f"ridge regression, ridge {ridge:g}, and a blunt whitening", blunt @ A, None)
-    U, _, Vt = np.linalg.svd(across + _PULL * abs(float(np.trace(across))) / len(T) * eye)
-    yield Form("rotation to the documents (Procrustes)", U @ Vt, None)
+            yield partial(_ridge, moments, T, ridge, blunt=True)
+    yield partial(_procrustes, moments)
+
+
+def _ridge(moments: Moments, T: Matrix, ridge: float, *, blunt: bool) -> Form:
+    _, C, across = moments[:3]
+    eye = np.eye(len(T))
+    A = eye + np.linalg.solve(C + ridge * np.trace(T) / len(T) * eye, (across - C).T).T
+    if not blunt:
+        return Form(f"ridge regression to the documents, ridge {ridge:g}", A, None)
+    left = A @ C @ A.T - A @ across.T - across @ A.T + moments.documents
+    left = (1 - _SHARE) * left / np.trace(left) + _SHARE * T / np.trace(T)
+    values, V = eigh(left * len(T))
+    A = (V * np.maximum(values, _FLOOR) ** -_BLUNT) @ V.T @ A
+    return Form(f"ridge regression, ridge {ridge:g}, and a blunt whitening", A, None)
+
+
+def _procrustes(moments: Moments) -> Form:
+    across = moments.across
+    pull = _PULL * abs(float(np.trace(across))) / len(across)
+    U, _, Vt = np.linalg.svd(across + pull * np.eye(len(across)))
+    return Form("rotation to the documents (Procrustes)", U @ Vt, None)
 
 
 def _canonical(moments: Moments, T: Matrix, share: float) -> Form:
