@@ -118,25 +118,28 @@ class Moments(NamedTuple):
 def differences(Q: Table, D: Table, pairs: np.ndarray) -> Matrix:
     """E δδᵀ of any pairs."""
 
-    def products(rows: slice) -> tuple[Any, ...]:
-        q, d = (precise(X.take(pairs[rows, i])) for i, X in enumerate((Q, D)))
-        return ((q - d).T @ (q - d),)
+    def delta(rows: slice) -> Any:
+        return precise(Q.take(pairs[rows, 0])) - precise(D.take(pairs[rows, 1]))
 
-    return to_numpy(_summed(products, len(pairs), Q.X)[0]) / len(pairs)
+    return _mean_square(delta, len(pairs), Q.X)
 
 
 def covariance(*tables: Any) -> Matrix:
     """Covariance about the mean of all rows, each table counting the same."""
     mean = sum(precise(namespace(X).mean(X, axis=0)) for X in tables) / len(tables)
+    moved = [lambda rows, X=X: precise(X[rows, :]) - mean for X in tables]
+    squares = [_mean_square(of, X.shape[0], X) for of, X in zip(moved, tables, strict=True)]
+    return np.mean(squares, axis=0)
 
-    def of(X: Any) -> Matrix:
-        def products(rows: slice) -> tuple[Any, ...]:
-            Z = precise(X[rows, :]) - mean
-            return (Z.T @ Z,)
 
-        return to_numpy(_summed(products, X.shape[0], X)[0]) / X.shape[0]
+def _mean_square(of: Callable[[slice], Any], n_rows: int, X: Any) -> Matrix:
+    """E zzᵀ of rows that a function of a slice gives."""
 
-    return np.mean([of(X) for X in tables], axis=0)
+    def products(rows: slice) -> tuple[Any, ...]:
+        Z = of(rows)
+        return (Z.T @ Z,)
+
+    return to_numpy(_summed(products, n_rows, X)[0]) / n_rows
 
 
 def require_digits(X: Any, what: str) -> None:
@@ -166,7 +169,8 @@ def forms(
     P is the whitener of T. ``mine`` gives N, the E δδᵀ of the nearest wrong documents of a form.
     """
     if side == "query":
-        yield from _of_queries(moments, T)
+        for form in _of_queries(moments, T):
+            yield lambda form=form: form
         return
     for target, whiten, (plain, once, twice, halved) in (
         ("the covariance of all rows", P, _OF_ALL),
@@ -238,33 +242,21 @@ def _root(L: Matrix) -> Matrix:
     return (V * np.maximum(values, 0.0) ** 0.25).T
 
 
-def _of_queries(moments: Moments, T: Matrix) -> Iterator[Maker]:
+def _of_queries(moments: Moments, T: Matrix) -> Iterator[Form]:
     """Maps of queries alone, towards their documents."""
-    for ridge in _RIDGES:
-        yield partial(_ridge, moments, T, ridge, blunt=False)
-        if ridge in _BLUNTED:
-            yield partial(_ridge, moments, T, ridge, blunt=True)
-    yield partial(_procrustes, moments)
-
-
-def _ridge(moments: Moments, T: Matrix, ridge: float, *, blunt: bool) -> Form:
     _, C, across = moments[:3]
-    eye = np.eye(len(T))
-    A = eye + np.linalg.solve(C + ridge * np.trace(T) / len(T) * eye, (across - C).T).T
-    if not blunt:
-        return Form(f"ridge regression to the documents, ridge {ridge:g}", A, None)
-    left = A @ C @ A.T - A @ across.T - across @ A.T + moments.documents
-    left = (1 - _SHARE) * left / np.trace(left) + _SHARE * T / np.trace(T)
-    values, V = eigh(left * len(T))
-    A = (V * np.maximum(values, _FLOOR) ** -_BLUNT) @ V.T @ A
-    return Form(f"ridge regression, ridge {ridge:g}, and a blunt whitening", A, None)
-
-
-def _procrustes(moments: Moments) -> Form:
-    across = moments.across
-    pull = _PULL * abs(float(np.trace(across))) / len(across)
-    U, _, Vt = np.linalg.svd(across + pull * np.eye(len(across)))
-    return Form("rotation to the documents (Procrustes)", U @ Vt, None)
+    unit, eye = float(np.trace(T)) / len(T), np.eye(len(T))
+    for ridge in _RIDGES:
+        A = eye + np.linalg.solve(C + ridge * unit * eye, (across - C).T).T
+        yield Form(f"ridge regression to the documents, ridge {ridge:g}", A, None)
+        if ridge in _BLUNTED:
+            left = A @ C @ A.T - A @ across.T - across @ A.T + moments.documents
+            left = (1 - _SHARE) * left / np.trace(left) + _SHARE * T / np.trace(T)
+            values, V = eigh(left * len(T))
+            blunt = (V * np.maximum(values, _FLOOR) ** -_BLUNT) @ V.T
+            yield Form(f"ridge regression, ridge {ridge:g}, and a blunt whitening", blunt @ A, None)
+    U, _, Vt = np.linalg.svd(across + _PULL * abs(float(np.trace(across))) / len(T) * eye)
+    yield Form("rotation to the documents (Procrustes)", U @ Vt, None)
 
 
 def _canonical(moments: Moments, T: Matrix, share: float) -> Form:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -84,6 +84,7 @@ class Search:
         self.drawn = rough(self.D.take(self.documents))
         tables = (self.Q,) if matches.one_table else (self.Q, self.D)
         self.T = _forms.covariance(*(self._some_rows(table) for table in tables))
+        self.whitener = None if adapter.side == "query" else _forms.whitener(self.T)
 
     def run(self) -> Result:
         """Judge candidates on queries left out, choose, and fit the one chosen to all."""
@@ -99,7 +100,7 @@ class Search:
         with stage("Adapter", shown=self.settings.verbose):
             last = self._seconds(len(self.documents)) if math.isfinite(time_left()) else 0.0
             with time_kept(last):
-                judged = self._judge(parts, self._made)
+                judged = self._judge(parts, lambda known: (make() for make in self._closed(known)))
             start, n_closed = self._choice(judged, base).best + base, len(judged.names)
             if self._worth_softmax(len(parts) + 1) and not ended_by_limit(
                 "the search before the softmax", lambda: self._softmax_work(2) * rates().product
@@ -147,30 +148,27 @@ class Search:
 
     def _found(self, form: _forms.Form, queries: np.ndarray) -> Found:
         """What a form gives some queries."""
-        Q = self._mapped(rough(self.Q.take(queries)), form.queries)
-        D = self._mapped_documents(form)
+        Q, D = self._both_mapped(form, queries)
         return find_matches(Q, D, self.matches, queries, self.documents, cosine=self.cosine)
 
     def _mapped(self, Z: Any, L: np.ndarray | None) -> Any:
         return Z if L is None else self._directions(product(Z, like(L, Z).T))
 
-    def _mapped_documents(self, form: _forms.Form) -> Any:
-        """Documents under a form, in coordinates that the last form may have left here."""
+    def _both_mapped(self, form: _forms.Form, queries: np.ndarray) -> tuple[Any, Any]:
+        """Some queries and the documents, in coordinates that the last form may have left here."""
+        Q = self._mapped(rough(self.Q.take(queries)), form.queries)
         if form.axes is None:
-            return self._mapped(self.drawn, form.documents)
+            return Q, self._mapped(self.drawn, form.documents)
         B, scales = form.axes
         if self._last[0] is not B:
             self._last = B, product(self.drawn, like(B, self.drawn).T)
-        return self._directions(self._last[1] * like(scales, self.drawn)[None, :])
+        return Q, self._directions(self._last[1] * like(scales, self.drawn)[None, :])
 
     def _directions(self, Z: Any) -> Any:
         return directions(Z) if self.cosine else Z
 
     def _components(self) -> _forms.Form:
         return self._ordered(_forms.IDENTITY._replace(name="principal components"))
-
-    def _made(self, known: Matches) -> Iterator[_forms.Form]:
-        return (make() for make in self._closed(known))
 
     def _closed(self, known: Matches) -> Iterator[_forms.Maker]:
         """What makes the vectors as they are, and all closed forms of some matches."""
@@ -182,20 +180,15 @@ class Search:
             return
         moments = _forms.Moments.of(self.Q, self.D, known.pairs, known.weights)
         mine = partial(self._mined, known)
-        for make in _forms.forms(self.settings.side, moments, self.T, self._whitener, mine):
+        for make in _forms.forms(self.settings.side, moments, self.T, self.whitener, mine):
             yield (lambda make=make: self._ordered(make())) if cut else make
-
-    @cached_property
-    def _whitener(self) -> np.ndarray:
-        return _forms.whitener(self.T)
 
     def _mined(self, known: Matches, form: _forms.Form) -> np.ndarray:
         """E δδᵀ of queries and the nearest documents under a map that do not match."""
         queries = known.queries
         if len(queries) > self.scale * _MINED:
             queries = queries[:: -(-len(queries) // (self.scale * _MINED))]
-        Q = self._mapped(rough(self.Q.take(queries)), form.queries)
-        D = self._mapped_documents(form)
+        Q, D = self._both_mapped(form, queries)
         count = min(_NEAREST, len(self.documents))
 
         def work(rows: slice) -> np.ndarray:
