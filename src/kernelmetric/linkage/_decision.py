@@ -254,8 +254,8 @@ def grown(X: np.ndarray, same: np.ndarray) -> Trees:
         cuts.append(np.where(inner, tree["num_threshold"], 0.0))
         mean, count = tree["value"].astype(float), tree["count"].astype(float)
         for k in np.flatnonzero(inner)[::-1]:  # children lie after their parents
-            below = [tree["left"][k], tree["right"][k]]
-            mean[k] = np.average(mean[below], weights=count[below])
+            below = links[k] - n
+            mean[k] = mean[below] @ count[below] / count[k]
         values.append(mean)
         roots.append(n)
         n += len(tree)
@@ -284,7 +284,8 @@ def logistic(
     theta, (value, slope) = start, loss(start)
     for _ in range(_MAX_ITER):
         p = expit(A @ theta + offset)
-        step = solve((A.T * (p * (1 - p))) @ A + np.diag(precision), slope, assume_a="pos")
+        B = A * np.sqrt(p * (1 - p))[:, None]  # of BᵀB half of the entries are computed
+        step = solve(B.T @ B + np.diag(precision), slope, assume_a="pos")
         size, before = 1.0, value
         while size > _TOL:  # halved where the curve has changed
             value, slope = loss(theta - size * step)

@@ -5,6 +5,8 @@ Parts are columns of sparse arrays, whose rows are texts, so that many pairs are
 
 from __future__ import annotations
 
+from operator import contains
+from os.path import commonprefix
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ PARTS = (
 )  # fmt: skip
 _RAREST = 8  # words that one side has alone, looked for among those of the other
 _ALIKE = 0.9  # of two spellings of a word, by Jaro and Winkler
+_SURELY = 0.8  # what is less is not computed to the end
 _SPELLED = 4  # letters of a word that may be misspelled
 _CUT = 3  # letters of a word that may stand in the other text glued to others, or cut
 _DECIMALS = 12  # of sums of rarities, whose order must not show
@@ -49,7 +52,7 @@ class PartedTexts:
         rarest = by_letters[np.argsort(-rarity[by_letters], kind="stable")]
         self._words, self._W, self._rarity = words[rarest], W[:, rarest], rarity[rarest]
         self._W.sort_indices()
-        self._letter = _first_letters(self._words)
+        self._begins = np.unique([word[:2] for word in self._words], return_inverse=True)[1]
         digits = np.array([any(map(str.isdigit, word)) for word in self._words], dtype=bool)
         self._plain = ~digits & (np.array(list(map(len, self._words)), dtype=int) >= _SPELLED)
         self._all = parts = [parts_of(text) for text in sides[0] + sides[1]]
@@ -124,7 +127,8 @@ class PartedTexts:
             np.maximum.at(longest, rows[there], list(map(len, codes[there])))
             lone.append((rows[~there], codes[~there]))
         # Those that begin alike have the first letter in common.
-        p, q = _met(*(rows * _LETTERS + _first_letters(codes) for rows, codes in lone))
+        firsts = (rows * _LETTERS + [ord(code[0]) for code in codes] for rows, codes in lone)
+        p, q = _met(*firsts)
         (rows, left), (others, right) = lone
         np.maximum.at(begin, rows[p], list(map(_begin, left[p], right[q])))
         alone = [np.bincount(each, minlength=len(i)) for each in (rows, others)]
@@ -158,9 +162,9 @@ class PartedTexts:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows and pieces of a matrix, and which the other texts hold, even glued or cut."""
         rows = np.repeat(np.arange(E.shape[0]), np.diff(E.indptr))
-        held = zip(self._joined[other[rows]], pieces[E.indices], strict=True)
-        there = [len(piece) >= _CUT and piece in text for text, piece in held]
-        return rows, E.indices, np.array(there, dtype=bool)
+        there = list(map(contains, self._joined[other[rows]], pieces[E.indices]))
+        long = np.array(list(map(len, pieces)), dtype=int) >= _CUT
+        return rows, E.indices, np.array(there, dtype=bool) & long[E.indices]
 
     def _close(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
         """Which couples of words are two spellings of one, or one and its abbreviation."""
@@ -169,9 +173,9 @@ class PartedTexts:
 
         a, b = self._words[p], self._words[q]
         close, plain = np.zeros(len(p), dtype=bool), self._plain[p] & self._plain[q]
-        alike = cpdist(a[plain], b[plain], scorer=JaroWinkler.similarity, dtype=np.float64)
-        close[plain] = alike >= _ALIKE
-        at = np.flatnonzero(self._letter[p] == self._letter[q])
+        least = {"scorer": JaroWinkler.similarity, "score_cutoff": _SURELY}
+        close[plain] = cpdist(a[plain], b[plain], **least, dtype=np.float64) >= _ALIKE
+        at = np.flatnonzero(self._begins[p] == self._begins[q])
         close[at] |= np.array(list(map(abbreviates, a[at], b[at])), dtype=bool)
         return close
 
@@ -185,15 +189,9 @@ def _met(p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(np.arange(len(p)), sizes), order[np.arange(len(shift)) + shift]
 
 
-def _first_letters(words: np.ndarray) -> np.ndarray:
-    return np.array([ord(word[0]) for word in words], dtype=np.intp)
-
-
 def _begin(a: str, b: str) -> float:
     """How much of the longer of two words is a beginning of both."""
-    short = min(len(a), len(b))
-    same = next((k for k in range(short) if a[k] != b[k]), short)
-    return same / max(len(a), len(b), 1)
+    return len(commonprefix((a, b))) / max(len(a), len(b), 1)
 
 
 def _some(words: Any) -> str:
