@@ -6,7 +6,6 @@ Parts are columns of sparse arrays, whose rows are texts, so that many pairs are
 from __future__ import annotations
 
 from operator import contains
-from os.path import commonprefix
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ PARTS = (
 )  # fmt: skip
 _RAREST = 8  # words that one side has alone, looked for among those of the other
 _ALIKE = 0.9  # of two spellings of a word, by Jaro and Winkler
-_SURELY = 0.8  # what is less is not computed to the end
 _SPELLED = 4  # letters of a word that may be misspelled
 _CUT = 3  # letters of a word that may stand in the other text glued to others, or cut
 _DECIMALS = 12  # of sums of rarities, whose order must not show
@@ -173,7 +171,8 @@ class PartedTexts:
 
         a, b = self._words[p], self._words[q]
         close, plain = np.zeros(len(p), dtype=bool), self._plain[p] & self._plain[q]
-        least = {"scorer": JaroWinkler.similarity, "score_cutoff": _SURELY}
+        # What is far from alike need not be computed to the end.
+        least = {"scorer": JaroWinkler.similarity, "score_cutoff": _ALIKE - 0.1}
         close[plain] = cpdist(a[plain], b[plain], **least, dtype=np.float64) >= _ALIKE
         at = np.flatnonzero(self._begins[p] == self._begins[q])
         close[at] |= np.array(list(map(abbreviates, a[at], b[at])), dtype=bool)
@@ -191,7 +190,9 @@ def _met(p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _begin(a: str, b: str) -> float:
     """How much of the longer of two words is a beginning of both."""
-    return len(commonprefix((a, b))) / max(len(a), len(b), 1)
+    short = min(len(a), len(b))
+    same = next((k for k in range(short) if a[k] != b[k]), short)
+    return same / max(len(a), len(b), 1)
 
 
 def _some(words: Any) -> str:
