@@ -48,9 +48,15 @@ def modules():
     return found
 
 
+@cache
+def nodes(path):
+    """All that a file says, read once."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def imported(path, known):
     """The modules of the rooms that a file imports, at its top or inside of functions."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -77,7 +83,7 @@ def test_no_file_imports_one_that_imports_it():
 
 def imported_from(path, room):
     """The names that a file imports from a room, or what lies inside of it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(room):
             yield from ((node.module, alias.name) for alias in node.names)
 
@@ -87,7 +93,7 @@ def used_of(path, room):
     yield from (name for module, name in imported_from(path, room) if module == room)
     parent, _, name = room.rpartition(".")
     if (parent, name) in imported_from(path, parent):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 yield from (node.attr for of in (node.value.id,) if of == name)
 
@@ -114,8 +120,7 @@ def decisions_above():
     for path in home.rglob("*.py"):
         place = path.relative_to(home).as_posix()
         if not place.startswith(("compute/", "inputs/")):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            found[place] = {name for node in ast.walk(tree) for name in named(node)} & DECISIONS
+            found[place] = {name for node in nodes(path) for name in named(node)} & DECISIONS
     return found
 
 

@@ -84,6 +84,13 @@ def test_a_key_that_too_many_share_is_left_out_and_said():
     assert pairs.tolist() == [[20, 21]]
 
 
+def test_records_that_share_two_values_are_one_pair():
+    titles = pd.DataFrame({"title": ["red lamp", "red lamp small", "lamp lamp"]})
+    rule = EqualKeys(lambda table: table["title"].str.split())
+    assert rule.pairs(titles, titles).tolist() == [[i, j] for i in range(3) for j in range(3)]
+    assert rule.pairs(titles).tolist() == [[0, 1], [0, 2], [1, 2]]
+
+
 def test_nearest_text_finds_what_the_full_products_find(register):
     from sklearn.feature_extraction.text import TfidfVectorizer
 

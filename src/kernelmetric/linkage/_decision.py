@@ -165,7 +165,7 @@ def design(S: np.ndarray, n_fields: int) -> np.ndarray:
 def guessed(S: np.ndarray, names: list[str], n_fields: int, best: np.ndarray) -> TextModel:
     """What candidates alone teach, of which some are each other's best."""
     X = design(S, n_fields)
-    knots = np.quantile(X, _KNOTS, axis=0)
+    knots = _quantiles(X)
     d = X.shape[1]
     line = Line(knots, np.zeros(d), np.ones(d), np.zeros(d), 0.0)
     Z = line.points(X)
@@ -181,6 +181,14 @@ def guessed(S: np.ndarray, names: list[str], n_fields: int, best: np.ndarray) ->
     match = float(np.clip(expit(A @ theta).mean(), 1e-6, 1 - 1e-6))
     names = [*names, *(f"{name} missing" for name in names[:n_fields])]
     return TextModel(line, -float(logit(match)), np.array([1.0, 0, 0]), match, n_fields, names)
+
+
+def _quantiles(X: np.ndarray) -> np.ndarray:
+    """Those of NumPy at the knots, from sorted columns: of so many that is faster."""
+    ordered, at = np.sort(X, axis=0), _KNOTS * (len(X) - 1)
+    low = at.astype(np.intp)
+    below, above = ordered[low], ordered[np.minimum(low + 1, len(X) - 1)]
+    return below + (above - below) * (at - low)[:, None]
 
 
 def learned_decision(
@@ -254,8 +262,8 @@ def grown(X: np.ndarray, same: np.ndarray) -> Trees:
         cuts.append(np.where(inner, tree["num_threshold"], 0.0))
         mean, count = tree["value"].astype(float), tree["count"].astype(float)
         for k in np.flatnonzero(inner)[::-1]:  # children lie after their parents
-            below = [tree["left"][k], tree["right"][k]]
-            mean[k] = np.average(mean[below], weights=count[below])
+            below = links[k] - n
+            mean[k] = mean[below] @ count[below] / count[k]
         values.append(mean)
         roots.append(n)
         n += len(tree)
@@ -284,7 +292,8 @@ def logistic(
     theta, (value, slope) = start, loss(start)
     for _ in range(_MAX_ITER):
         p = expit(A @ theta + offset)
-        step = solve((A.T * (p * (1 - p))) @ A + np.diag(precision), slope, assume_a="pos")
+        B = A * np.sqrt(p * (1 - p))[:, None]  # of BᵀB half of the entries are computed
+        step = solve(B.T @ B + np.diag(precision), slope, assume_a="pos")
         size, before = 1.0, value
         while size > _TOL:  # halved where the curve has changed
             value, slope = loss(theta - size * step)

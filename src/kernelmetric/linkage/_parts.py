@@ -5,6 +5,7 @@ Parts are columns of sparse arrays, whose rows are texts, so that many pairs are
 
 from __future__ import annotations
 
+from operator import contains
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ class PartedTexts:
         rarest = by_letters[np.argsort(-rarity[by_letters], kind="stable")]
         self._words, self._W, self._rarity = words[rarest], W[:, rarest], rarity[rarest]
         self._W.sort_indices()
-        self._letter = _first_letters(self._words)
+        self._begins = np.unique([word[:2] for word in self._words], return_inverse=True)[1]
         digits = np.array([any(map(str.isdigit, word)) for word in self._words], dtype=bool)
         self._plain = ~digits & (np.array(list(map(len, self._words)), dtype=int) >= _SPELLED)
         self._all = parts = [parts_of(text) for text in sides[0] + sides[1]]
@@ -124,7 +125,8 @@ class PartedTexts:
             np.maximum.at(longest, rows[there], list(map(len, codes[there])))
             lone.append((rows[~there], codes[~there]))
         # Those that begin alike have the first letter in common.
-        p, q = _met(*(rows * _LETTERS + _first_letters(codes) for rows, codes in lone))
+        firsts = (rows * _LETTERS + [ord(code[0]) for code in codes] for rows, codes in lone)
+        p, q = _met(*firsts)
         (rows, left), (others, right) = lone
         np.maximum.at(begin, rows[p], list(map(_begin, left[p], right[q])))
         alone = [np.bincount(each, minlength=len(i)) for each in (rows, others)]
@@ -158,9 +160,9 @@ class PartedTexts:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows and pieces of a matrix, and which the other texts hold, even glued or cut."""
         rows = np.repeat(np.arange(E.shape[0]), np.diff(E.indptr))
-        held = zip(self._joined[other[rows]], pieces[E.indices], strict=True)
-        there = [len(piece) >= _CUT and piece in text for text, piece in held]
-        return rows, E.indices, np.array(there, dtype=bool)
+        there = list(map(contains, self._joined[other[rows]], pieces[E.indices]))
+        long = np.array(list(map(len, pieces)), dtype=int) >= _CUT
+        return rows, E.indices, np.array(there, dtype=bool) & long[E.indices]
 
     def _close(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
         """Which couples of words are two spellings of one, or one and its abbreviation."""
@@ -169,9 +171,10 @@ class PartedTexts:
 
         a, b = self._words[p], self._words[q]
         close, plain = np.zeros(len(p), dtype=bool), self._plain[p] & self._plain[q]
-        alike = cpdist(a[plain], b[plain], scorer=JaroWinkler.similarity, dtype=np.float64)
-        close[plain] = alike >= _ALIKE
-        at = np.flatnonzero(self._letter[p] == self._letter[q])
+        # What is far from alike need not be computed to the end.
+        least = {"scorer": JaroWinkler.similarity, "score_cutoff": _ALIKE - 0.1}
+        close[plain] = cpdist(a[plain], b[plain], **least, dtype=np.float64) >= _ALIKE
+        at = np.flatnonzero(self._begins[p] == self._begins[q])
         close[at] |= np.array(list(map(abbreviates, a[at], b[at])), dtype=bool)
         return close
 
@@ -183,10 +186,6 @@ def _met(p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     sizes = end - begin
     shift = np.repeat(begin - np.cumsum(sizes) + sizes, sizes)
     return np.repeat(np.arange(len(p)), sizes), order[np.arange(len(shift)) + shift]
-
-
-def _first_letters(words: np.ndarray) -> np.ndarray:
-    return np.array([ord(word[0]) for word in words], dtype=np.intp)
 
 
 def _begin(a: str, b: str) -> float:

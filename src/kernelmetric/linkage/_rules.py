@@ -30,9 +30,10 @@ class Rule:
         Returns
         -------
         ndarray of shape (n_pairs, 2)
-            Row numbers.
+            Row numbers, each pair once, in ascending order.
         """
-        return self._pairs(left, right)
+        pairs, width = self._pairs(left, right), max(1, len(left if right is None else right))
+        return np.column_stack(np.divmod(distinct(pairs[:, 0] * width + pairs[:, 1]), width))
 
 
 class NearestRule(Rule):
@@ -49,11 +50,8 @@ class NearestRule(Rule):
         A, B = self._points(left, right)
         if right is None:
             pairs = self._nearest(A, A, one=True)
-            pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
-        else:  # one of the two asks for the other, whichever it is
-            pairs = self._nearest_of_both(A, B)
-        width = max(1, len(left) if right is None else len(right))
-        return np.column_stack(np.divmod(distinct(pairs[:, 0] * width + pairs[:, 1]), width))
+            return np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
+        return self._nearest_of_both(A, B)  # one of the two asks for the other, whichever it is
 
     def _nearest_of_both(self, A: Any, B: Any) -> np.ndarray:
         asked = self._nearest(B, A, one=False)[:, ::-1]

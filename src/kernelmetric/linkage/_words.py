@@ -22,8 +22,8 @@ _UNITS = {
 }  # fmt: skip
 _UNIT = {spelling: unit for unit, spellings in _UNITS.items() for spelling in spellings.split()}
 _QUANTITY = re.compile(
-    rf"(\d+(?:\.\d+)?)[\s-]*({'|'.join(sorted(map(re.escape, _UNIT), key=len, reverse=True))})"
-    r"(?![^\W_])"
+    r"(?<!\d)(\d++(?:\.\d++)?+)[\s-]*+"
+    rf"({'|'.join(sorted(map(re.escape, _UNIT), key=len, reverse=True))})(?![^\W_])"
 )
 _LEAST_CODE = 3  # letters and digits of a model number, _LEAST_DIGITS where it has no letter
 _LEAST_DIGITS = 5

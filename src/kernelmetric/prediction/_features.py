@@ -95,16 +95,17 @@ def leaves_of(
 ) -> np.ndarray:
     """The leaf of every row in every tree, (n, t); ``step`` hears of rows, columns and nodes."""
     at = np.tile(roots, (len(Z), 1))
-    flat = at.reshape(-1)
-    moving = np.flatnonzero(nodes[flat, 0] > 0)
+    flat, (left, right, column) = at.reshape(-1), np.ascontiguousarray(nodes.T)
+    moving = np.flatnonzero(left[flat] > 0)
+    rows, here = moving // len(roots), flat[moving]
     while len(moving):
-        here = flat[moving]
-        left, right, feature = nodes[here].T
-        rows = moving // len(roots)
-        flat[moving] = there = np.where(Z[rows, feature] <= cuts[here], left, right)
+        feature = column[here]
+        there = np.where(Z[rows, feature] <= cuts[here], left[here], right[here])
+        flat[moving] = there
         if step is not None:
             step(rows, feature, here, there)
-        moving = moving[nodes[there, 0] > 0]
+        on = left[there] > 0
+        moving, rows, here = moving[on], rows[on], there[on]
     return at
 
 
