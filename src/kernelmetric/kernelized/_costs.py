@@ -91,7 +91,7 @@ def choice_rate() -> float:
     X = rng.standard_normal((_CHOSEN_ROWS, 8))
     y = (X[:, 0] + rng.standard_normal(_CHOSEN_ROWS) > 0).astype(int)
     choose_kernel = partial(LeaveOneOutRidge().bind, X, y)
-    return Context().run(fastest, choose_kernel, 3) / _CHOSEN_ROWS  # a time limit would end it
+    return Context().run(fastest, choose_kernel, 2) / _CHOSEN_ROWS  # a time limit would end it
 
 
 def check_shape(n_samples: Any, n_features: Any) -> None:
