@@ -81,6 +81,18 @@ def test_a_ridge_is_the_least_squares_less_its_mean():
     assert_allclose(F, lam * exact, atol=2e-3 * np.abs(exact).max() * lam)
 
 
+def test_a_label_behind_a_weak_edge_does_not_outweigh_the_others():
+    W = np.zeros((16, 16))
+    W[:10, :10] = W[10:, 10:] = 1.0
+    W[np.diag_indices(16)] = 0.0
+    W[9, 10] = W[10, 9] = 1e-3
+    targets, mass = np.full((16, 1), -1 / 3), np.zeros((16, 1))
+    targets[15], mass[[0, 1, 15]] = 2 / 3, 1.0
+    ridge, sources = (Diffusion(W).spread(targets, mass, lam) for lam in (10.0, np.inf))
+    assert np.ptp(ridge) <= 10.0  # f lies between the targets, and is times λ
+    assert np.ptp(sources) > 100.0
+
+
 def test_a_walk_takes_means_and_labels_stay():
     W, Y = ring(), np.eye(3)[np.random.RandomState(0).randint(3, size=40)]
     fixed, expected = np.isin(np.arange(40), [4, 9]).astype(float), Y
@@ -163,7 +175,7 @@ def test_one_label_a_class_is_enough_on_two_moons():
 
 def test_a_single_label_is_warned_of_with_what_is_assumed():
     X, y, _ = moons()
-    with pytest.warns(UserWarning, match="no label can be hidden to judge by, so λ is inf"):
+    with pytest.warns(UserWarning, match="no label can be hidden to judge by, so λ is 10"):
         TransductiveDistance().fit(X, y)
 
 
@@ -286,7 +298,8 @@ def test_lambda_is_chosen_by_hidden_labels():
     model = TransductiveDistance(method="diffusion").fit(X, y)
     assert set(model.lam_scores_) == {10.0, 1.0}
     assert model.lam_ in (10.0, 1.0)
-    assert TransductiveDistance(method="diffusion").fit(*moons()[:2]).lam_ == np.inf  # sources
+    single = TransductiveDistance(method="diffusion").fit(*moons()[:2])
+    assert single.lam_ == 10.0  # there is nothing to judge by
     assert TransductiveDistance(method="diffusion", lam=5.0).fit(X, y).lam_ == 5.0
 
 

@@ -86,6 +86,14 @@ def test_intervals_widen_where_pairs_share_records():
     assert twice.precision.high - twice.precision.low == pytest.approx(width[0], rel=0.25)
 
 
+@pytest.mark.parametrize("wanted", ["precision", "recall"])
+def test_intervals_reach_nearly_as_far_up_as_down(wanted):
+    # Wilson's leans towards one half: its upper ends were too low where links were judged.
+    scores, same, pairs = balanced(np.random.RandomState(0), 150)
+    value, low, high = getattr(threshold_for(scores, same, pairs, **{wanted: 0.9}), wanted)
+    assert value + 0.7 * (value - low) < high < 1
+
+
 def test_precision_is_that_of_the_true_share_of_matches():
     rng = np.random.RandomState(0)
     scores, same, pairs = drawn(rng, 1000)

@@ -176,6 +176,8 @@ def test_interpolation_weighs_by_the_inverse_square_of_the_distance():
     # at 3 of all three: 1/9, 1/4, 1/36
     expected = (0 / 9 + 1 / 4 + 7 / 36) / (1 / 9 + 1 / 4 + 1 / 36)
     assert_allclose(interpolate(points, E, np.array([[3.0]]), 3)[0, 0], expected)
+    # the square of it: 256 and 256/81
+    assert_allclose(interpolate(points, E, np.array([[0.25]]), 2, 2)[0, 0], 1 / 82)
 
 
 def test_points_that_coincide_give_their_mean_and_the_nearest_may_be_very_near():

@@ -106,11 +106,6 @@ def unit(B: Any) -> Any:
     return csr_array(diags_array(1 / np.where(length > 0, length, 1)) @ B)
 
 
-def products(A: Any, B: Any) -> np.ndarray:
-    """The product of each row and the other's."""
-    return np.asarray((A * B).sum(axis=1), dtype=np.float64).ravel()
-
-
 def sums(B: Any) -> np.ndarray:
     """Of every row."""
     return np.asarray(B.sum(axis=1), dtype=np.float64).ravel()

@@ -165,7 +165,7 @@ def design(S: np.ndarray, n_fields: int) -> np.ndarray:
 def guessed(S: np.ndarray, names: list[str], n_fields: int, best: np.ndarray) -> TextModel:
     """What candidates alone teach, of which some are each other's best."""
     X = design(S, n_fields)
-    knots = np.quantile(X, _KNOTS, axis=0)
+    knots = _quantiles(X)
     d = X.shape[1]
     line = Line(knots, np.zeros(d), np.ones(d), np.zeros(d), 0.0)
     Z = line.points(X)
@@ -181,6 +181,14 @@ def guessed(S: np.ndarray, names: list[str], n_fields: int, best: np.ndarray) ->
     match = float(np.clip(expit(A @ theta).mean(), 1e-6, 1 - 1e-6))
     names = [*names, *(f"{name} missing" for name in names[:n_fields])]
     return TextModel(line, -float(logit(match)), np.array([1.0, 0, 0]), match, n_fields, names)
+
+
+def _quantiles(X: np.ndarray) -> np.ndarray:
+    """Those of NumPy at the knots, from sorted columns: of so many that is faster."""
+    ordered, at = np.sort(X, axis=0), _KNOTS * (len(X) - 1)
+    low = at.astype(np.intp)
+    below, above = ordered[low], ordered[np.minimum(low + 1, len(X) - 1)]
+    return below + (above - below) * (at - low)[:, None]
 
 
 def learned_decision(

@@ -343,8 +343,7 @@ def found_candidates(
     if not len(candidates):
         raise ValueError("Got rules that find no candidates: try a wider one.")
     step = -(-len(candidates) // _MOST_UNLABELLED)
-    between = comparison.between
-    compare = compared(comparison) if compared else between(left, right, candidates)
+    compare = compared(comparison) if compared else comparison.between(left, right, candidates)
     S = compare(candidates[::step])
     begin = min(0.5, min(len(left), _width(left, right)) / len(candidates))
     drawn, n_all = _drawn(left, right)

@@ -13,16 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import map_rows
-from kernelmetric.linkage._bags import (
-    Bag,
-    Frequencies,
-    counted,
-    largest,
-    products,
-    sums,
-    unit,
-    weighed,
-)
+from kernelmetric.linkage._bags import Bag, Frequencies, counted, largest, sums, unit, weighed
 from kernelmetric.linkage._fields import coded_texts, column_of
 from kernelmetric.linkage._parts import PARTS, PartedTexts
 from kernelmetric.linkage._words import folded, lists_names, names_of
@@ -159,7 +150,7 @@ class Texts:
             i, j = pairs[rows].T
             found = []
             for _, _, _, U, U2, V, V2 in self._sides.values():
-                found += [products(U[i], U2[j]), products(V[i], V2[j])]
+                found += [sums(U[i] * U2[j]), sums(V[i] * V2[j])]
             return np.stack(found, axis=1)
 
         return map_rows(work, len(pairs), 4000.0 * len(self._sides), most=_AT_ONCE)

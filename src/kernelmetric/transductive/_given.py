@@ -227,8 +227,8 @@ def _squares_to(points: Any, neighbors: np.ndarray, queries: Any) -> np.ndarray:
     return np.stack([np.asarray((d * d).sum(axis=1)).ravel() for d in deltas], axis=1)
 
 
-def interpolate(points: Any, E: np.ndarray, queries: Any, k: int) -> np.ndarray:
-    """Mean of the embedding at the k nearest points, weighed by one over the squared distance."""
+def interpolate(points: Any, E: np.ndarray, queries: Any, k: int, power: int = 1) -> np.ndarray:
+    """Mean of the embedding at the k nearest points, by a power of one over squared distances."""
     if sparse.issparse(points) != sparse.issparse(queries):
         queries = queries.toarray() if sparse.issparse(queries) else sparse.csr_array(queries)
     neighbors = nearest_points(points, k, queries=queries)[0]
@@ -239,7 +239,7 @@ def interpolate(points: Any, E: np.ndarray, queries: Any, k: int) -> np.ndarray:
         same = D2 == 0
         # relative to the nearest: one over a tiny square would be infinite
         inverse = D2.min(axis=1, keepdims=True) / np.where(same, 1.0, D2)
-        weights = np.where(same.any(axis=1, keepdims=True), same, inverse)
+        weights = np.where(same.any(axis=1, keepdims=True), same, inverse**power)
         weights /= weights.sum(axis=1, keepdims=True)
         return np.einsum("mk,mkr->mr", weights, E[neighbors[rows]])
 

@@ -103,8 +103,6 @@ def spread_labels(
     """Spread labels as it finds those that are hidden; ``may_stay`` lets the points win."""
     tried = LAMS if isinstance(lam, str) else (float(lam),)
     folds = _folds(few.codes, n_folds)
-    if isinstance(lam, str) and not folds and np.sum(few.codes >= 0) < 2 * few.n_classes:
-        tried = (np.inf,)  # so few are sources: Poisson learning
     asked = [hidden_rows(kept, few.codes) for kept in folds]
     heard = graphs.named and isinstance(lam, str)  # what a user sets is used alone
     near = [nearest_evidence(points, kept, rows) for kept, rows in zip(folds, asked, strict=True)]

@@ -24,7 +24,7 @@ from kernelmetric.transductive._classifying import FewLabels
 from kernelmetric.transductive._learn import learn, peak_bytes, placing_seconds, rows_in_time
 from kernelmetric.transductive._penalties import Geometry, coordinates_of
 
-_PLACED = 5  # neighbours between which a new point lies, after a diffusion
+_PLACED, _POWER = 7, 2  # neighbours between which a new point lies, of one over squares
 _LAM = Numbers(Real, 0, LARGEST, above=True, words=("auto",))  # or infinity
 
 
@@ -53,8 +53,7 @@ class TransductiveDistance(FewLabels):
     lam : float or 'auto', default='auto'
         Weight λ of the penalty. 'auto' is infinity, which leaves labels to the vote, unless hidden
         labels are clearly better found with 2⁵ to 2¹⁴ over the scale of the penalty. By diffusion
-        it is 10, or 1 where that clearly finds more of the hidden labels; infinite where there are
-        fewer than two labels for each class.
+        it is 10, or 1 where that clearly finds more of the hidden labels.
     n_neighbors : int or 'auto', default='auto'
         Neighbours of each point in the graph, and in the interpolation of new points. 'auto'
         chooses 5, 10 or 20, and interpolates between 5 where the graph is another.
@@ -268,7 +267,8 @@ class TransductiveDistance(FewLabels):
         """Map points, new ones too, to the coordinates in which Euclidean distance is the learned.
 
         With a kernel, ``f(x) = Σ α_i k(x_i, x)``. Without one, the mean of the ``n_neighbors_``
-        nearest training points, weighed by the inverse squared distance.
+        nearest training points, weighed by the inverse squared distance; by diffusion of at most
+        seven, by its square.
 
         Parameters
         ----------
@@ -320,8 +320,9 @@ class TransductiveDistance(FewLabels):
         if getattr(self, "graph_", None) == POINTS.kind:  # which old files do not have
             points = points.toarray() if sparse.issparse(points) else points
             return points.astype(self.embedding_.dtype)
-        k = min(self.n_neighbors_, _PLACED) if self._kind == "diffusion" else self.n_neighbors_
-        E = _given.interpolate(known, self.embedding_, points, k)
+        k, spread = self.n_neighbors_, self._kind == "diffusion"
+        how = (min(k, _PLACED), _POWER) if spread else (k,)
+        E = _given.interpolate(known, self.embedding_, points, *how)
         return E.astype(self.embedding_.dtype, copy=False)
 
     def _keep(
