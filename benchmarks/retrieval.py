@@ -23,7 +23,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed, wait
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -190,6 +190,9 @@ METHODS: dict[str, Callable[[Task, int], Maps]] = {
 }
 
 
+FURTHER = ("both", "half", "quarter")
+
+
 def recalls(task: Task, maps: Maps, *, cosine: bool = True) -> dict[str, float]:
     Q, D = maps
     S = (
@@ -206,10 +209,9 @@ def recalls(task: Task, maps: Maps, *, cosine: bool = True) -> dict[str, float]:
 
 
 def cells(quick: bool) -> Iterator[tuple[str, int, int, int]]:
-    """Set, dimensions, pairs and draw."""
+    """Set, dimensions, pairs and draw: all pairs first, then draw after draw."""
     if quick:
-        yield from ((name, 40, 200, 0) for name in ("abt_buy",))
-        yield "digits", 64, 200, 0
+        yield from (("abt_buy", 40, 200, 0), ("digits", 64, 200, 0))
         return
     own = {"digits": (64,), "mnist": (784,)}
     for draw in range(DRAWS):
@@ -247,13 +249,19 @@ def run(options: argparse.Namespace) -> None:
         if options.only in f"{name}_{dimensions}" and count in options.pairs
         for method in options.methods
     ]
+    # What is beside the goals comes last, and of all pairs what takes longest comes first.
     wanted = [key for key in wanted if key not in done]
+    wanted.sort(key=lambda key: (key[2] in FURTHER and key[3] > 0, key[3] > 0, key[4], -key[1]))
     anew = multiprocessing.get_context("spawn")  # torch hangs in a fork
     with ProcessPoolExecutor(options.jobs, anew, threadpool_limits, (1,)) as pool:
-        tables = {key[:2] for key in wanted if key[0] in PRODUCTS}
-        list(pool.map(products, *zip(*sorted(tables), strict=True)) if tables else ())
-        for found in as_completed([pool.submit(measured, key, until) for key in wanted]):
-            if row := found.result():
+        tables = sorted({key[:2] for key in wanted if key[0] in PRODUCTS})
+        made = [pool.submit(products, *table) for table in tables]
+        early = [key for key in wanted if key[0] in CLASSES and key[4] < 2]  # need no such vectors
+        found = [pool.submit(measured, key, until) for key in early]
+        wait(made)
+        found += [pool.submit(measured, key, until) for key in wanted if key not in set(early)]
+        for row in (done.result() for done in as_completed(found)):
+            if row:
                 with options.file.open("a") as file:
                     file.write(json.dumps(row) + "\n")
                 print(row, flush=True)
@@ -313,10 +321,19 @@ def large(options: argparse.Namespace) -> None:
         begun = time.perf_counter()
         fitted.transform_documents(D)
         mapped = time.perf_counter() - begun
-    gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(f"{n} documents x {d}, {known} pairs: fit {spent[0]:.1f} s ({spent[1]:.1f} s of CPU), ")
-    print(f"documents mapped in {mapped:.1f} s, at most {gigabytes:.1f} GB")
-    print(f"{fitted.recipe_}\n{fitted.evaluation_}")
+    judged, row = fitted.evaluation_, {"documents": n, "d": d, "pairs": known}
+    row |= {"side": options.side, "device": options.device or "cpu", "seconds": round(spent[0], 2)}
+    row |= {"processor": round(spent[1], 2), "documents_mapped_in": round(mapped, 2)}
+    row |= {"gigabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2)}
+    if options.device == "cuda":
+        import torch
+
+        row["gigabytes_of_device"] = round(torch.cuda.max_memory_allocated() / 1e9, 2)
+    row |= {
+        f"recall@{k}": [round(of.recall[k].value, 4) for of in (judged.before, judged.after)]
+        for k in (1, 10)
+    }
+    print(json.dumps(row | {"map": fitted.recipe_["map"]}), flush=True)
 
 
 def learners(options: argparse.Namespace) -> None:

@@ -16,7 +16,7 @@ from kernelmetric.graphs import Matches
 from kernelmetric.kernelized._places import NotBetterWarning
 from kernelmetric.retrieval import _search
 from kernelmetric.retrieval._choice import choose
-from kernelmetric.retrieval._forms import Moments, Table, covariance, forms
+from kernelmetric.retrieval._forms import Moments, Table, covariance, forms, whitener
 from kernelmetric.retrieval._softmax import Task, _Problem
 
 SIDES = ("symmetric", "query", "both")
@@ -529,7 +529,8 @@ def test_whitening_makes_differences_of_matches_alike_everywhere():
     np.testing.assert_allclose(moments.within, delta.T @ delta / 200)
     np.testing.assert_allclose(moments.documents, D.T @ D / 200)
     T = covariance(Q, D)
-    L = next(forms("symmetric", moments, T, lambda L: moments.within)).queries  # 10 % of T
+    makers = forms("symmetric", moments, T, whitener(T), lambda form: moments.within)
+    L = next(makers)().queries  # 10 % of T
     W = 0.9 * moments.within / np.trace(moments.within @ np.linalg.inv(T)) + 0.1 * T / 8
     spread = np.linalg.eigvalsh(L @ W @ L.T)
     np.testing.assert_allclose(spread / spread[0], 1.0, rtol=1e-2)

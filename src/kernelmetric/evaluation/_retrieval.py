@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from kernelmetric.compute import map_rows, namespace, take_rows, to_numpy
+from kernelmetric.compute import backend_of, map_rows, namespace, take_rows, to_numpy
 from kernelmetric.compute.reductions import k_smallest
 from kernelmetric.evaluation._thresholds import Estimate, wilson
 from kernelmetric.graphs import Matches
@@ -134,25 +134,27 @@ def find_matches(
         if own is not None:
             S, same = xp.where(own, lowest, S), same & ~own
         best = xp.max(xp.where(same, S, lowest), axis=1, keepdims=True)
-        before, ties = (
-            to_numpy(xp.sum(there & ~same, axis=1, dtype=xp.int32)).astype(np.float64)
-            for there in (S > best, S == best)
+        before, ties, matches_there = (
+            to_numpy(xp.sum(there, axis=1, dtype=xp.int32)).astype(np.float64)
+            for there in (S > best, (S == best) & ~same, same)
         )
-        ranks = 1.0 + before + 0.5 * ties
-        return np.column_stack([ranks, _ndcg(-S, to_numpy(same))])
+        return np.column_stack([1.0 + before + 0.5 * ties, _ndcg(-S, same, matches_there)])
 
-    most = max(16, 2**23 // max(D.shape[0], 1))  # scores of 64 MB; a device takes larger blocks
+    cells = 2**23 if backend_of(D).host else 2**27  # scores of 64 MB; a device takes larger blocks
+    most = max(16, cells // max(D.shape[0], 1))
     both = map_rows(work, len(queries), 8.0 * _TEMPORARIES * D.shape[0], most=most)
     return Found(both[:, 0], both[:, 1], matches.query_weights(queries))
 
 
-def _ndcg(negative: Any, same: np.ndarray) -> np.ndarray:
-    """Discounted gains of the first ten, beside those of an ideal list."""
+def _ndcg(negative: Any, same: Any, counts: np.ndarray) -> np.ndarray:
+    """Discounted gains of the first ten, beside those of an ideal list of as many matches."""
     depth = min(DEPTH, same.shape[1])
     first = k_smallest(negative, depth)[0]
+    places = first + np.arange(len(first))[:, None] * same.shape[1]
+    hits = take_rows(namespace(same).reshape(same, (-1,)), places.ravel())
     discounts = 1.0 / np.log2(np.arange(2, depth + 2))
-    ideal = np.append(0.0, np.cumsum(discounts))[np.minimum(same.sum(axis=1), depth)]
-    return np.take_along_axis(same, first, axis=1) @ discounts / np.maximum(ideal, discounts[0])
+    ideal = np.append(0.0, np.cumsum(discounts))[np.minimum(counts, depth).astype(np.intp)]
+    return to_numpy(hits).reshape(first.shape) @ discounts / np.maximum(ideal, discounts[0])
 
 
 def scores_of(

@@ -12,15 +12,10 @@ from kernelmetric._warnings import warn
 from kernelmetric.compute import like
 from kernelmetric.graphs import IndexTuples, Pairs
 from kernelmetric.inputs._parameters import COUNT, LARGEST, Numbers
+from kernelmetric.learners import _tuple_learner as tuples
 from kernelmetric.learners._factors import factor, signed_factor
 from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
 from kernelmetric.learners._space_learner import SpaceLearner
-from kernelmetric.learners._tuple_learner import (
-    SAMPLED_BYTES,
-    PairCounts,
-    Spanned,
-    refuse_coinciding,
-)
 from kernelmetric.solvers import ComparisonDual, PairDual, PairSolution, pair_bytes, solve_pairs
 
 _STEPS = 100  # products of all pairs' matrices, in the choice of C and the solution
@@ -175,7 +170,7 @@ class IdealizedKernel(SpaceLearner):
         "radius": Numbers(Real, low=0, above=True, words=("median", None)),
     }
 
-    def _learn(self, points: Spanned, counts: PairCounts) -> None:
+    def _learn(self, points: tuples.Spanned, counts: tuples.PairCounts) -> None:
         X, y, Z, _ = points
         make = partial(self._problem, prior=self._check_prior(points), counts=counts)
         known = vars(self).get("tuples_", vars(self).get("pairs_"))
@@ -184,7 +179,7 @@ class IdealizedKernel(SpaceLearner):
             self.scale_ = float(np.mean(squares)) / 2
         else:
             self.scale_ = float(np.average(squares, weights=counts.of(known)))
-        refuse_coinciding(self.scale_, Z, "pairs")
+        tuples.refuse_coinciding(self.scale_, Z, "pairs")
         unit = Z / np.sqrt(self.scale_)
         if isinstance(self.C, str):
             # Without the constraint a solution is cheaper, and C is of the same order.
@@ -242,7 +237,7 @@ class IdealizedKernel(SpaceLearner):
         N = min(2 * min(self.n_neighbors, n) * n, n * (n - 1) // 2)
         # one after the other: the median of sampled distances, the choice of C, the solution
         choice = pair_bytes(min(N, MOST_PAIRS), r) if isinstance(self.C, str) else 0
-        steps = SAMPLED_BYTES, choice, pair_bytes(N, r)
+        steps = tuples.SAMPLED_BYTES, choice, pair_bytes(N, r)
         return spanning + 8 * 4 * n * r + max(steps)
 
     def _check_parameters(self) -> None:
@@ -268,7 +263,7 @@ class IdealizedKernel(SpaceLearner):
         pairs: Pairs | IndexTuples,
         C: float,
         prior: np.ndarray | None,
-        counts: PairCounts,
+        counts: tuples.PairCounts,
         *,
         psd: bool,
     ) -> PairDual:
@@ -298,7 +293,7 @@ class IdealizedKernel(SpaceLearner):
         self.negative_mass_ = -float(np.sum(values[values < 0])) / total if total > 0 else 0.0
         self._warn_of_gap()
 
-    def _map_of(self, M: np.ndarray, points: Spanned) -> tuple[np.ndarray, Any]:
+    def _map_of(self, M: np.ndarray, points: tuples.Spanned) -> tuple[np.ndarray, Any]:
         """The map of a solution on the features, and the signs of its rows unless all are +1."""
         L, signs = signed_factor(M) if self.psd == "none" else (factor(M), None)
         return points.leave(L), signs

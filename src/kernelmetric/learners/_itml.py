@@ -10,21 +10,15 @@ from kernelmetric.compute import map_rows, sum_rows
 from kernelmetric.compute.reductions import sampled_squared_distances, weighted_quantiles
 from kernelmetric.inputs import Weights
 from kernelmetric.inputs._parameters import LARGEST, Numbers
+from kernelmetric.learners import _tuple_learner as tuples
 from kernelmetric.learners._log_det import LogDetDivergence, LogDetLearner, descend
 from kernelmetric.learners._power import POWER, power_for
-from kernelmetric.learners._tuple_learner import (
-    SAMPLED_BYTES,
-    PairCounts,
-    PairLearner,
-    Spanned,
-    differences,
-)
 
 _MOST_ROWS = 16384  # pairs of a block
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ITML(LogDetLearner, PairLearner):
+class ITML(LogDetLearner, tuples.PairLearner):
     r"""Information-theoretic metric learning: the metric nearest to a prior that respects pairs.
 
     Similar pairs should be within a squared distance u, dissimilar ones beyond l. A pair p that is
@@ -129,7 +123,7 @@ class ITML(LogDetLearner, PairLearner):
     _needs_dissimilar = False  # the prior keeps similar pairs from collapsing
     _allowed: ClassVar = {"gamma": Numbers(Real, low=0, high=LARGEST, above=True), "power": POWER}
 
-    def _learn(self, points: Spanned, counts: PairCounts) -> None:
+    def _learn(self, points: tuples.Spanned, counts: tuples.PairCounts) -> None:
         root = self._prior_root(points)
         Y = points.Z if root is None else points.Z @ root
         self.bounds_ = self._bounds_of(Y, counts.weights)
@@ -161,7 +155,7 @@ class ITML(LogDetLearner, PairLearner):
         d, N = n_features, max(self.max_pairs, 2 * n_samples)
         N = min(N, n_samples * (n_samples - 1) // 2)
         # distances of sampled pairs for the bounds, or differences of a block of pairs
-        pairs = max(SAMPLED_BYTES, 8 * 3 * min(N, 16384) * d)
+        pairs = max(tuples.SAMPLED_BYTES, 8 * 3 * min(N, 16384) * d)
         return pairs + 8 * (6 * N + 2 * n_samples * d + 25 * d * d)
 
     def _bounds_of(self, Y: np.ndarray, weights: Weights | None) -> tuple[float, float]:
@@ -213,7 +207,7 @@ class LogDetProblem(LogDetDivergence):
         """What slacks cost, and ``Σ s α δδᵀ``."""
 
         def sums(block: slice) -> tuple[float, np.ndarray]:
-            delta = differences(self.Y, self.rows[block])
+            delta = tuples.differences(self.Y, self.rows[block])
             x = self._ratios(_squares(delta @ L.T), block)
             gamma = self.gamma[block]
             weights = gamma * (1.0 - 1.0 / x) / self.bounds[block]
@@ -231,7 +225,7 @@ class LogDetProblem(LogDetDivergence):
         """Squared distance of every pair."""
 
         def work(block: slice) -> np.ndarray:
-            return _squares(differences(self.Y, self.rows[block]) @ L.T)
+            return _squares(tuples.differences(self.Y, self.rows[block]) @ L.T)
 
         return map_rows(work, *self._size, most=_MOST_ROWS)
 

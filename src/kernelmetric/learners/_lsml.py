@@ -11,13 +11,8 @@ import numpy as np
 from kernelmetric.compute import sum_rows, within_budget
 from kernelmetric.graphs import Triplets, count_triplets
 from kernelmetric.inputs._parameters import LARGEST, Numbers
+from kernelmetric.learners import _tuple_learner as tuples
 from kernelmetric.learners._log_det import LogDetDivergence, LogDetLearner, descend
-from kernelmetric.learners._tuple_learner import (
-    ComparisonLearner,
-    Spanned,
-    differences,
-    refuse_coinciding,
-)
 
 _MOST_ROWS = 16384  # comparisons of a block
 
@@ -31,13 +26,13 @@ class ComparedPairs(LogDetDivergence):
         self.Y, self.near, self.far, self.counts = Y, near, far, counts
         self._size = len(near), 6 * 8 * Y.shape[1]
         total = sum_rows(self._plain, *self._size, most=_MOST_ROWS)
-        refuse_coinciding(total, Y, "tuples")
+        tuples.refuse_coinciding(total, Y, "tuples")
         self.weight = gamma / len(near) / (total / (2 * len(near)))
         self.floor = 1e-20 * total / len(near)  # under roots of far pairs of points that coincide
 
     def _differences(self, block: slice) -> np.ndarray:
         """Those of near pairs, and below them those of far pairs."""
-        return differences(self.Y, np.concatenate([self.near[block], self.far[block]]))
+        return tuples.differences(self.Y, np.concatenate([self.near[block], self.far[block]]))
 
     def _plain(self, block: slice) -> float:
         F = self._differences(block)
@@ -61,7 +56,7 @@ class ComparedPairs(LogDetDivergence):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LSML(LogDetLearner, ComparisonLearner):
+class LSML(LogDetLearner, tuples.ComparisonLearner):
     r"""Least squared-residual metric learning: near the prior, with few distances in wrong order.
 
     A comparison says that the pair with difference δ is nearer than the one with ε. Where it is
@@ -142,7 +137,7 @@ class LSML(LogDetLearner, ComparisonLearner):
 
     _allowed: ClassVar = {"gamma": Numbers(Real, low=0, high=LARGEST, above=True)}
 
-    def _learn(self, points: Spanned, counts: np.ndarray) -> None:
+    def _learn(self, points: tuples.Spanned, counts: np.ndarray) -> None:
         root = self._prior_root(points)
         Y = points.Z if root is None else points.Z @ root
         pairs = self.tuples_.near, self.tuples_.far

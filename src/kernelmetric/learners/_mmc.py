@@ -9,25 +9,16 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import sum_rows
-from kernelmetric.compute.watch import until_limit
 from kernelmetric.inputs._parameters import PRICE
+from kernelmetric.learners import _tuple_learner as tuples
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._power import POWER, power_for, power_of
 from kernelmetric.learners._progress import Iterations
-from kernelmetric.learners._tuple_learner import (
-    PairCounts,
-    PairLearner,
-    Spanned,
-    differences,
-    scatter,
-)
 from kernelmetric.solvers import minimize_lbfgs
-
-_POLISH = 50  # steps by gradients alone, where values have no more digits
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MMC(PairLearner):
+class MMC(tuples.PairLearner):
     r"""Dissimilar pairs far apart, while similar ones stay near: the metric of Xing et al.
 
     .. math:: \max_{M \succeq 0}\; \frac{1}{N_D} \sum_D \sqrt{\delta^\top M \delta}
@@ -112,11 +103,11 @@ class MMC(PairLearner):
 
     _allowed: ClassVar = {"reg": PRICE, "power": POWER}
 
-    def _learned_on(self, X: Any, y: Any, given: Any) -> Spanned:
+    def _learned_on(self, X: Any, y: Any, given: Any) -> tuples.Spanned:
         points = super()._learned_on(X, y, given)
         return points.by_features() if self.diagonal else points
 
-    def _learn(self, points: Spanned, counts: PairCounts) -> None:
+    def _learn(self, points: tuples.Spanned, counts: tuples.PairCounts) -> None:
         if not len(self.pairs_.similar):
             raise ValueError(
                 "Got no similar pairs, but MMC expected at least one: they set the scale of the "
@@ -146,11 +137,11 @@ class MMC(PairLearner):
         # differences of half of the pairs, twice; their row numbers
         return 8 * (N * (d + 6) + 4 * n_samples * d + 25 * d * d)
 
-    def _whitening(self, Z: np.ndarray, counts: PairCounts) -> np.ndarray:
+    def _whitening(self, Z: np.ndarray, counts: tuples.PairCounts) -> np.ndarray:
         """The symmetric map after which similar pairs vary by one in total, alike everywhere."""
         rows = self.pairs_.similar
         shares = counts.of(self.pairs_)[: len(rows)] / counts.totals(self.pairs_)[0]
-        S = scatter(Z, rows, shares)
+        S = tuples.scatter(Z, rows, shares)
         floor = self.reg * max(float(np.trace(S)) / len(S), 1e-12 * float(np.mean(Z * Z)))
         if self.diagonal:
             return np.diag(np.maximum(np.diag(S) + floor, 1e-300) ** -0.5)
@@ -170,8 +161,7 @@ class MMC(PairLearner):
             if problem.gap(L) <= self.tol or tol < 1e-15:
                 break
             tol *= 1e-2
-        done = self.n_iter_ >= self.max_iter or report.stopped
-        return L if done else problem.polished(L, self.tol)
+        return L
 
 
 class FarApart:
@@ -223,21 +213,11 @@ class FarApart:
         product = np.sum(L * L * G) if self.diagonal else np.sum((L @ G) * L)
         return max(float(largest - product) / value, 0.0)
 
-    def polished(self, L: np.ndarray, tol: float) -> np.ndarray:
-        """Go on where steps no longer change the value: L G(L), scaled, is never worse."""
-        for _ in until_limit(range(_POLISH), None):
-            if self.gap(L) <= tol:
-                break
-            G = self._sums(L)[1]
-            L = L * G if self.diagonal else L @ G
-            L = L / np.linalg.norm(L)
-        return L
-
     def _sums(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """The mean distance, and its derivative with respect to LᵀL."""
 
         def sums(block: slice) -> tuple[float, np.ndarray]:
-            delta = differences(self.Y, self.rows[block])
+            delta = tuples.differences(self.Y, self.rows[block])
             E = delta * L if self.diagonal else delta @ L.T
             distances = np.sqrt(np.einsum("pi,pi->p", E, E) + self.floor)
             half = 0.5 * self.counts[block] / distances

@@ -15,13 +15,8 @@ from kernelmetric.compute import require_memory
 from kernelmetric.compute.watch import time_left
 from kernelmetric.graphs import IndexTuples, Triplets
 from kernelmetric.inputs._parameters import COUNT_OR_NONE, LARGEST, Numbers
+from kernelmetric.learners import _tuple_learner as learned
 from kernelmetric.learners._factors import factor
-from kernelmetric.learners._tuple_learner import (
-    ComparisonLearner,
-    Spanned,
-    differences,
-    refuse_coinciding,
-)
 from kernelmetric.solvers import nonnegative_qp, right_singular
 
 _NEAREST = 3, 5  # of a point's class, and of others: what its nearest neighbours are decided by
@@ -32,7 +27,7 @@ _PER_COORDINATE, _MOST_BASES = 20, 300
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SCML(ComparisonLearner):
+class SCML(learned.ComparisonLearner):
     r"""Sparse compositional metric learning: a few directions of many, with weights.
 
     The metric is :math:`M = \sum_k w_k b_k b_k^\top` with :math:`w \ge 0`. Directions b part far
@@ -134,7 +129,7 @@ class SCML(ComparisonLearner):
     def _triplets(self, Z: np.ndarray, codes: np.ndarray, rng: Any) -> Triplets:
         return Triplets.from_neighbors(Z, codes, *_NEAREST)
 
-    def _learn(self, points: Spanned, counts: np.ndarray) -> None:
+    def _learn(self, points: learned.Spanned, counts: np.ndarray) -> None:
         B = self._directions(points, counts)
         D, B = compared_squares(points.Z, self.tuples_, B, counts)
         problem = WeightedHinge(D, float(self.beta), counts)
@@ -160,7 +155,7 @@ class SCML(ComparisonLearner):
         self.weights_ = w[w > 0]
         self._store(leave(w), points.X)
 
-    def _directions(self, points: Spanned, counts: np.ndarray) -> np.ndarray:
+    def _directions(self, points: learned.Spanned, counts: np.ndarray) -> np.ndarray:
         """Rows to choose from, of length one."""
         if self.basis is None:
             k = self._n_basis(points.Z.shape[1])
@@ -187,7 +182,7 @@ def local_directions(
 
     def parting(chosen: Any, ridge: float) -> np.ndarray:
         each = np.sqrt(counts[chosen])[:, None]
-        delta, epsilon = (each * differences(Z, rows[chosen]) for rows in (near, far))
+        delta, epsilon = (each * learned.differences(Z, rows[chosen]) for rows in (near, far))
         return _parting(delta, epsilon, ridge)
 
     # Of all comparisons, which tell more than a few; and principal axes: with features of very
@@ -227,11 +222,11 @@ def compared_squares(
         "take a smaller n_basis, or fewer comparisons.",
     )
     Y = Z @ B.T
-    D, far = differences(Y, tuples.near), differences(Y, tuples.far)
+    D, far = learned.differences(Y, tuples.near), learned.differences(Y, tuples.far)
     D *= D
     far *= far
     sizes = 0.5 * (counts @ D + counts @ far) / len(counts)
-    refuse_coinciding(float(np.max(sizes)), Z, "tuples")
+    learned.refuse_coinciding(float(np.max(sizes)), Z, "tuples")
     sizes = np.where(sizes > 1e-28 * np.max(sizes), sizes, np.max(sizes))
     D -= far
     D /= sizes

@@ -10,19 +10,8 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils import check_random_state
 
+from kernelmetric import graphs
 from kernelmetric.compute import like, sum_rows, to_numpy
-from kernelmetric.graphs import (
-    IndexTuples,
-    Pairs,
-    Triplets,
-    are_tuples,
-    as_pairs,
-    ordered_tuples,
-    points_of_tuples,
-    rows_by_place,
-    signed_pairs,
-    warn_unlabelled,
-)
 from kernelmetric.graphs._given import as_tuples
 from kernelmetric.inputs import Weights, check_labels
 from kernelmetric.inputs._parameters import COUNT
@@ -42,12 +31,12 @@ class PairCounts(NamedTuple):
     rows: np.ndarray  # what each point counts
     from_labels: bool = False  # whether the pairs are
 
-    def of(self, pairs: Pairs) -> np.ndarray:
+    def of(self, pairs: graphs.Pairs) -> np.ndarray:
         """What each of some pairs counts."""
         i, j = pairs.rows.T
         return self.rows[i] * self.rows[j]
 
-    def totals(self, pairs: Pairs) -> tuple[float, float]:
+    def totals(self, pairs: graphs.Pairs) -> tuple[float, float]:
         """What similar pairs count together, and dissimilar ones."""
         counts, split = self.of(pairs), len(pairs.similar)
         return float(np.sum(counts[:split])), float(np.sum(counts[split:]))
@@ -104,18 +93,18 @@ class TakesTuples:
         """
         of_pairs = np.ndim(rows) != 2 or np.shape(rows)[1] == 2
         if self._takes_pairs and (of_pairs or not self._takes_comparisons):
-            return {"pairs": signed_pairs(rows, y, n_samples)}
+            return {"pairs": graphs.signed_pairs(rows, y, n_samples)}
         if y is not None:
             raise ValueError(
                 "Got y beside triplets or quadruplets of points, but expected none: the first two "
                 "points of a tuple are the near ones."
             )
-        found = ordered_tuples(rows, n_samples)
+        found = graphs.ordered_tuples(rows, n_samples)
         return {f"{found.kind}s": found}
 
     def _as_rows(self, X: Any, y: Any, given: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
         """Points, labels and tuples of row numbers, where X may be an array of tuples of points."""
-        if not are_tuples(X):
+        if not graphs.are_tuples(X):
             return X, y, given
         named = [name for name, part in given.items() if part is not None]
         if named:
@@ -123,12 +112,12 @@ class TakesTuples:
                 f"Got an array of tuples of points beside {', '.join(named)}, but expected one of "
                 "the two."
             )
-        X, rows = points_of_tuples(X)
+        X, rows = graphs.points_of_tuples(X)
         return X, None, given | self.from_rows(rows, y, len(X))
 
     def _given_tuples(
         self, n_samples: int, given: dict[str, Any], others: dict[str, Any]
-    ) -> IndexTuples | None:
+    ) -> graphs.IndexTuples | None:
         """The comparisons that were given, None where there are none; beside nothing else."""
         named = {name: tuples for name, tuples in given.items() if tuples is not None}
         if not named:
@@ -139,7 +128,7 @@ class TakesTuples:
         ((name, tuples),) = named.items()
         return self._some(as_tuples(name, tuples, n_samples))
 
-    def _some(self, found: IndexTuples) -> IndexTuples:
+    def _some(self, found: graphs.IndexTuples) -> graphs.IndexTuples:
         if not len(found):
             raise ValueError(
                 f"Got no comparisons of distances, but {type(self).__name__} expected at least "
@@ -256,12 +245,12 @@ class PairLearner(TupleLearner):
         """Learn from labels, or from pairs that are given."""
         points = self._learned_on(X, y, given)
         n = len(points.Z)
-        codes = None if y is None else check_labels(warn_unlabelled(y), points.Z)
+        codes = None if y is None else check_labels(graphs.warn_unlabelled(y), points.Z)
         from_labels = codes is not None and all(part is None for part in given)
         if codes is not None and from_labels:
             self.pairs_ = self._pairs_from_labels(points.Z, codes)
         else:
-            self.pairs_ = as_pairs(*given, y, n)
+            self.pairs_ = graphs.as_pairs(*given, y, n)
         if self._needs_dissimilar and not len(self.pairs_.dissimilar):
             raise ValueError(
                 f"Got no dissimilar pairs, but {type(self).__name__} expected at least one: "
@@ -274,7 +263,7 @@ class PairLearner(TupleLearner):
             self._align(points.X, codes, weights)
         return self
 
-    def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
+    def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> graphs.Pairs:
         return all_or_random_pairs(Z, codes, self.max_pairs, self.random_state)
 
 
@@ -325,19 +314,21 @@ class ComparisonLearner(TupleLearner):
                 "target y is None."
             )
         if tuples is None:
-            codes = check_labels(warn_unlabelled(y), points.Z)
-            rows = rows_by_place(points.Z)  # so that their order does not decide which are drawn
+            codes = check_labels(graphs.warn_unlabelled(y), points.Z)
+            rows = graphs.rows_by_place(
+                points.Z
+            )  # so that their order does not decide which are drawn
             rng = check_random_state(self.random_state)
             found = self._triplets(points.Z[rows], codes[rows], rng)
             if len(found) > self.max_tuples:
                 found = found.take(np.sort(rng.choice(len(found), self.max_tuples, replace=False)))
-            tuples = self._some(Triplets(rows[found.rows], len(codes)))
+            tuples = self._some(graphs.Triplets(rows[found.rows], len(codes)))
         self.tuples_ = tuples
         self._learn(points, tuple_counts(tuples, sample_weight))
         return self
 
 
-def tuple_counts(tuples: IndexTuples, weights: Weights | None) -> np.ndarray:
+def tuple_counts(tuples: graphs.IndexTuples, weights: Weights | None) -> np.ndarray:
     """Weights of comparisons: the products of those of their points, with a mean of one."""
     if weights is None:
         return np.ones(len(tuples))
@@ -372,14 +363,19 @@ def scatter(Z: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return sum_rows(product, len(rows), 3 * 8 * Z.shape[1], most=16384)
 
 
-def all_or_random_pairs(Z: np.ndarray, codes: np.ndarray, most: int, random_state: Any) -> Pairs:
+def all_or_random_pairs(
+    Z: np.ndarray, codes: np.ndarray, most: int, random_state: Any
+) -> graphs.Pairs:
     """All pairs of labelled points while they are at most so many, else some of them."""
     n = len(codes)
     if n * (n - 1) // 2 <= most:
-        return Pairs.from_labels(codes)
-    rows, each = rows_by_place(Z), max(1, most // (2 * n))  # the order of rows does not matter
-    drawn = Pairs.from_labels(codes[rows], per_point=each, random_state=random_state)
-    return Pairs(rows[drawn.similar], rows[drawn.dissimilar], n)
+        return graphs.Pairs.from_labels(codes)
+    rows, each = (
+        graphs.rows_by_place(Z),
+        max(1, most // (2 * n)),
+    )  # the order of rows does not matter
+    drawn = graphs.Pairs.from_labels(codes[rows], per_point=each, random_state=random_state)
+    return graphs.Pairs(rows[drawn.similar], rows[drawn.dissimilar], n)
 
 
 def span(X: Any) -> tuple[np.ndarray, np.ndarray | None]:

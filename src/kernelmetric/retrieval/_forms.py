@@ -19,6 +19,7 @@ W_α is (1 - α) W + α T, or (1 - α) W + α I, in units of equal trace: few ma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,7 @@ _CANONICAL = (0.1, 0.3, 0.9)
 _BLOCK = 4_096  # rows whose products are taken at once
 
 Matrix = np.ndarray
+Axes = tuple[np.ndarray, np.ndarray]
 
 
 class VectorMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin, BaseEstimator):
@@ -73,13 +75,18 @@ class Table(NamedTuple):
 
 
 class Form(NamedTuple):
-    """Maps of queries and of documents, None for the identity, and what they are in words."""
+    """Maps of queries and of documents, None for the identity, and what they are in words.
+
+    ``axes`` has coordinates and their scales, where both maps are these: forms share coordinates.
+    """
 
     name: str
     queries: Matrix | None
     documents: Matrix | None
+    axes: Axes | None = None
 
 
+Maker = Callable[[], Form]
 IDENTITY = Form("the vectors as they are", None, None)
 
 
@@ -110,21 +117,29 @@ class Moments(NamedTuple):
 
 def differences(Q: Table, D: Table, pairs: np.ndarray) -> Matrix:
     """E δδᵀ of any pairs."""
-    return Moments.of(Q, D, pairs, np.ones(len(pairs))).within
+
+    def delta(rows: slice) -> Any:
+        return precise(Q.take(pairs[rows, 0])) - precise(D.take(pairs[rows, 1]))
+
+    return _mean_square(delta, len(pairs), Q.X)
 
 
 def covariance(*tables: Any) -> Matrix:
     """Covariance about the mean of all rows, each table counting the same."""
     mean = sum(precise(namespace(X).mean(X, axis=0)) for X in tables) / len(tables)
+    moved = [lambda rows, X=X: precise(X[rows, :]) - mean for X in tables]
+    squares = [_mean_square(of, X.shape[0], X) for of, X in zip(moved, tables, strict=True)]
+    return np.mean(squares, axis=0)
 
-    def of(X: Any) -> Matrix:
-        def products(rows: slice) -> tuple[Any, ...]:
-            Z = precise(X[rows, :]) - mean
-            return (Z.T @ Z,)
 
-        return to_numpy(_summed(products, X.shape[0], X)[0]) / X.shape[0]
+def _mean_square(of: Callable[[slice], Any], n_rows: int, X: Any) -> Matrix:
+    """E zzᵀ of rows that a function of a slice gives."""
 
-    return np.mean([of(X) for X in tables], axis=0)
+    def products(rows: slice) -> tuple[Any, ...]:
+        Z = of(rows)
+        return (Z.T @ Z,)
+
+    return to_numpy(_summed(products, n_rows, X)[0]) / n_rows
 
 
 def require_digits(X: Any, what: str) -> None:
@@ -139,63 +154,91 @@ def _summed(products: Callable[[slice], Any], n_rows: int, X: Any) -> Any:
     return sum_rows(products, n_rows, 8.0 * 6 * X.shape[1], most=_BLOCK, flops=flops)
 
 
-def forms(
-    side: str, moments: Moments, T: Matrix, mine: Callable[[Matrix], Matrix]
-) -> Iterator[Form]:
-    """All closed forms of a side, but for the identity.
-
-    ``mine`` gives N, the E δδᵀ of the nearest wrong documents under a map.
-    """
-    if side == "query":
-        yield from _of_queries(moments, T)
-        return
+def whitener(T: Matrix) -> Matrix:
+    """The map P under which the covariance T is the identity, but for its smallest parts."""
     values, V = eigh(T)
     least = _FLOOR * max(float(np.mean(values)), np.finfo(np.float64).tiny)
-    whitener = (V / np.sqrt(np.maximum(values, 0.0) + least)).T
-    yield from _symmetric(whitener, "the covariance of all rows", _OF_ALL, moments.within, mine)
-    yield from _symmetric(np.eye(len(T)), "the identity", _OF_IDENTITY, moments.within, mine)
+    return (V / np.sqrt(np.maximum(values, 0.0) + least)).T
+
+
+def forms(
+    side: str, moments: Moments, T: Matrix, P: Matrix, mine: Callable[[Form], Matrix]
+) -> Iterator[Maker]:
+    """All closed forms of a side, but for the identity, each made where it is asked for.
+
+    P is the whitener of T. ``mine`` gives N, the E δδᵀ of the nearest wrong documents of a form.
+    """
+    if side == "query":
+        for form in _of_queries(moments, T):
+            yield lambda form=form: form
+        return
+    for target, whiten, (plain, once, twice, halved) in (
+        ("the covariance of all rows", P, _OF_ALL),
+        ("the identity", None, _OF_IDENTITY),
+    ):
+        of = _Whitening(target, whiten, moments.within, mine)
+        for share in plain:
+            yield partial(of.plain, share)
+            if share in halved:
+                yield partial(of.halved, share)
+        for share in once:
+            yield partial(of.sharpened, share, 1)
+            if share in twice:
+                yield partial(of.sharpened, share, 2)
     if side == "both":
-        yield from (_canonical(moments, T, share) for share in _CANONICAL)
+        yield from (partial(_canonical, moments, T, share) for share in _CANONICAL)
 
 
-def _symmetric(
-    P: Matrix,
-    target: str,
-    shares: tuple[tuple[float, ...], ...],
-    within: Matrix,
-    mine: Callable[[Matrix], Matrix],
-) -> Iterator[Form]:
+class _Whitening:
     """Whitening, plain and sharpened, in coordinates P x in which the target is the identity."""
-    values, V = eigh(P @ within @ P.T)
-    values, B = np.maximum(values, 0.0) / max(float(np.mean(values)), 1e-300), V.T @ P
-    spread = {share: (1 - share) * values + share for share in (_HALF, *sum(shares, ()))}
-    plain, once, twice, halved = shares
-    for share in plain:
-        L = B / np.sqrt(spread[share])[:, None]
-        yield Form(f"whitening of matches, {share:.0%} {target}", L, L)
-        if share in halved:
-            L = _root(L.T @ L)
-            yield Form(f"half of the way to the whitening of matches, {share:.0%} {target}", L, L)
-    N = B @ mine(B / np.sqrt(spread[_HALF])[:, None]) @ B.T
-    N *= len(N) / max(float(np.trace(N)), 1e-300)
-    for share in once:
-        w = spread[share]
-        M = ((1 - share) * N + share * np.eye(len(N))) / w[:, None] / w
-        for times in (1, 2) if share in twice else (1,):
-            A = M if times == 1 else (M * w) @ M
-            L = np.linalg.cholesky(A).T @ B
-            how = "" if times == 1 else "twice "
-            yield Form(
-                f"whitening of matches, {share:.0%} {target}, {how}sharpened by the nearest wrong "
-                "documents",
-                L,
-                L,
-            )
+
+    def __init__(
+        self, target: str, P: Matrix | None, within: Matrix, mine: Callable[[Form], Matrix]
+    ):
+        self.target, self.P, self.within, self.mine = target, P, within, mine
+
+    @cached_property
+    def axes(self) -> Axes:
+        """Variances of matches in the coordinates that part them, with mean one, and these."""
+        P, W = self.P, self.within
+        values, V = eigh(W if P is None else P @ W @ P.T)
+        values = np.maximum(values, 0.0) / max(float(np.mean(values)), 1e-300)
+        return values, V.T if P is None else V.T @ P
+
+    @cached_property
+    def wrong(self) -> Matrix:
+        B = self.axes[1]
+        N = B @ self.mine(self.plain(_HALF)) @ B.T
+        return N * (len(N) / max(float(np.trace(N)), 1e-300))
+
+    def spread(self, share: float) -> np.ndarray:
+        return (1 - share) * self.axes[0] + share
+
+    def plain(self, share: float) -> Form:
+        return self._scaled(f"whitening of matches, {share:.0%} {self.target}", share, -0.5)
+
+    def halved(self, share: float) -> Form:
+        name = f"half of the way to the whitening of matches, {share:.0%} {self.target}"
+        if self.P is None:  # orthogonal coordinates
+            return self._scaled(name, share, -0.25)
+        L = _root(self.plain(share).queries)
+        return Form(name, L, L)
+
+    def sharpened(self, share: float, times: int) -> Form:
+        w, eye = self.spread(share)[:, None], np.eye(len(self.wrong))
+        M = ((1 - share) * self.wrong + share * eye) / w / w.T
+        L = np.linalg.cholesky(M if times == 1 else (M * w.T) @ M).T @ self.axes[1]
+        name = f"whitening of matches, {share:.0%} {self.target}, {'' if times == 1 else 'twice '}"
+        return Form(f"{name}sharpened by the nearest wrong documents", L, L)
+
+    def _scaled(self, name: str, share: float, power: float) -> Form:
+        B, scales = self.axes[1], self.spread(share) ** power
+        return Form(name, scales[:, None] * B, scales[:, None] * B, (B, scales))
 
 
-def _root(M: Matrix) -> Matrix:
-    """The map of the matrix M^½, which lies half-way between the identity and M."""
-    values, V = eigh(M)
+def _root(L: Matrix) -> Matrix:
+    """The map of the matrix (LᵀL)^½, which lies half-way between the identity and LᵀL."""
+    values, V = eigh(L.T @ L)
     return (V * np.maximum(values, 0.0) ** 0.25).T
 
 

@@ -75,6 +75,7 @@ class Search:
         self.Q, self.D = (_forms.Table(X, self.cosine) for X in (Q, D))
         self.rng = check_random_state(adapter.random_state)
         self.seed = int(self.rng.randint(2**31 - 1))
+        self._last: tuple[Any, Any] = None, None
         self.scale = 1 if backend_of(D).host else _ON_DEVICE
         self.judged = self.rng.permutation(matches.queries)[: self.scale * _JUDGED]
         self.documents = self._drawn_documents()
@@ -83,6 +84,7 @@ class Search:
         self.drawn = rough(self.D.take(self.documents))
         tables = (self.Q,) if matches.one_table else (self.Q, self.D)
         self.T = _forms.covariance(*(self._some_rows(table) for table in tables))
+        self.whitener = None if adapter.side == "query" else _forms.whitener(self.T)
 
     def run(self) -> Result:
         """Judge candidates on queries left out, choose, and fit the one chosen to all."""
@@ -98,7 +100,7 @@ class Search:
         with stage("Adapter", shown=self.settings.verbose):
             last = self._seconds(len(self.documents)) if math.isfinite(time_left()) else 0.0
             with time_kept(last):
-                judged = self._judge(parts, self._closed)
+                judged = self._judge(parts, lambda known: (make() for make in self._closed(known)))
             start, n_closed = self._choice(judged, base).best + base, len(judged.names)
             if self._worth_softmax(len(parts) + 1) and not ended_by_limit(
                 "the search before the softmax", lambda: self._softmax_work(2) * rates().product
@@ -108,7 +110,7 @@ class Search:
             choice = self._choice(judged, base)
             number = choice.best + base
             if number < n_closed:
-                form = _nth(self._closed(self.matches), number)
+                form = _nth(self._closed(self.matches), number)()
             else:
                 form = _nth(self._descended(self.matches, start), number - n_closed)
         means = judged.weights @ judged.ranks**-0.5 / np.sum(judged.weights)
@@ -146,39 +148,47 @@ class Search:
 
     def _found(self, form: _forms.Form, queries: np.ndarray) -> Found:
         """What a form gives some queries."""
-        Q, D = (
-            self._mapped(rough(self.Q.take(queries)), form.queries),
-            self._mapped(self.drawn, form.documents),
-        )
+        Q, D = self._both_mapped(form, queries)
         return find_matches(Q, D, self.matches, queries, self.documents, cosine=self.cosine)
 
     def _mapped(self, Z: Any, L: np.ndarray | None) -> Any:
-        if L is None:
-            return Z
-        Z = product(Z, like(L, Z).T)
+        return Z if L is None else self._directions(product(Z, like(L, Z).T))
+
+    def _both_mapped(self, form: _forms.Form, queries: np.ndarray) -> tuple[Any, Any]:
+        """Some queries and the documents, in coordinates that the last form may have left here."""
+        Q = self._mapped(rough(self.Q.take(queries)), form.queries)
+        if form.axes is None:
+            return Q, self._mapped(self.drawn, form.documents)
+        B, scales = form.axes
+        if self._last[0] is not B:
+            self._last = B, product(self.drawn, like(B, self.drawn).T)
+        return Q, self._directions(self._last[1] * like(scales, self.drawn)[None, :])
+
+    def _directions(self, Z: Any) -> Any:
         return directions(Z) if self.cosine else Z
 
     def _components(self) -> _forms.Form:
         return self._ordered(_forms.IDENTITY._replace(name="principal components"))
 
-    def _closed(self, known: Matches) -> Iterator[_forms.Form]:
-        """The vectors as they are, and all closed forms of some matches."""
+    def _closed(self, known: Matches) -> Iterator[_forms.Maker]:
+        """What makes the vectors as they are, and all closed forms of some matches."""
         cut = self.settings.n_components is not None
-        yield _forms.IDENTITY
+        yield lambda: _forms.IDENTITY
         if cut:
-            yield self._components()
+            yield self._components
         if not np.trace(self.T) > 0:
             return
         moments = _forms.Moments.of(self.Q, self.D, known.pairs, known.weights)
-        for form in _forms.forms(self.settings.side, moments, self.T, partial(self._mined, known)):
-            yield self._ordered(form) if cut else form
+        mine = partial(self._mined, known)
+        for make in _forms.forms(self.settings.side, moments, self.T, self.whitener, mine):
+            yield (lambda make=make: self._ordered(make())) if cut else make
 
-    def _mined(self, known: Matches, L: np.ndarray) -> np.ndarray:
+    def _mined(self, known: Matches, form: _forms.Form) -> np.ndarray:
         """E δδᵀ of queries and the nearest documents under a map that do not match."""
         queries = known.queries
         if len(queries) > self.scale * _MINED:
             queries = queries[:: -(-len(queries) // (self.scale * _MINED))]
-        Q, D = (self._mapped(Z, L) for Z in (rough(self.Q.take(queries)), self.drawn))
+        Q, D = self._both_mapped(form, queries)
         count = min(_NEAREST, len(self.documents))
 
         def work(rows: slice) -> np.ndarray:
@@ -209,7 +219,7 @@ class Search:
 
     def _descended(self, known: Matches, start: int) -> Iterator[_forms.Form]:
         """The maps that a softmax makes of a closed form."""
-        form = _nth(self._closed(known), start)
+        form = _nth(self._closed(known), start)()
         there = np.flatnonzero(np.isin(known.pairs[:, 1], self.documents))
         some = there[:: -(-len(there) // (self.scale * _PAIRS))]
         pairs, moves = known.pairs[some], self.settings.side == "symmetric"
@@ -233,7 +243,7 @@ class Search:
         """The form in the order of its coordinates, as large as the vectors it is for."""
         if form.documents is None:
             return form
-        _, A, B = self._ordered(form)
+        _, A, B, _ = self._ordered(form)
         before, after = np.trace(self.T), np.trace(B @ self.T @ B.T)
         size = np.sqrt(before / after) if after > 0 else 1.0
         return form._replace(queries=size * A, documents=size * B)
@@ -265,5 +275,5 @@ class Search:
         return np.union1d(half, rng.permutation(rest)[: most - len(half)])
 
 
-def _nth(items: Iterator[_forms.Form], number: int) -> _forms.Form:
+def _nth(items: Iterator[Any], number: int) -> Any:
     return next(islice(items, number, None))
