@@ -105,7 +105,7 @@ def test_an_interior_point_takes_a_hundred_steps_at_most(monkeypatch):
 
     problem = problem_of_pairs()
     found = solve_pairs(problem)
-    monkeypatch.setattr(first, "interior_point", seen)
+    monkeypatch.setattr(first.interior, "interior_point", seen)
     solve_pairs(problem, max_iter=2000, tol=1e-3)
     solve_pairs(problem, max_iter=30, tol=1e-12)
     solve_pairs(problem, max_iter=30, tol=1e-3, sharp=False)
@@ -230,9 +230,9 @@ def test_a_part_of_the_features_is_two_thousand_columns_at_most():
 def test_problems_that_a_newton_step_takes_too_long_for_go_step_by_step(monkeypatch):
     problem = problem_of_pairs()
     needed = interior.interior_flops(problem)
-    monkeypatch.setattr(first, "MOST_FLOPS", needed)
+    monkeypatch.setattr(first.interior, "MOST_FLOPS", needed)
     assert solve_pairs(problem, tol=0.1).solver == "interior"
-    monkeypatch.setattr(first, "MOST_FLOPS", 0.999 * needed)
+    monkeypatch.setattr(first.interior, "MOST_FLOPS", 0.999 * needed)
     assert solve_pairs(problem, tol=0.1).solver == "first-order"
     assert solve_pairs(problem, tol=0.1, solver="interior").solver == "interior"
 

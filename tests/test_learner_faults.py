@@ -377,6 +377,9 @@ def test_the_gap_of_mmc_bounds_every_other_metric_in_any_unit(diagonal):
     for _ in range(20):
         N = rng.standard_normal(L.shape)
         assert problem.objective(N) <= most * (1 + 1e-12)
+    better = problem.polished(L, 0.05)
+    assert problem.gap(better) <= 0.05 < problem.gap(L)
+    assert problem.objective(better) >= problem.objective(L)
 
 
 def test_rows_of_a_factor_go_from_the_longest_to_the_shortest():

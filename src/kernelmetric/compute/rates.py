@@ -13,7 +13,7 @@ from kernelmetric.compute._threads import repeatable, tiles_at_once
 from kernelmetric.compute.reductions import exp_of_negative, l1_distances, squared_distances
 from kernelmetric.compute.watch import time_left, warn_of_limit
 
-_RUNS = 16  # of each piece of work; the fastest counts, as others may use the machine too
+_RUNS = 6  # of each piece of work; the fastest counts, as others may use the machine too
 _SIZE = 256  # rows of the product that is measured
 _BLOCK = 100, 500  # rows and anchors of the kernel values that are measured
 _FEATURES = 8, 64  # of these
@@ -69,9 +69,12 @@ def fastest(work: Callable[[], Any], n_runs: int = _RUNS) -> float:
 
 def most_in_time(seconds: Callable[[int], float], n: int, least: int, what: str = "") -> int:
     """As many of n rows as the time limit leaves time for, at least some; says so of ``what``."""
-    most, left = n, _SHARE * time_left()
-    while most > least and not math.isinf(left) and seconds(most) > left:
-        most = max(least, int(0.8 * most))
+    most = n
+    if math.isfinite(time_left()):
+        seconds(n)  # the first question of a process measures the machine, which takes time, too
+        left = _SHARE * time_left()
+        while most > least and seconds(most) > left:
+            most = max(least, int(0.8 * most))
     if most < n and what:
         warn_of_limit(f"the draw of rows for {what} at {most:,} of {n:,}")
     return most

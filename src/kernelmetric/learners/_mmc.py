@@ -9,12 +9,15 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import sum_rows
+from kernelmetric.compute.watch import until_limit
 from kernelmetric.inputs._parameters import PRICE
 from kernelmetric.learners import _tuple_learner as tuples
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._power import POWER, power_for, power_of
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.solvers import minimize_lbfgs
+
+_POLISH = 50  # steps by gradients alone, where values have no more digits
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -161,7 +164,8 @@ class MMC(tuples.PairLearner):
             if problem.gap(L) <= self.tol or tol < 1e-15:
                 break
             tol *= 1e-2
-        return L
+        done = self.n_iter_ >= self.max_iter or report.stopped
+        return L if done else problem.polished(L, self.tol)
 
 
 class FarApart:
@@ -212,6 +216,16 @@ class FarApart:
         largest = np.max(G) if self.diagonal else linalg.eigvalsh(G)[-1]
         product = np.sum(L * L * G) if self.diagonal else np.sum((L @ G) * L)
         return max(float(largest - product) / value, 0.0)
+
+    def polished(self, L: np.ndarray, tol: float) -> np.ndarray:
+        """Go on where steps no longer change the value: L G(L), scaled, is never worse."""
+        for _ in until_limit(range(_POLISH), None):
+            if self.gap(L) <= tol:
+                break
+            G = self._sums(L)[1]
+            L = L * G if self.diagonal else L @ G
+            L = L / np.linalg.norm(L)
+        return L
 
     def _sums(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """The mean distance, and its derivative with respect to LᵀL."""

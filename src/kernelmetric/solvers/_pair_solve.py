@@ -8,13 +8,8 @@ import numpy as np
 
 from kernelmetric.compute import small_steps
 from kernelmetric.inputs._parameters import require_word
+from kernelmetric.solvers import _pair_interior as interior
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
-from kernelmetric.solvers._pair_interior import (
-    MOST_FLOPS,
-    interior_flops,
-    interior_point,
-    start_near,
-)
 
 _CHECK_EVERY = 20  # steps between two certificates
 _GROWTH, _LONGEST = 1.05, 1e6  # of a step: pairs that move in the end have less curvature
@@ -48,20 +43,22 @@ def solve_pairs(
     ``report(n_steps, gap, metric)`` stops it.
     """
     require_word("solver", solver, ("auto", "interior", "first-order"))
-    flops = interior_flops(problem)
-    if solver == "interior" or (solver == "auto" and flops <= MOST_FLOPS):
+    flops = interior.interior_flops(problem)
+    if solver == "interior" or (solver == "auto" and flops <= interior.MOST_FLOPS):
         most = min(max_iter, 100)
         goal = min(tol, _INTERIOR_TOL if flops <= _QUICK_FLOPS else _LONG_TOL) if sharp else tol
         # Where the rank is low, tiles are shared, and an inverse is the largest other call.
         products = problem.Z.shape[1] * (problem.Z.shape[1] + 1) / 2
         inverse = products**3 / 3 if products < len(problem) else flops
         with small_steps(flops, largest=inverse):
-            found = interior_point(problem, tol=goal, max_iter=most, report=report, metric=metric)
+            found = interior.interior_point(
+                problem, tol=goal, max_iter=most, report=report, metric=metric
+            )
             if metric is not None and not found.certificate.gap <= tol and found.n_iter < most:
-                found = interior_point(problem, tol=goal, max_iter=most, report=report)
+                found = interior.interior_point(problem, tol=goal, max_iter=most, report=report)
         found.converged = found.certificate.gap <= tol
         return found
-    start = None if metric is None else start_near(problem, metric)
+    start = None if metric is None else interior.start_near(problem, metric)
     return first_order(problem, tol=tol, max_iter=max_iter, start=start, report=report)
 
 

@@ -22,6 +22,7 @@ from kernelmetric.selection._ridge_kpca import is_auto
 from kernelmetric.tables._cells import is_gap
 from kernelmetric.transductive._penalties import warn_of_gaps
 
+_AT_ONCE = 4_096  # rows that are placed together, so that their differences stay in the cache
 _NEIGHBORS = 5  # unless the user, or labels, ask for others
 _TEXT_OF_UNKNOWN = ("-1", "-1.0", "nan", b"-1", b"-1.0", b"nan")
 
@@ -242,4 +243,5 @@ def interpolate(points: Any, E: np.ndarray, queries: Any, k: int, power: int = 1
         weights /= weights.sum(axis=1, keepdims=True)
         return np.einsum("mk,mkr->mr", weights, E[neighbors[rows]])
 
-    return map_rows(means, queries.shape[0], 8 * k * (2 * points.shape[1] + E.shape[1] + 4))
+    bytes_per_row = 8 * k * (2 * points.shape[1] + E.shape[1] + 4)
+    return map_rows(means, queries.shape[0], bytes_per_row, most=_AT_ONCE)
