@@ -13,6 +13,7 @@ from kernelmetric.linkage import (
     NearestText,
     RecordLinker,
     _duckdb,
+    _joined,
     candidate_pairs,
     link_files,
 )
@@ -87,7 +88,7 @@ def test_keys_that_too_many_share_are_left_out_and_told(people):
 
 def test_links_of_files_are_those_of_the_tables_in_memory(people, tmp_path, monkeypatch):
     (a, b), (left, right) = people
-    monkeypatch.setattr(_duckdb, "_group_size", lambda: 2048)
+    monkeypatch.setattr(_joined, "group_size", lambda: 2048)
     monkeypatch.setattr(_duckdb, "_AT_ONCE", 100)
     both = pd.concat([left, right], ignore_index=True)
     both.to_parquet(tmp_path / "both.parquet")
@@ -121,7 +122,7 @@ def test_labelled_pairs_teach_links_of_files(people, tmp_path):
 
 def test_an_interrupted_run_goes_on_where_it_was(people, tmp_path, monkeypatch):
     (a, b), _ = people
-    monkeypatch.setattr(_duckdb, "_group_size", lambda: 2048)
+    monkeypatch.setattr(_joined, "group_size", lambda: 2048)
     initial = EqualKeys(lambda table: table["first"].str[0])
     rules = [EqualKeys("city"), initial, *RULES]  # more than a group
     linker, folder = RecordLinker(rules=rules), tmp_path / "work"
@@ -164,7 +165,7 @@ def test_nothing_half_written_is_taken_for_done(people, tmp_path, monkeypatch):
         (folder / "candidates.part").write_bytes(b"PAR1")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_duckdb, "_join", broken)
+    monkeypatch.setattr(_joined, "_join", broken)
     with pytest.raises(KeyboardInterrupt):
         link_files(a, b, RecordLinker(rules=RULES), folder=folder)
     monkeypatch.undo()
@@ -174,17 +175,17 @@ def test_nothing_half_written_is_taken_for_done(people, tmp_path, monkeypatch):
 
 def test_duckdb_gets_the_memory_budget(people, tmp_path, monkeypatch, duckdb):
     (a, b), (left, right) = people
-    asked, connected = [], _duckdb._connected
+    asked, connected = [], _joined.connected
 
     def noted(*given):
         connection = connected(*given)
         asked.append(connection.sql("SELECT current_setting('memory_limit')").fetchall()[0][0])
         return connection
 
-    monkeypatch.setattr(_duckdb, "_connected", noted)
+    monkeypatch.setattr(_joined, "connected", noted)
     with memory_budget("200MB"):
         found = candidate_pairs(a, b, RULES)
-        assert _duckdb._group_size() * _duckdb._PAIR_BYTES <= 200e6
+        assert _joined.group_size() * _joined._PAIR_BYTES <= 200e6
     assert set(asked) == {"190.7 MiB"}
     np.testing.assert_array_equal(found, candidate_pairs(left, right, RULES))
 
@@ -192,7 +193,7 @@ def test_duckdb_gets_the_memory_budget(people, tmp_path, monkeypatch, duckdb):
 def test_too_many_links_are_refused_before_they_are_joined(people, monkeypatch):
     (a, b), _ = people
     monkeypatch.setattr(
-        _duckdb,
+        _joined,
         "require_memory",
         lambda n, who, advice: (_ for _ in ()).throw(MemoryError(f"{who}: {advice}")),
     )
@@ -291,7 +292,7 @@ def test_records_that_share_one_of_their_words_are_candidates_in_files_and_in_me
 
 def test_texts_of_files_are_compared_with_all_candidates_of_a_record(shops, tmp_path, monkeypatch):
     (a, b), (left, right) = shops
-    monkeypatch.setattr(_duckdb, "_group_size", lambda: 2048)
+    monkeypatch.setattr(_joined, "group_size", lambda: 2048)
     monkeypatch.setattr(_duckdb, "_AT_ONCE", 100)  # rivals lie in other pieces and groups
     both = pd.concat([left, right], ignore_index=True)
     both.to_parquet(tmp_path / "both.parquet")
@@ -312,7 +313,7 @@ def test_texts_of_files_are_compared_with_all_candidates_of_a_record(shops, tmp_
 
 def test_what_texts_found_in_all_candidates_is_not_looked_for_again(shops, tmp_path, monkeypatch):
     (a, b), _ = shops
-    monkeypatch.setattr(_duckdb, "_group_size", lambda: 2048)
+    monkeypatch.setattr(_joined, "group_size", lambda: 2048)
     original = _duckdb._Store.probabilities
 
     def interrupted(self, fitted, group):

@@ -6,6 +6,7 @@
     _candidates.py    what the rules find together, and its recall
     _ngrams.py        texts as vectors of their n-grams
     _duckdb.py        link_files: tables in Parquet files, larger than the memory
+    _joined.py        which of their records have equal keys
     _comparisons.py   RecordComparison: pairs of records as vectors, field by field
     _compared.py      pairs of two tables as rows of numbers, and what these say in words
     _words.py         what a text is made of: words, model numbers, numbers with units, names

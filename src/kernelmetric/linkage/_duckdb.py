@@ -22,25 +22,19 @@ import joblib
 import numpy as np
 from sklearn.base import clone
 
-from kernelmetric._warnings import warn
-from kernelmetric.compute import require_memory, within_budget
+from kernelmetric.compute import require_memory
 from kernelmetric.compute.watch import leave_if_over, stage
 from kernelmetric.inputs._extras import require
+from kernelmetric.linkage import _joined
 from kernelmetric.linkage._compared import Compared, checked_pairs
-from kernelmetric.linkage._fields import coded_texts, is_whole
+from kernelmetric.linkage._joined import GROUP, STRICTER, quoted
 from kernelmetric.linkage._links import Links, link
-from kernelmetric.linkage._rules import EqualKeys, lines_of
+from kernelmetric.linkage._rules import EqualKeys
 from kernelmetric.linkage._text import Texts
-from kernelmetric.tables import read_pieces
 
 _SAMPLE = 50_000  # candidates that a linker learns from
 _AT_ONCE = 200_000  # pairs whose texts are in memory: as many as RecordLinker compares at once
-_GROUP = 1_228_800  # candidates that are looked up together, a multiple of DuckDB's 2,048
-_PAIR_BYTES = 2000.0  # of such a pair: two records, and a part of what DuckDB reads
-_COLUMNS = "rule BIGINT, code UBIGINT, row BIGINT"
-_STRICTER = "take a stricter rule of candidates."
 _FEWER = "name fewer columns in RecordComparison(kinds)."
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 def link_files(
@@ -136,11 +130,11 @@ class _Store:
         sizes = [ParquetFile(path).metadata.num_rows for path in files]
         done = place / "candidates.parquet"
         if not done.is_file():
-            _find_candidates(files, sizes, rules, done)
-        self._files, self._connection = files, _connected(place, ":memory:")
+            _joined.find_candidates(files, sizes, rules, done)
+        self._files, self._connection = files, _joined.connected(place, ":memory:")
         self._candidates = ParquetFile(done)
         self.n_pairs = self._candidates.metadata.num_rows
-        require_memory(100.0 * self.n_pairs, f"Links of {self.n_pairs} candidates", _STRICTER)
+        require_memory(100.0 * self.n_pairs, f"Links of {self.n_pairs} candidates", STRICTER)
         self._two, self._sizes, self._begin = len(files) > 1, sizes, [0, *sizes[:-1]]
         self.sizes = sizes[0], sizes[1] if self._two else None
         self.groups = range(max(1, self._candidates.num_row_groups))
@@ -158,7 +152,7 @@ class _Store:
 
         self._connection.register("wanted", pyarrow.table({"row": rows}))
         found = self._connection.sql(
-            f"SELECT t.* FROM read_parquet('{_quoted(self._files[side])}', file_row_number=true) t "
+            f"SELECT t.* FROM read_parquet('{quoted(self._files[side])}', file_row_number=true) t "
             "SEMI JOIN wanted ON t.file_row_number = wanted.row ORDER BY t.file_row_number"
         ).to_arrow_table()
         return found.drop_columns(["file_row_number"]).to_pandas()
@@ -190,7 +184,7 @@ class _Store:
         """Of a match, for the candidates of a group."""
         found = [np.empty(0)]
         # What texts say of all records of a group would take too much memory at once.
-        step = _GROUP if linker.comparison_.text_ is None else _AT_ONCE
+        step = GROUP if linker.comparison_.text_ is None else _AT_ONCE
         for left, right, ends, rows in self.parts(group, step):
             compare = self.compared(linker.comparison_, left, right, rows)
             found.append(linker._probability(compare, ends))
@@ -272,131 +266,6 @@ def _learned(linker: Any, store: _Store, pairs: Any, same: Any, by_kind: bool, t
     labelled = (None, None) if pairs is None else (places[len(chosen) :], same)
     with stage(f"learning from {len(chosen):,} candidates"):
         return learner._fit(left, right, *labelled, by_kind, compared)
-
-
-def _find_candidates(files: list[Path], sizes: list[int], rules: Sequence[Any], done: Path) -> None:
-    """Write the candidates of all rules."""
-    place = done.parent
-    _remove_keys(place)
-    connection = _connected(place, str(place / "keys.duckdb"))
-    try:
-        for side, path in enumerate(files):
-            with stage(f"keys of {path.name}", sizes[side]) as shown:
-                connection.execute(f"CREATE TABLE side{side} ({_COLUMNS})")
-                for piece, n_rows in _keys(path, rules, sizes[side]):
-                    connection.register("piece", piece)
-                    connection.execute(f"INSERT INTO side{side} FROM piece")
-                    shown.step(by=n_rows)
-        _join(connection, rules, len(files) > 1, done)
-    finally:
-        connection.close()
-        _remove_keys(place)
-
-
-def _remove_keys(place: Path) -> None:
-    for path in place.glob("keys.duckdb*"):  # and what DuckDB writes beside it
-        path.unlink()
-
-
-def _join(connection: Any, rules: Sequence[Any], two: bool, done: Path) -> None:
-    """Pairs of equal keys, all rules together, into a file."""
-    other, number = ("side1", "a.n * b.n") if two else ("side0", "a.n * (a.n - 1) / 2")
-    connection.execute(
-        f"CREATE TEMP TABLE sizes AS SELECT rule, code, ({number})::BIGINT AS pairs "
-        "FROM (SELECT rule, code, count(*) AS n FROM side0 GROUP BY ALL) a "
-        f"JOIN (SELECT rule, code, count(*) AS n FROM {other} GROUP BY ALL) b USING (rule, code)"
-    )
-    total = 0
-    for k, rule in enumerate(rules):
-        n_large, lost, kept = connection.execute(
-            "SELECT count(*) FILTER (pairs > $2), sum(pairs) FILTER (pairs > $2), "
-            "sum(pairs) FILTER (pairs <= $2) FROM sizes WHERE rule = $1",
-            [k, rule.most],
-        ).fetchone()
-        if n_large:
-            warn(rule.too_large(n_large, int(lost)))
-        connection.execute(
-            "DELETE FROM sizes WHERE rule = $1 AND (pairs > $2 OR pairs = 0)", [k, rule.most]
-        )
-        total += int(kept or 0)
-    require_memory(100.0 * total, f"Links of up to {total} candidates", _STRICTER)
-    smaller = "" if two else "WHERE a.row < b.row"
-    part = done.with_suffix(".part")
-    with stage(f"joining keys: {total:,} pairs at most"):
-        connection.execute(
-            "COPY (SELECT DISTINCT a.row AS l, b.row AS r FROM sizes "
-            f"JOIN side0 a USING (rule, code) JOIN {other} b USING (rule, code) {smaller} "
-            f"ORDER BY l, r) TO '{_quoted(part)}' "
-            f"(FORMAT parquet, ROW_GROUP_SIZE {_group_size()})"
-        )
-    part.replace(done)
-
-
-def _keys(path: Path, rules: Sequence[Any], n_rows: int) -> Iterator[tuple[Any, int]]:
-    """For each piece of a table the codes of its keys, rule by rule, without what is missing."""
-    import pyarrow
-
-    whole: dict[Any, bool] = {}
-    for piece in read_pieces(path) if n_rows else ():
-        hashes: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
-        found = [_codes(rule.keys, piece.frame, whole, hashes) for rule in rules]
-        rows = np.asarray(piece.rows, np.int64)
-        columns = {
-            "rule": np.repeat(np.arange(len(rules)), [len(code) for code, _ in found]),
-            "code": np.concatenate([code for code, _ in found]),
-            "row": rows[np.concatenate([at for _, at in found])],
-        }
-        yield pyarrow.table(columns), len(rows)
-
-
-def _codes(
-    keys: Sequence[Any],
-    frame: Any,
-    whole: dict[Any, bool],
-    hashes: dict[Any, tuple[np.ndarray, np.ndarray]],
-) -> tuple[np.ndarray, np.ndarray]:
-    """A hash of 64 bits for the keys of each record that has all of them, and its place.
-
-    What is kept from one call to the next: which columns hold whole numbers, and their hashes.
-    """
-    import pandas as pd
-
-    rows, columns = lines_of(keys, frame)
-    code, there = np.zeros(len(rows), np.uint64), np.ones(len(rows), bool)
-    for key, column in zip(keys, columns, strict=True):
-        if key not in hashes:
-            column = pd.Series(column)
-            floats = column.dtype.kind == "f" and bool(column.notna().any())
-            if floats and whole.setdefault(key, is_whole(column)) != is_whole(column):
-                raise ValueError(
-                    f"Got numbers, some with fractions, as the key {key!r}, but expected texts or "
-                    "whole numbers: round them first, or write them as texts."
-                )
-            at, texts = coded_texts(column)
-            of_texts = pd.util.hash_array(np.append(texts, ""), categorize=False)
-            hashes[key] = of_texts[at], at >= 0
-        more, known = hashes[key]
-        there &= known
-        code = (code * _MIX) ^ more
-    return code[there], rows[there]
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("'", "''")
-
-
-def _connected(place: Path, database: str) -> Any:
-    """A database that takes the memory budget, and the folder for what is larger."""
-    connection = require("duckdb", "duckdb", "Linking files needs duckdb").connect(database)
-    connection.execute(f"SET memory_limit = '{max(within_budget(np.inf), 1e8) / 1e6:.0f}MB'")
-    connection.execute(f"SET temp_directory = '{_quoted(place / 'duckdb')}'")
-    connection.execute("SET enable_progress_bar = false")
-    return connection
-
-
-def _group_size() -> int:
-    """Candidates of a group: whole vectors of DuckDB, within the memory budget."""
-    return max(2048, int(min(_GROUP, within_budget(np.inf) / _PAIR_BYTES)) // 2048 * 2048)
 
 
 def _parquet_files(left: Any, right: Any, rules: Sequence[Any] | None) -> list[Path]:
