@@ -527,13 +527,13 @@ def test_many_points_leave_out_no_impostors_where_some_had_few(monkeypatch, most
     monkeypatch.setattr(margin, "_SOME_POINTS", 1200)
     monkeypatch.setattr(margin, "_MOST_LISTED", most_listed)
     monkeypatch.setattr(margin, "FEW_POINTS", 900)
-    seen, real = [], margin.reductions.mine_impostors
+    seen, real = [], margin.mine_impostors
 
     def mined(E, targets, codes, c, *, most, slack, **options):
         seen.append((len(codes), most, slack))
         return real(E, targets, codes, c, most=most, slack=slack, **options)
 
-    monkeypatch.setattr(margin.reductions, "mine_impostors", mined)
+    monkeypatch.setattr(margin, "mine_impostors", mined)
     LMNN(tol=1e-2).fit(X, y)
     assert next(rest for n, *rest in seen if n == 1000) == [100, 0.5]
     found, slack = next(rest for n, *rest in seen if n == 4000)
