@@ -62,7 +62,7 @@ DEFAULTS = {
     DNE: {"n_components": None, "n_neighbors": 3, "reg": 0.0, "class_weight": None},
     IdealizedKernel: {
         "kernel": "linear", "C": "auto", "C_similar": None, "C_dissimilar": None, "nu": 0.2,
-        "psd": "solve", "n_neighbors": 5, "radius": "median", "prior": None, "tol": 1e-3,
+        "psd": "solve", "n_neighbors": 5, "radius": "median", "prior": None, "tol": 1e-2,
         "max_iter": 2000, "warm_start": False, "random_state": 0, "verbose": False,
     },
     ITML: {
