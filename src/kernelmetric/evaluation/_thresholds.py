@@ -151,8 +151,8 @@ def threshold_for(
         return least <= value <= most
 
     low, high = _range_of(sample.scores, best, holds)
-    reached = (_both_ways(part(sample, best, z)) for part in (_precision_at, _recall_at))
-    return Threshold(Estimate(best, low, high), *reached, sample.share)
+    right, found = (_both_ways(part(sample, best, z)) for part in (_precision_at, _recall_at))
+    return Threshold(Estimate(best, low, high), right, found, sample.share)
 
 
 class _Sample(NamedTuple):

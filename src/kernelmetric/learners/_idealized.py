@@ -63,7 +63,7 @@ class IdealizedKernel(SpaceLearner):
         From labels, the longest distance of a pair; 'median' is that of all pairs.
     prior : array of shape (n_features, n_features), default=None
         Matrix of the prior metric in the coordinates of the space; None is the identity.
-    tol : float, default=1e-3
+    tol : float, default=1e-2
         Relative duality gap to reach. Small problems are solved to about 1e-9 anyway.
     max_iter : int, default=2000
         Maximum number of steps of the solver.
@@ -152,7 +152,7 @@ class IdealizedKernel(SpaceLearner):
     n_neighbors: int = 5
     radius: Any = "median"
     prior: Any = None
-    tol: float = 1e-3
+    tol: float = 1e-2
     max_iter: int = 2000
     warm_start: bool = False
     random_state: Any = 0

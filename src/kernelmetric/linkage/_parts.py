@@ -166,14 +166,16 @@ class PartedTexts:
 
     def _close(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
         """Which couples of words are two spellings of one, or one and its abbreviation."""
-        from rapidfuzz.distance import JaroWinkler
+        from rapidfuzz.distance.JaroWinkler import similarity
         from rapidfuzz.process import cpdist
 
         a, b = self._words[p], self._words[q]
         close, plain = np.zeros(len(p), dtype=bool), self._plain[p] & self._plain[q]
         # What is far from alike need not be computed to the end.
-        least = {"scorer": JaroWinkler.similarity, "score_cutoff": _ALIKE - 0.1}
-        close[plain] = cpdist(a[plain], b[plain], **least, dtype=np.float64) >= _ALIKE
+        alike = cpdist(
+            a[plain], b[plain], scorer=similarity, score_cutoff=_ALIKE - 0.1, dtype=float
+        )
+        close[plain] = alike >= _ALIKE
         at = np.flatnonzero(self._begins[p] == self._begins[q])
         close[at] |= np.array(list(map(abbreviates, a[at], b[at])), dtype=bool)
         return close
