@@ -7,14 +7,17 @@ from typing import Any, Self
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import (
-    backend_of,
-    in_library_of,
-    like,
-    namespace,
-    reductions,
-    take_rows,
-    to_numpy,
+from kernelmetric.compute import backend_of, in_library_of, like, namespace, take_rows, to_numpy
+from kernelmetric.compute.reductions import (
+    Triplets,
+    class_neighbors,
+    laplacian_product,
+    lmnn_at_lengths,
+    lmnn_hinge,
+    lmnn_step_on,
+    mine_impostors,
+    product,
+    read_only,
 )
 from kernelmetric.graphs import IndexTuples
 from kernelmetric.learners._progress import Iterations
@@ -56,7 +59,7 @@ class MarginProblem:
     codes: np.ndarray
     c: float
     reg: float
-    weighed: reductions.Triplets | None = None
+    weighed: Triplets | None = None
 
     def __post_init__(self) -> None:
         points, targets, codes = self.points, self.targets, self.codes
@@ -72,18 +75,18 @@ class MarginProblem:
 
     def on(self, points: Any) -> Self:
         """The same problem, its points in another precision, if that is another one."""
-        return self if points is self.points else replace(self, points=reductions.read_only(points))
+        return self if points is self.points else replace(self, points=read_only(points))
 
     def thinned(self) -> Self:
         """The problem of some of the points, their targets among them."""
         rows = np.arange(0, len(self.codes), -(-len(self.codes) // _SOME_POINTS))
         points, codes = take_rows(self.points, rows), self.codes[rows]
         k = min(self.targets.shape[1], len(rows))
-        targets = to_numpy(reductions.class_neighbors(points, codes, k, same=True)[0])
+        targets = to_numpy(class_neighbors(points, codes, k, same=True)[0])
         weighed = None
         if self.weighed is not None:  # a rough start: each point's own part counts as before
             parts = np.mean(self.weighed.parts[rows], axis=1, keepdims=True)
-            weighed = reductions.Triplets(np.repeat(parts, k, axis=1), self.weighed.counts[rows])
+            weighed = Triplets(np.repeat(parts, k, axis=1), self.weighed.counts[rows])
         reg = self.reg * len(rows) / len(self.codes)
         return replace(self, points=points, targets=targets, codes=codes, reg=reg, weighed=weighed)
 
@@ -144,7 +147,7 @@ class MarginProblem:
             longer = (E * float(np.sqrt(square)) for square in squares)
             return np.array([self._over_all(one, one[:, :0])[0] for one in longer])
         how = self.targets, self.codes, self.c, squares
-        return reductions.lmnn_at_lengths(E, *how, every=every, weighed=self.weighed)
+        return lmnn_at_lengths(E, *how, every=every, weighed=self.weighed)
 
     def _pulled_lengths(self, E: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Squared distances of target pairs, and what each counts."""
@@ -155,16 +158,14 @@ class MarginProblem:
 
     def _over_all(self, E: Any, V: Any, corner: float = 0.0) -> tuple[float, Any]:
         """The objective over all impostors, without the penalty, and its Laplacian times V."""
-        return reductions.lmnn_hinge(E, V, *self.there, self.c, corner, self.weighed)
+        return lmnn_hinge(E, V, *self.there, self.c, corner, self.weighed)
 
     def _mined(self, E: Any, **options: Any) -> tuple[float, np.ndarray]:
         """Objective without the penalty, and pairs worth watching: none where all are looked at."""
         if self.few:
             value, _ = self._over_all(E, E[:, :0])
             return value, np.empty((0, 2), dtype=np.int32)
-        return reductions.mine_impostors(
-            E, self.targets, self.codes, self.c, weighed=self.weighed, **options
-        )
+        return mine_impostors(E, self.targets, self.codes, self.c, weighed=self.weighed, **options)
 
     def _on_list(self, L: np.ndarray, pairs: np.ndarray, corner: float) -> tuple[float, Any]:
         """The objective over the listed impostors or, if many, over all; and its gradient."""
@@ -172,10 +173,8 @@ class MarginProblem:
         if self.few or len(pairs) > self.most_pairs:
             E = self._embedded(L)
             value, sums = self._over_all(E, E, corner)
-            return value, np.multiply(
-                to_numpy(reductions.product(sums.T, X)), 2.0, dtype=np.float64
-            )
-        return reductions.lmnn_step_on(pairs, L, X, self.targets, self.c, corner, self.weighed)
+            return value, np.multiply(to_numpy(product(sums.T, X)), 2.0, dtype=np.float64)
+        return lmnn_step_on(pairs, L, X, self.targets, self.c, corner, self.weighed)
 
     def watched(self, share: float) -> int:
         """Impostors of a point on a list, where so large a share of all pairs is worth one."""
@@ -196,7 +195,7 @@ class MarginProblem:
         return self.reg * float(np.sum(L * L))
 
     def _embedded(self, L: np.ndarray) -> Any:
-        return reductions.product(self.points, like(L, self.points).T)
+        return product(self.points, like(L, self.points).T)
 
 
 def descend(
@@ -305,7 +304,7 @@ def _union(pairs: np.ndarray, others: np.ndarray, n: int) -> np.ndarray:
     keys = np.concatenate([p[:, 0].astype(np.int64) * n + p[:, 1] for p in (pairs, others)])
     keys.sort()  # np.unique would look all up in a table first, which takes longer
     keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
-    return reductions.read_only(np.stack(np.divmod(keys, n), axis=1).astype(np.int32))
+    return read_only(np.stack(np.divmod(keys, n), axis=1).astype(np.int32))
 
 
 class ListedMargins(MarginProblem):
@@ -337,9 +336,7 @@ class ListedMargins(MarginProblem):
             return value, V
         rows = np.concatenate([self.pulled, self.near[active], self.far[active]])
         weights = [np.ones(len(self.pulled)), self.c * slope, -self.c * slope]
-        return value, reductions.laplacian_product(
-            rows[:, 0], rows[:, 1], np.concatenate(weights), V
-        )
+        return value, laplacian_product(rows[:, 0], rows[:, 1], np.concatenate(weights), V)
 
 
 def _squares(E: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -315,9 +315,8 @@ class ComparisonLearner(TupleLearner):
             )
         if tuples is None:
             codes = check_labels(graphs.warn_unlabelled(y), points.Z)
-            rows = graphs.rows_by_place(
-                points.Z
-            )  # so that their order does not decide which are drawn
+            # So that the order of rows does not decide which are drawn.
+            rows = graphs.rows_by_place(points.Z)
             rng = check_random_state(self.random_state)
             found = self._triplets(points.Z[rows], codes[rows], rng)
             if len(found) > self.max_tuples:
@@ -370,10 +369,7 @@ def all_or_random_pairs(
     n = len(codes)
     if n * (n - 1) // 2 <= most:
         return graphs.Pairs.from_labels(codes)
-    rows, each = (
-        graphs.rows_by_place(Z),
-        max(1, most // (2 * n)),
-    )  # the order of rows does not matter
+    rows, each = graphs.rows_by_place(Z), max(1, most // (2 * n))  # in no order of rows
     drawn = graphs.Pairs.from_labels(codes[rows], per_point=each, random_state=random_state)
     return graphs.Pairs(rows[drawn.similar], rows[drawn.dissimilar], n)
 
