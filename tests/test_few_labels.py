@@ -17,6 +17,7 @@ from kernelmetric.graphs import gaussian_graph, local_graph, neighbor_graph
 from kernelmetric.transductive._diffusion import Diffusion, joined
 from kernelmetric.transductive._shares import shares_by_distance
 from kernelmetric.transductive._sizes import offsets
+from kernelmetric.transductive._spread import _pool
 
 ONE_EACH = pytest.mark.filterwarnings("ignore:Got a single label")
 
@@ -292,6 +293,15 @@ def test_points_stay_where_a_graph_finds_fewer_hidden_labels():
     assert right(model, y, truth) >= right(diffusion, y, truth) - 0.01
 
 
+def test_distances_count_more_where_scores_find_no_hidden_label():
+    classes = np.arange(12) % 3
+    right_, wrong = np.eye(3)[classes], np.eye(3)[(classes + 1) % 3]
+    both = np.array([_pool(Z, 0.0 * Z, classes, True) for Z in (right_, wrong)])
+    scores, distances = both.T  # of distances that say nothing
+    assert distances[0] / scores[0] < distances[1] / scores[1]
+    assert _pool(wrong, 0.0 * wrong, classes, False)[1] == 0.0  # the user has set the graph
+
+
 @ONE_EACH
 def test_lambda_is_chosen_by_hidden_labels():
     X, y, _ = moons(count=6)
@@ -334,12 +344,15 @@ def test_no_label_of_a_part_is_no_reason_to_warn_where_all_have_one():
 @pytest.mark.parametrize("sizes", [{0: 150, 1: 50}, [0.75, 0.25], np.array([3, 1])])
 def test_classes_have_the_sizes_that_are_stated(sizes):
     X, truth = make_blobs([150, 50], centers=[[0, 0], [2.5, 0]], random_state=0)
-    y = labelled(truth, 2)
-    free = TransductiveDistance(method="diffusion").fit(X, y)
-    model = TransductiveDistance(class_sizes=sizes).fit(X, y)
-    assert abs(np.sum(model.transduction_ == 0) - 150) <= 6
-    assert right(model, y, truth) >= right(free, y, truth)
-    assert_array_equal(model.transduction_[y >= 0], y[y >= 0])
+    gain = []
+    for seed in range(3):
+        y = labelled(truth, 2, seed)
+        free = TransductiveDistance(method="diffusion").fit(X, y)
+        model = TransductiveDistance(class_sizes=sizes).fit(X, y)
+        assert abs(np.sum(model.transduction_ == 0) - 150) <= 6
+        assert_array_equal(model.transduction_[y >= 0], y[y >= 0])
+        gain.append(right(model, y, truth) - right(free, y, truth))
+    assert np.mean(gain) > 0
 
 
 @ONE_EACH

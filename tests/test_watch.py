@@ -1,5 +1,6 @@
 """How far work is, and until when it may run."""
 
+import math
 import re
 import sys
 import threading
@@ -399,12 +400,21 @@ def test_a_linker_goes_without_probabilities_of_pairs_left_out():
     np.testing.assert_array_equal(linker.probability_, free.probability_)
 
 
-def test_other_processes_know_the_limit():
-    assert _folds._limit() is None
-    with time_limit(50):
-        assert 0 < _folds._limit() <= 50
-    with time_limit(1e-6):
-        assert 0 < _folds._limit() <= 1e-6
+def test_a_limit_goes_on_while_work_waits_for_another_process():
+    class Trial:
+        def run(self, fold, X, y):
+            left.append(time_left())
+            yield [fold]
+            yield [fold]
+
+    left = []
+    now = time.time()
+    assert _folds._run_apart(Trial(), 0, None, None, 10**6, math.inf, now) == [[0], [0]]
+    assert _folds._run_apart(Trial(), 0, None, None, 10**6, 50.0, now - 20) == [[0], [0]]
+    assert _folds._run_apart(Trial(), 0, None, None, 10**6, 50.0, now - 60) == [[0]]
+    assert _folds._run_apart(Trial(), 0, None, None, None, 50.0, now - 60) == [[0], [0]]
+    assert math.isinf(left[0]) and left[2] <= 1e-6 < left[1] <= 30
+    assert left[1] < left[3] <= 50  # clocks of other machines may be wrong
 
 
 @pytest.mark.slow

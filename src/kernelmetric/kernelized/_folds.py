@@ -234,9 +234,10 @@ def _stream(
     n_chunks = min(len(folds[0].candidates), -(-_CHUNKS_PER_JOB * n_jobs // len(folds)))
     tasks = [(number, start) for number in range(len(folds)) for start in range(n_chunks)]
     share = None if on_cluster() else int(within_budget(math.inf)) // n_jobs
+    clock = time_left(), time.time()
     chunks = Parallel(n_jobs=n_jobs, return_as="generator")(
         # neighbours in the list cost about the same, so a chunk takes every n-th kernel
-        delayed(_run_apart)(trial, folds[number].part(start, n_chunks), X, y, share, _limit())
+        delayed(_run_apart)(trial, folds[number].part(start, n_chunks), X, y, share, *clock)
         for number, start in tasks
     )
     try:
@@ -255,19 +256,18 @@ def on_cluster() -> bool:
     return not type(backend).__module__.startswith("joblib._parallel_backends")
 
 
-def _limit() -> float | None:
-    """The limit of another process that begins now."""
-    return max(time_left(), 1e-6) if math.isfinite(time_left()) else None
-
-
 def _run_apart(
-    trial: Trial, fold: Fold, X: Any, y: Any, n_bytes: int | None, seconds: float | None
+    trial: Trial, fold: Fold, X: Any, y: Any, n_bytes: int | None, left: float, since: float
 ) -> list[list[Outcome]]:
-    """All outcomes of a trial in another process, which has its own share of the memory."""
+    """All outcomes of a trial in another process, which has its own share of the memory.
+
+    So much time was ``left`` at a time ``since``, which clocks of other machines do not know.
+    """
+    left -= 0.0 if n_bytes is None else time.time() - since
     # What runs on a cluster must not send its own small loops to the cluster again.
     alone = parallel_config(backend="sequential") if n_bytes is None else block_budget(n_bytes)
     found: list[list[Outcome]] = []
-    with alone, time_limit(seconds):
+    with alone, time_limit(None if math.isinf(left) else max(left, 1e-6)):
         for outcomes in trial.run(fold, X, y):
             found.append(outcomes)
             if time_left() <= 0:

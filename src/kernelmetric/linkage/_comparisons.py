@@ -8,15 +8,8 @@ import numpy as np
 
 from kernelmetric.compute import map_rows
 from kernelmetric.inputs._extras import require
+from kernelmetric.linkage import _fields
 from kernelmetric.linkage._compared import Compared, checked_pairs
-from kernelmetric.linkage._fields import (
-    as_tables,
-    coded_texts,
-    column_of,
-    holds_numbers,
-    is_whole,
-    texts_of,
-)
 from kernelmetric.linkage._text import Texts, learned_of
 
 KINDS = ("text", "long_text", "code", "date", "number", "category", "vector")
@@ -215,7 +208,7 @@ class RecordComparison:
 
 
 def _tables(left: Any, right: Any) -> tuple[Any, Any]:
-    left, right = as_tables(left, right)
+    left, right = _fields.as_tables(left, right)
     return left, left if right is None else right
 
 
@@ -223,10 +216,10 @@ def _coded(name: str, left: Any, right: Any) -> tuple[np.ndarray, np.ndarray, np
     """Which text each record of two tables has, -1 for none; and the texts, each once."""
     import pandas as pd
 
-    a, texts = coded_texts(column_of(left, name))
+    a, texts = _fields.coded_texts(_fields.column_of(left, name))
     if right is left:
         return a, a, texts
-    b, more = coded_texts(column_of(right, name))
+    b, more = _fields.coded_texts(_fields.column_of(right, name))
     codes, both = pd.factorize(np.concatenate([texts, more]))
     own, other = np.split(codes, [len(texts)])
     return np.append(own, -1)[a], np.append(other, -1)[b], both
@@ -278,7 +271,7 @@ def _scored(kind: str, p: np.ndarray, q: np.ndarray) -> np.ndarray:
 def _numbers(table: Any, name: str) -> np.ndarray:
     import pandas as pd
 
-    column = column_of(table, name)
+    column = _fields.column_of(table, name)
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     lost = int(np.sum(np.isnan(numbers) & column.notna().to_numpy()))
     if len(numbers) - lost < _MOSTLY * len(numbers):
@@ -290,8 +283,8 @@ def _numbers(table: Any, name: str) -> np.ndarray:
 
 def _vectors(table: Any, name: str) -> np.ndarray:
     """Vectors of length one; NaN where one is missing, or has no direction."""
-    cells = column_of(table, name)
-    there = np.array([holds_numbers(cell) for cell in cells], dtype=bool)
+    cells = _fields.column_of(table, name)
+    there = np.array([_fields.holds_numbers(cell) for cell in cells], dtype=bool)
     try:
         known = np.array([np.asarray(cell, dtype=np.float64) for cell in cells[there]])
         vectors = np.full((len(cells), known.shape[1] if len(known) else 1), np.nan)
@@ -320,14 +313,16 @@ def _guessed(left: Any, right: Any) -> dict[str, str]:
 
     kinds = {}
     for name in [column for column in left.columns if column in right.columns]:
-        both = pd.concat([column_of(table, name).head(_LOOKED_AT) for table in (left, right)])
+        both = pd.concat(
+            [_fields.column_of(table, name).head(_LOOKED_AT) for table in (left, right)]
+        )
         if both.dtype.kind == "M":
             kinds[name] = "date"
-        elif both.dtype.kind == "f" and not is_whole(both):
+        elif both.dtype.kind == "f" and not _fields.is_whole(both):
             kinds[name] = "number"
-        elif both.dtype == object and any(map(holds_numbers, both)):
+        elif both.dtype == object and any(map(_fields.holds_numbers, both)):
             kinds[name] = "vector"
-        elif texts := [text for text in texts_of(both) if text is not None]:
+        elif texts := [text for text in _fields.texts_of(both) if text is not None]:
             kinds[name] = _kind_of(texts)
     return kinds
 

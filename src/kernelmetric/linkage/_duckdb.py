@@ -27,9 +27,9 @@ from kernelmetric.compute.watch import leave_if_over, stage
 from kernelmetric.inputs._extras import require
 from kernelmetric.linkage import _joined
 from kernelmetric.linkage._compared import Compared, checked_pairs
-from kernelmetric.linkage._joined import GROUP, STRICTER, quoted
+from kernelmetric.linkage._joined import GROUP, quoted
 from kernelmetric.linkage._links import Links, link
-from kernelmetric.linkage._rules import EqualKeys
+from kernelmetric.linkage._rules import STRICTER, EqualKeys
 from kernelmetric.linkage._text import Texts
 
 _SAMPLE = 50_000  # candidates that a linker learns from

@@ -14,14 +14,13 @@ from kernelmetric.compute import require_memory, within_budget
 from kernelmetric.compute.watch import stage
 from kernelmetric.inputs._extras import require
 from kernelmetric.linkage._fields import coded_texts, is_whole
-from kernelmetric.linkage._rules import lines_of
+from kernelmetric.linkage._rules import STRICTER, lines_of
 from kernelmetric.tables import read_pieces
 
 GROUP = 1_228_800  # candidates that are looked up together, a multiple of DuckDB's 2,048
 _PAIR_BYTES = 2000.0  # of such a pair: two records, and a part of what DuckDB reads
 _COLUMNS = "rule BIGINT, code UBIGINT, row BIGINT"
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-STRICTER = "take a stricter rule of candidates."
 
 
 def find_candidates(files: list[Path], sizes: list[int], rules: Sequence[Any], done: Path) -> None:

@@ -64,14 +64,12 @@ def cross_fitted(
     """For each labelled pair a probability that neither it nor its group has taught."""
     if min(same.sum(), (1 - same).sum()) < _FEWEST_OF_A_KIND or len(np.unique(groups)) < _FOLDS:
         return None
-    p = np.empty(len(same))
-    done = 0
+    p = np.full(len(same), np.nan)
     for train, test in until_limit(GroupKFold(_FOLDS).split(S, groups=groups), None):
-        done += len(test)
         # All over again: the frequencies and the share of matches have learned from labels too.
         model = learned(S[train], same[train], groups=groups[train])
         p[test] = model.probability(S[test])
-    if done < len(p):
+    if np.isnan(p).any():
         warn_of_limit("RecordLinker: it has no probabilities of labelled pairs left out")
         return None
     return p

@@ -13,6 +13,8 @@ from kernelmetric.inputs._parameters import COUNT
 from kernelmetric.linkage._fields import Key, column_of, holds_numbers, texts_of
 from kernelmetric.linkage._ngrams import TextWeights
 
+STRICTER = "take a stricter rule of candidates."
+
 
 class Rule:
     """Which records are worth a comparison; classes define ``_pairs(left, right)``."""
@@ -107,7 +109,8 @@ class EqualKeys(Rule):
         large = n_pairs > self.most
         if large.any():
             warn(self.too_large(int(large.sum()), int(n_pairs[large].sum())))
-        _require_pairs(int((n_own * n_other)[~large].sum()))
+        n_joined = int((n_own * n_other)[~large].sum())
+        require_memory(64.0 * n_joined, f"A list of {n_joined} candidates", STRICTER)
         ends = []
         for (rows, _), each in zip((sides[0], sides[-1]), (own, other), strict=True):
             at = np.flatnonzero((each >= 0) & ~np.append(large, False)[each])
@@ -275,9 +278,3 @@ def lines_of(keys: Sequence[Key], table: Any) -> tuple[np.ndarray, list[Any]]:
 def distinct(codes: np.ndarray) -> np.ndarray:
     """Whole numbers, each once, ascending."""
     return np.unique(codes, return_counts=True)[0]  # sorted: without counts NumPy hashes, slower
-
-
-def _require_pairs(n_pairs: int) -> None:
-    require_memory(
-        4 * 16.0 * n_pairs, f"A list of {n_pairs} candidates", "take a stricter rule of candidates."
-    )

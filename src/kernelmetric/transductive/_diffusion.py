@@ -66,8 +66,7 @@ class Diffusion:
 
     def covariance(self, rows: np.ndarray, values: np.ndarray, leak: float) -> np.ndarray:
         """``(L + leak D)⁻¹`` from some rows to all points, times values of shape (m, p)."""
-        b = np.zeros((len(self.degrees), values.shape[1]))
-        np.add.at(b, self._place[rows], values)
+        b = self._sums[:, rows] @ values
         return self._solve(b, np.full((len(b), 1), leak))[self._place]
 
     def _here(self, values: np.ndarray) -> Any:

@@ -31,6 +31,7 @@ _LOST = 0.05  # share of points in parts without a label that is worth a warning
 _ROUNDED = 0.02  # that stated shares may miss one by
 _UNEVEN = 3  # times as many labels as another class has, up to which distances are compared
 _COSTS = (0.25, 0.5)  # of a squared octave of their ratio, and of sharpness
+_TRUST = 0.1  # least share of hidden labels beyond chance, for what is usual
 _CHANCE = 0.01  # of classes that nothing speaks for, in a logarithm
 
 
@@ -129,10 +130,9 @@ def spread_labels(
         diffusion = Diffusion(W, graphs.place)
         by_lam = scores.setdefault(f"{name} {size}" if size else name, {}) if folds else {}
         for value, hidden in found_by(diffusion):
-            hits = hidden.hits
-            by_lam[value] = share = float(hits.mean()) if len(hits) else 0.0
-            if best is None or (share > highest and _clearly(hits, usual, errors=2.0)):
-                usual = hits if best is None else usual
+            by_lam[value] = share = float(hidden.hits.mean()) if len(hidden.hits) else 0.0
+            if best is None or (share > highest and _clearly(hidden.hits, usual, errors=2.0)):
+                usual = hidden.hits if best is None else usual
                 best, highest = (diffusion, part, name, size, value, hidden, by_lam), share
         if not folds:
             break  # nothing can be compared
@@ -232,16 +232,22 @@ def _clearly(hits: np.ndarray, usual: np.ndarray, *, errors: float) -> bool:
 def _pool(Z: np.ndarray, G: np.ndarray, classes: np.ndarray, heard: bool) -> tuple[float, float]:
     """Factors of scores and of distances under which hidden labels are most probable.
 
-    As few labels say little, a ratio of the factors that is not the usual one has to pay.
+    As few labels say little, a ratio of the factors that is not the usual one has to pay. Usually
+    distances count more where scores alone find few hidden labels: by one over the squared share
+    that is found beyond chance.
     """
-    rows = np.arange(len(Z))
+    rows, chance = np.arange(len(Z)), 1.0 / Z.shape[1]
+    found = (np.sum(Z.argmax(axis=1) == classes) + 1.0) / (
+        len(Z) + 1.0
+    )  # until shown, a graph helps
+    usual = _USUAL[1] / max((found - chance) / (1.0 - chance), _TRUST) ** 2
 
     def loss(factors: tuple[float, float]) -> float:
         sharpness, nearest = factors
         P = soft_shares(sharpness * Z + nearest * G, 1.0)[rows, classes]
         octaves = np.log2(sharpness / _USUAL[0])
-        ratio = np.log2(max(nearest, _NEAREST[1] / 2) / _USUAL[1]) - octaves if heard else 0.0
-        doubted = np.log((1.0 - _CHANCE) * P + _CHANCE / Z.shape[1])
+        ratio = np.log2(max(nearest, _NEAREST[1] / 2) / usual) - octaves if heard else 0.0
+        doubted = np.log((1.0 - _CHANCE) * P + _CHANCE * chance)
         return float(_COSTS[0] * ratio**2 + _COSTS[1] * octaves**2 - doubted.sum())
 
     return min(product(_SHARPNESS, _NEAREST if heard else (0.0,)), key=loss)
