@@ -536,6 +536,24 @@ def test_whitening_makes_differences_of_matches_alike_everywhere():
     np.testing.assert_allclose(spread / spread[0], 1.0, rtol=1e-2)
 
 
+def test_forms_in_shared_coordinates_are_their_maps_and_half_of_the_way_is_a_root():
+    Q, D = two_views(200)
+    moments = Moments.of(Table(Q, False), Table(D, False), same(200), np.ones(200))
+    T = covariance(Q, D)
+    made = forms("symmetric", moments, T, whitener(T), lambda form: moments.within)
+    found = {form.name: form for form in (make() for make in made)}
+    shared = [form for form in found.values() if form.axes is not None]
+    assert len(shared) == 8 and len({id(form.axes[0]) for form in shared}) == 2
+    for form in shared:
+        B, scales = form.axes
+        np.testing.assert_allclose((D @ B.T) * scales, D @ form.documents.T, rtol=1e-10)
+    for target in ("30% the covariance of all rows", "40% the identity"):
+        name = f"whitening of matches, {target}"
+        half, whole = (found[of + name].queries for of in ("half of the way to the ", ""))
+        M = half.T @ half
+        np.testing.assert_allclose(M @ M, whole.T @ whole, rtol=1e-8, atol=1e-10)
+
+
 def test_a_map_that_helps_one_query_in_many_is_not_taken():
     rng = np.random.RandomState(0)
     ranks = np.where(rng.uniform(size=(100, 1)) < 0.7, 1.0, 4.0) * np.ones((1, 6))
