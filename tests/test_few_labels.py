@@ -299,6 +299,8 @@ def test_distances_count_more_where_scores_find_no_hidden_label():
     both = np.array([_pool(Z, 0.0 * Z, classes, True) for Z in (right_, wrong)])
     scores, distances = both.T  # of distances that say nothing
     assert distances[0] / scores[0] < distances[1] / scores[1]
+    few = slice(0, 6)  # two of each class say too little
+    assert _pool(wrong[few], 0.0 * wrong[few], classes[few], True)[1] <= distances[1]
     assert _pool(wrong, 0.0 * wrong, classes, False)[1] == 0.0  # the user has set the graph
 
 

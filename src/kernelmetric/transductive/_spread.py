@@ -31,7 +31,7 @@ _LOST = 0.05  # share of points in parts without a label that is worth a warning
 _ROUNDED = 0.02  # that stated shares may miss one by
 _UNEVEN = 3  # times as many labels as another class has, up to which distances are compared
 _COSTS = (0.25, 0.5)  # of a squared octave of their ratio, and of sharpness
-_TRUST = 0.1  # least share of hidden labels beyond chance, for what is usual
+_TRUST, _OF_EACH = 0.1, 3  # least share found beyond chance, and labels of a class that show it
 _CHANCE = 0.01  # of classes that nothing speaks for, in a logarithm
 
 
@@ -234,12 +234,11 @@ def _pool(Z: np.ndarray, G: np.ndarray, classes: np.ndarray, heard: bool) -> tup
 
     As few labels say little, a ratio of the factors that is not the usual one has to pay. Usually
     distances count more where scores alone find few hidden labels: by one over the squared share
-    that is found beyond chance.
+    that is found beyond chance. With two labels of a class, the one that is left finds too few.
     """
     rows, chance = np.arange(len(Z)), 1.0 / Z.shape[1]
-    found = (np.sum(Z.argmax(axis=1) == classes) + 1.0) / (
-        len(Z) + 1.0
-    )  # until shown, a graph helps
+    hits = np.append(Z.argmax(axis=1) == classes, True)  # until shown, a graph helps
+    found = hits.mean() if len(Z) >= _OF_EACH / chance else 1.0
     usual = _USUAL[1] / max((found - chance) / (1.0 - chance), _TRUST) ** 2
 
     def loss(factors: tuple[float, float]) -> float:
