@@ -661,7 +661,7 @@ def test_each_task_gets_the_time_that_is_left_when_it_begins(overlapping, monkey
 
         def __call__(self, tasks):
             for run, args in tasks:
-                limits.append(args[-1])
+                limits.append(args[-2])
                 yield run(*args)
 
     monkeypatch.setattr(folds_module, "Parallel", OneByOne)

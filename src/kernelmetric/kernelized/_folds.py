@@ -233,12 +233,11 @@ def _stream(
         return
     n_chunks = min(len(folds[0].candidates), -(-_CHUNKS_PER_JOB * n_jobs // len(folds)))
     tasks = [(number, start) for number in range(len(folds)) for start in range(n_chunks)]
+    # neighbours in the list cost about the same, so a chunk takes every n-th kernel
+    parts = [folds[number].part(start, n_chunks) for number, start in tasks]
     share = None if on_cluster() else int(within_budget(math.inf)) // n_jobs
-    clock = time_left(), time.time()
     chunks = Parallel(n_jobs=n_jobs, return_as="generator")(
-        # neighbours in the list cost about the same, so a chunk takes every n-th kernel
-        delayed(_run_apart)(trial, folds[number].part(start, n_chunks), X, y, share, *clock)
-        for number, start in tasks
+        delayed(_run_apart)(trial, part, X, y, share, time_left(), time.time()) for part in parts
     )
     try:
         for (number, start), chunk in zip(tasks, chunks, strict=True):
