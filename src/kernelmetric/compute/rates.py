@@ -67,6 +67,11 @@ def fastest(work: Callable[[], Any], n_runs: int = _RUNS) -> float:
     return min(timeit.repeat(work, number=1, repeat=n_runs + 1)[1:])  # the first run warms up
 
 
+def seconds_of(work: Callable[[], Any]) -> float:
+    """How long some work takes, if there is a time limit; else nothing, and it is not done."""
+    return timeit.timeit(work, number=1) if math.isfinite(time_left()) else 0.0
+
+
 def most_in_time(seconds: Callable[[int], float], n: int, least: int, what: str = "") -> int:
     """As many of n rows as the time limit leaves time for, at least some; says so of ``what``."""
     most = n

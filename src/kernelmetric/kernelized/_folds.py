@@ -188,8 +188,7 @@ def all_outcomes(
     """
     report.start(None)
     untried = Outcome(np.nan, 0.0, 0.0)
-    n_ranks = len(trial.ranks)
-    found: list[list[Any]] = [[[untried] * n_ranks] * len(fold.candidates) for fold in folds]
+    found: list[list[Any]] = [[[untried] * len(trial.ranks)] * len(f.candidates) for f in folds]
     done, best = 0, -np.inf
     most = _LAST_FIT * max(time_left(), 0.0) if refit else 0.0
     kept = most  # until the first fit says more
@@ -231,18 +230,18 @@ def _stream(
             for kernel, outcomes in enumerate(trial.run(fold, X, y)):
                 yield number, kernel, outcomes
         return
-    n_chunks = min(len(folds[0].candidates), -(-_CHUNKS_PER_JOB * n_jobs // len(folds)))
-    tasks = [(number, start) for number in range(len(folds)) for start in range(n_chunks)]
     # neighbours in the list cost about the same, so a chunk takes every n-th kernel
-    parts = [folds[number].part(start, n_chunks) for number, start in tasks]
+    n = min(len(folds[0].candidates), -(-_CHUNKS_PER_JOB * n_jobs // len(folds)))
+    tasks = {(k, i): fold.part(i, n) for k, fold in enumerate(folds) for i in range(n)}
     share = None if on_cluster() else int(within_budget(math.inf)) // n_jobs
     chunks = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_run_apart)(trial, part, X, y, share, time_left(), time.time()) for part in parts
+        delayed(_run_apart)(trial, part, X, y, share, time_left(), time.time())
+        for part in tasks.values()
     )
     try:
         for (number, start), chunk in zip(tasks, chunks, strict=True):
             for step, outcomes in enumerate(chunk):
-                yield number, start + step * n_chunks, outcomes
+                yield number, start + step * n, outcomes
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # joblib would tell of tasks that are not wanted

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy import linalg
 
+from kernelmetric.compute.rates import seconds_of
+from kernelmetric.compute.watch import time_kept
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._power import power_of
 from kernelmetric.learners._progress import Iterations
@@ -12,6 +14,7 @@ from kernelmetric.learners._tuple_learner import Spanned, TupleLearner
 from kernelmetric.solvers import minimize_lbfgs
 
 _SINGULAR = 1e-12  # eigenvalues below this share of the largest are rounding, also in ``factor``
+_LAST_PASSES = 4.0  # over all tuples, in the step that a time limit ends and after it
 _MOST_STUCK = 20  # times that a descent may go on where its line search found no step
 
 Certified = tuple[np.ndarray, float, float]  # a factor, its value, and a bound on what is left
@@ -28,7 +31,7 @@ class LogDetDivergence:
 
     def objective(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient with respect to L; infinite where L is singular."""
-        log_det = _log_det(L)
+        log_det = float(np.linalg.slogdet(L)[1])  # minus infinity where L is singular
         if not np.isfinite(log_det):
             return np.inf, np.zeros_like(L)
         value, A = self._sums(L)
@@ -40,17 +43,12 @@ class LogDetDivergence:
         # The dual objective is less by the divergence of M from the inverse of I + A.
         value, A = self._sums(L)
         inside = L @ (np.eye(len(L)) + A) @ L.T
-        value += float(np.sum(L * L) - 2.0 * _log_det(L)) - len(L)
+        value += float(np.sum(L * L) - 2.0 * np.linalg.slogdet(L)[1]) - len(L)
         R, fault = linalg.lapack.dpotrf(inside) if np.isfinite(value) else (inside, 1)
         if fault:
             return value, np.inf  # the multipliers are not those of any metric yet
         gap = float(np.trace(inside) - 2.0 * np.sum(np.log(np.diagonal(R)))) - len(L)
         return value, max(gap, 0.0) / max(value, 1e-12)
-
-
-def _log_det(L: np.ndarray) -> float:
-    """The logarithm of the absolute determinant; minus infinity where L is singular."""
-    return float(np.linalg.slogdet(L)[1])
 
 
 class LogDetLearner(TupleLearner):
@@ -100,12 +98,13 @@ class LogDetLearner(TupleLearner):
             return points.leave(factor(M if root is None else root @ M @ root.T))
 
         L = self._start(points, root)
-        with self._following(L, leave, points) as report:
-            found = solve(problem, L, report, self.max_iter, self.tol)
-        L, self.loss_, self.duality_gap_ = found
-        self.n_iter_ = max(len(report.loss_curve), 1)
-        self.converged_ = self.duality_gap_ <= self.tol
-        self._warn_of_gap()
+        with time_kept(_LAST_PASSES * seconds_of(lambda: problem.objective(L))):
+            with self._following(L, leave, points) as report:
+                found = solve(problem, L, report, self.max_iter, self.tol)
+            L, self.loss_, self.duality_gap_ = found
+            self.n_iter_ = max(len(report.loss_curve), 1)
+            self.converged_ = self.duality_gap_ <= self.tol
+            self._warn_of_gap()
         self._store(leave(L), points.X)
         return L
 
