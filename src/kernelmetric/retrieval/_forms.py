@@ -162,7 +162,7 @@ def whitener(T: Matrix) -> Matrix:
 
 
 def forms(
-    side: str, moments: Moments, T: Matrix, P: Matrix, mine: Callable[[Form], Matrix]
+    side: str, moments: Moments, T: Matrix, P: Matrix | None, mine: Callable[[Form], Matrix]
 ) -> Iterator[Maker]:
     """All closed forms of a side, but for the identity, each made where it is asked for.
 
@@ -170,7 +170,7 @@ def forms(
     """
     if side == "query":
         for form in _of_queries(moments, T):
-            yield lambda form=form: form
+            yield form._replace  # a copy, where nothing is told
         return
     for target, whiten, (plain, once, twice, halved) in (
         ("the covariance of all rows", P, _OF_ALL),
@@ -236,7 +236,7 @@ class _Whitening:
         return Form(name, scales[:, None] * B, scales[:, None] * B, (B, scales))
 
 
-def _root(L: Matrix) -> Matrix:
+def _root(L: Any) -> Matrix:
     """The map of the matrix (LᵀL)^½, which lies half-way between the identity and LᵀL."""
     values, V = eigh(L.T @ L)
     return (V * np.maximum(values, 0.0) ** 0.25).T

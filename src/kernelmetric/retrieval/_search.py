@@ -181,7 +181,7 @@ class Search:
         moments = _forms.Moments.of(self.Q, self.D, known.pairs, known.weights)
         mine = partial(self._mined, known)
         for make in _forms.forms(self.settings.side, moments, self.T, self.whitener, mine):
-            yield (lambda make=make: self._ordered(make())) if cut else make
+            yield partial(lambda make: self._ordered(make()), make) if cut else make
 
     def _mined(self, known: Matches, form: _forms.Form) -> np.ndarray:
         """E δδᵀ of queries and the nearest documents under a map that do not match."""
