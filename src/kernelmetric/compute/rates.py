@@ -18,7 +18,7 @@ _SIZE = 256  # rows of the product that is measured
 _BLOCK = 100, 500  # rows and anchors of the kernel values that are measured
 _FEATURES = 8, 64  # of these
 _CELLS = 10_000, 20  # of the pass over points that is measured
-_SHARE = 0.8  # of the time that is left may be planned for
+_SHARE = 0.7  # of the time that is left may be planned for
 _SHARED = 0.8  # a power of the number of threads: so many times as fast are all of them
 
 

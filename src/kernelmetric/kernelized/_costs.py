@@ -72,7 +72,7 @@ def search_bytes(recipe: Any, n_samples: int, n_features: int, n_test: int) -> i
     return distances + scored + fit_bytes(recipe, n_samples, n_features)
 
 
-_LEAST_ROWS = 200  # that a time limit leaves to a space
+_LEAST_ROWS = 100  # that a time limit leaves to a space
 _CHOSEN_ROWS = 60  # of the choice of a kernel that is measured
 _JUDGES = 2_000  # rows that choose how many neighbours vote
 _PASSES = {"MLKR": 50.0, "MCML": 200.0}  # over all pairs of rows, until a learner has converged

@@ -29,7 +29,7 @@ _OF_CLASS = 4  # labels on average, from which on eigenvectors are asked too
 _DENSE = 1000  # points up to which LAPACK solves the eigenproblem of a graph
 _CELLS = 100_000  # numbers that solutions of an eigenproblem pass over, for each point
 _CELLS_OF_MEANS = 200  # that the mean of neighbours takes, for each feature of a point
-_LEAST_ROWS, _LEAST_OF_CLASS = 200, 3  # that a time limit leaves
+_LEAST_ROWS, _LEAST_OF_CLASS = 100, 3  # that a time limit leaves
 _BLOCKS = 2**23  # bytes of tiles of distances, and of what is too small to count
 
 
