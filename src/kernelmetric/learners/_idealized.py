@@ -18,9 +18,9 @@ from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
 from kernelmetric.learners._space_learner import SpaceLearner
 from kernelmetric.solvers import ComparisonDual, PairDual, PairSolution, pair_bytes, solve_pairs
 
-_STEPS = 300  # products of all pairs' matrices, in the choice of C and the solution
+_STEPS = 400  # products of all pairs' matrices, in the choice of C and the solution
 _READ = 100  # products take as long as to read a number
-_LEAST_ROWS = 100  # that a time limit leaves where there is a kernel
+_LEAST_ROWS = 80  # that a time limit leaves where there is a kernel
 _AT_BOUND = 1e-6  # of the upper bound: what is nearer to a bound is at it
 
 
