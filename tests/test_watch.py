@@ -369,6 +369,7 @@ def test_the_choice_of_a_graph_and_of_lam_ends(problem):
     assert np.all(np.isfinite(metric.transform(X)))
     metric = ended(
         lambda: kernelmetric.TransductiveDistance(2, n_neighbors=5).fit(X, y),
+        "the draw of rows for TransductiveDistance at 100 of 120",
         "the choice of lam after 1 candidate",
     )
     assert list(metric.lam_scores_) == [np.inf] and metric.lam_ == np.inf
