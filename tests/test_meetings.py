@@ -382,7 +382,8 @@ def comes_back_as_it_was_given(case, first):
 def elsewhere_is_as_here(case, first):
     """Another library of arrays changes last bits, and nothing else."""
     here = fitted(Case({**case.values, "input": "float64"}))
-    np.testing.assert_allclose(np.abs(first.where), np.abs(here.where), rtol=1e-6, atol=1e-6)
+    loose = 1e-3 if "NCA" in case["learner"] else 1e-6  # along a descent they grow
+    np.testing.assert_allclose(np.abs(first.where), np.abs(here.where), rtol=loose, atol=loose)
 
 
 def a_search_is_its_metric(case, first):

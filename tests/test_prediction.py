@@ -40,6 +40,7 @@ from kernelmetric import (
 )
 from kernelmetric.compute import _threads
 from kernelmetric.inputs._keys import column_order
+from kernelmetric.kernels import GlobalAlignment
 from kernelmetric.prediction._classifier import _stacked
 from kernelmetric.prediction._cross_fit import (
     Fold,
@@ -380,6 +381,17 @@ def test_any_metric_will_do(metric):
     assert model.predict_proba(new).shape == (200, 2)
     scores = model.score_samples(new)
     assert model.score_samples(new + 50.0).max() < np.median(scores)
+
+
+def test_objects_are_as_usual_as_rows():
+    X, y, _ = uncertain(60, 0)
+    series = [np.repeat(row, 1 + i % 2) for i, row in enumerate(X)]
+    kernel = GlobalAlignment(width=3.0, window=3, scale=False)
+    model = MetricClassifier(Kernelized(LDA(), kernel), cv=2).fit(series[:50], y[:50])
+    K, own = kernel(series[50:], series[:50]), kernel.diag(series)
+    fifth = np.sqrt(np.sort(own[50:, None] + own[None, :50] - 2.0 * K, axis=1)[:, 4])
+    expected = -fifth / model.usual_distance_
+    np.testing.assert_allclose(model.score_samples(series[50:]), expected, rtol=1e-6)
 
 
 def test_a_gram_matrix_is_cut_in_rows_and_columns():

@@ -181,9 +181,9 @@ class NewPoints(Predictions, PreImages, Metric):
 
     def _checked(self, X: Any) -> Any:
         """Other points, which must be like those of the fit."""
-        schema = getattr(self, "schema_", None)
-        if schema is not None:
+        if (schema := getattr(self, "schema_", None)) is not None:
             return to_device(schema.transform(X if is_frame(X) else np.asarray(X)))
+        X = self.kernel_.points(X)
         return check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
 
     def _coordinates(self, X: Any) -> Any:
