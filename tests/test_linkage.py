@@ -91,6 +91,12 @@ def test_records_that_share_two_values_are_one_pair():
     assert rule.pairs(titles).tolist() == [[0, 1], [0, 2], [1, 2]]
 
 
+def test_a_value_that_a_record_has_twice_counts_once():
+    titles = pd.DataFrame({"title": ["lamp Lamp lamp", "lamp", "", "red"]})
+    rule = EqualKeys(lambda table: table["title"].str.split(), most=1)
+    assert rule.pairs(titles).tolist() == [[0, 1]]  # one pair, and not three lines with one
+
+
 def test_nearest_text_finds_what_the_full_products_find(register):
     from sklearn.feature_extraction.text import TfidfVectorizer
 

@@ -10,7 +10,7 @@ from kernelmetric._warnings import warn
 from kernelmetric.compute import require_memory, to_numpy
 from kernelmetric.compute.reductions import most_alike, nearest_neighbors
 from kernelmetric.inputs._parameters import COUNT
-from kernelmetric.linkage._fields import Key, column_of, holds_numbers, texts_of
+from kernelmetric.linkage._fields import Key, coded_texts, column_of, holds_numbers, texts_of
 from kernelmetric.linkage._ngrams import TextWeights
 
 STRICTER = "take a stricter rule of candidates."
@@ -94,8 +94,7 @@ class EqualKeys(Rule):
     def _pairs(self, left: Any, right: Any) -> np.ndarray:
         import pandas as pd
 
-        tables = [left] if right is None else [left, right]
-        sides = [lines_of(self.keys, table) for table in tables]
+        sides = [lines_of(self.keys, table) for table in (left, right) if table is not None]
         keys = zip(*(map(texts_of, columns) for _, columns in sides), strict=True)
         found = [pd.factorize(np.concatenate(texts))[0] for texts in keys]
         codes = np.unique(found, axis=1, return_inverse=True)[1].ravel()
@@ -183,10 +182,7 @@ class NearestText(NearestRule):
             texts = [""] * len(table)
             for column in columns:  # one at a time: texts of all columns would be held twice
                 more = texts_of(column_of(table, column))
-                texts = [
-                    f"{old} {new}" if old and new else old or new or ""
-                    for old, new in zip(texts, more, strict=True)
-                ]
+                texts = [" ".join(filter(None, both)) for both in zip(texts, more, strict=True)]
             lines += texts
         if not any(line and len(line) + 2 >= self.ngram for line in lines):
             raise ValueError(f"Got records without a text of {self.ngram} letters.")
@@ -272,7 +268,10 @@ def lines_of(keys: Sequence[Key], table: Any) -> tuple[np.ndarray, list[Any]]:
             "key: write what else must be equal into the values."
         )
     values = pd.Series(columns[0]).reset_index(drop=True).explode()
-    return values.index.to_numpy(), [values]
+    codes, texts = coded_texts(values)
+    lines = values.index.to_numpy() * (len(texts) + 1) + codes + 1
+    rows, codes = np.divmod(distinct(lines), len(texts) + 1)  # each value of a record once
+    return rows, [np.append(np.array([None]), texts)[codes]]
 
 
 def distinct(codes: np.ndarray) -> np.ndarray:
