@@ -614,3 +614,10 @@ def test_what_went_to_a_device_comes_back(views):
     for Z, W in zip(found, expected, strict=True):
         assert type(Z) is np.ndarray
         np.testing.assert_allclose(Z, W, atol=1e-3)
+
+
+@pytest.mark.parametrize("softmax", ["no", 3, np.array(["a", "b"])], ids=str)
+def test_what_is_no_switch_is_refused(softmax):
+    Q, D = two_views(40)
+    with pytest.raises(ValueError, match=r"Got softmax=.*but expected 'auto', True or False"):
+        Adapter(softmax=softmax).fit(Q, documents=D, pairs=same(30))

@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
+from sklearn.utils import get_tags
 
 from kernelmetric import TransductiveDistance, load, save, use_device
 from kernelmetric.compute.conjugate_gradients import conjugate_gradients
@@ -261,10 +262,46 @@ def test_copies_of_a_point_do_not_cut_it_off(kind):
     assert_array_equal(model.transduction_, alone.transduction_[copies])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_point_at_a_label_is_there_up_to_round_off(dtype):
+    rng = np.random.RandomState(0)
+    E, codes = rng.standard_normal((30, 3)).astype(dtype), rng.randint(3, size=30)  # of no order
+    P = shares_by_distance(E, codes, E)
+    assert_allclose(P.max(axis=1), 0.99 + 0.01 / 3, rtol=1e-6)
+    off = E * (1.0 + np.finfo(dtype).eps * rng.choice([-1.0, 1.0], E.shape)).astype(dtype)
+    assert_allclose(shares_by_distance(E, codes, off), P, rtol=1e-5)
+
+
 def test_settings_of_the_eigenproblem_refuse_sparse_points():
     X, y, _ = moons(count=5)
     with pytest.raises(ValueError, match=r"Got sparse X .* try\s+method='diffusion'"):
         TransductiveDistance(3).fit(sparse.csr_array(X), y)
+
+
+@ONE_EACH
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of so small a table
+@pytest.mark.parametrize("method", ["auto", "diffusion", "eigenvectors", "x", np.array(["auto"])])
+@pytest.mark.parametrize(
+    "how",
+    [
+        *({}, {"graph": "gaussian"}, {"n_neighbors": 3}, {"class_sizes": "equal"}),
+        *({"lam": 50.0}, {"n_components": 2}, {"cost": "paper"}, {"n_votes": 3}),
+        *({"penalty": name} for name in ("normalized", "kernel", "warped", "x")),
+    ],
+    ids=str,
+)
+def test_the_tag_of_sparse_points_is_true(method, how):
+    X, y, _ = moons(60, count=3)
+    model = TransductiveDistance(method=method, **how)
+    tagged = get_tags(model).input_tags.sparse
+    try:
+        model.fit(sparse.csr_array(X), y)
+    except ValueError as error:
+        assert str(error).startswith("Got ")
+        assert not tagged
+    else:
+        assert tagged
+        assert model.predict(sparse.csr_array(X)).shape == (60,)
 
 
 @ONE_EACH

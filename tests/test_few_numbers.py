@@ -7,6 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import make_swiss_roll
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import check_supervised_y_2d
 
 from kernelmetric import (
     TimeLimitWarning,
@@ -167,6 +169,17 @@ def test_degenerate_numbers_have_finite_answers(change):
 def test_numbers_that_are_none_are_refused(y, said):
     with pytest.raises(ValueError, match=said):
         TransductiveRegressor().fit(roll(60)[0], y)
+
+
+def test_a_column_of_numbers_is_one_output_as_the_tags_say():
+    X, y, _ = roll(60)
+    tags = get_tags(TransductiveRegressor()).target_tags
+    assert tags.multi_output
+    assert tags.single_output
+    check_supervised_y_2d("TransductiveRegressor", TransductiveRegressor())
+    flat, column = (TransductiveRegressor().fit(X, Y) for Y in (y, y[:, None]))
+    assert column.predict(X).shape == (60, 1)  # as of LinearRegression
+    assert_array_equal(column.predict(X)[:, 0], flat.predict(X))
 
 
 def test_classes_refuse_numbers_by_name():

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.model_selection import PredefinedSplit
 
@@ -39,9 +39,30 @@ from kernelmetric import (
     TransductiveDistance,
     cross_validate_pairs,
 )
-from kernelmetric.kernels import PairwiseKernel, TableSchema
+from kernelmetric.kernels import (
+    Columns,
+    Convolutions,
+    FunctionKernel,
+    GlobalAlignment,
+    PairwiseKernel,
+    Precomputed,
+    Product,
+    Rescaled,
+    Sum,
+    TableSchema,
+    Tanimoto,
+)
+from kernelmetric.kernels._registry import KERNELS
+from kernelmetric.kernels._series import SeriesKernel
 from kernelmetric.learners._spectral import ledoit_wolf
-from kernelmetric.selection import KernelAlignment, LeaveOneOutRidge, RidgeKPCA
+from kernelmetric.selection import (
+    AlignedScales,
+    AlignedSum,
+    KernelAlignment,
+    LeaveOneOutRidge,
+    RidgeKPCA,
+)
+from object_examples import EXAMPLES
 
 TOOLS = Path(__file__).parents[1] / "tools"
 sys.path.insert(0, str(TOOLS))
@@ -310,6 +331,48 @@ def test_words_that_are_arrays_are_refused(name, labelled):
     verifier = PairVerifier(NCA(max_iter=1)).set_params(**{name: np.array(["a", "b"])})
     with pytest.raises(ValueError, match=rf"Got {name}=array.*but expected"):
         verifier.fit(X[:, None].repeat(2, axis=1), y > 0)
+
+
+KERNELS_TO_SPOIL = [
+    *(kind() for kind in KERNELS if kind is not Precomputed),
+    *(FunctionKernel(fuzz_cases.linear), FunctionKernel(fuzz_cases.linear, objects=True)),
+    *(PairwiseKernel("rbf"), Rescaled(RBF(), [1.0, 1.0, 1.0]), Sum([RBF()]), Product([RBF()])),
+    *(Columns(kernel=RBF()), AlignedSum([RBF()], [1.0]), AlignedScales(), KernelAlignment()),
+    *(kernel for kernel in EXAMPLES if type(kernel).__module__.startswith("kernelmetric")),
+]
+SPOILT = [np.array(["a", "b"]), pd.Series([1, 2]), pd.DataFrame({"a": [1, 2]}), object(), {1: 2}]
+SPOILT += ["x", [3], 10**400]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kernel", KERNELS_TO_SPOIL, ids=lambda kernel: type(kernel).__name__)
+def test_any_parameter_of_a_kernel_is_refused_in_a_sentence(kernel):
+    X, y = np.abs(np.random.RandomState(0).standard_normal((16, 3))), np.arange(16) % 2
+    points = EXAMPLES[kernel][0]() if kernel in EXAMPLES else X
+    points = pd.DataFrame(X) if isinstance(kernel, Columns) else points
+    for name in kernel.get_params(deep=False).keys() - {"learned"}:  # which bind sets
+        for value in SPOILT:
+            spoilt = clone(kernel, safe=False).set_params(**{name: value})
+            outcome = fuzz.judge(fuzz_cases.Case(spoilt, points, y, points))
+            assert outcome.kind in ("fitted", "refused"), (name, value, outcome.detail)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [
+        *((FunctionKernel(fuzz_cases.linear), "objects"), (Tanimoto(), "packed")),
+        *((GlobalAlignment(), "scale"), (GlobalAlignment(), "derivative")),
+        *((Convolutions(), "derivative"), (KernelAlignment(), "centered")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_switches_of_kernels_are_true_or_false(kernel, name, labelled):
+    X, y = labelled
+    points = list(X) if isinstance(kernel, SeriesKernel) else X
+    spoilt = clone(kernel, safe=False).set_params(**{name: "no"})
+    for use in (spoilt.bind, Kernelized(NCA(), spoilt).fit):
+        with pytest.raises(ValueError, match=f"Got {name}='no', but expected True or False."):
+            use(points, y)
 
 
 @pytest.mark.parametrize("kernel", [RBF, Laplacian])

@@ -613,6 +613,18 @@ def answers_of(model, X):
                 assert np.asarray(part).dtype.kind != "f" or np.isfinite(part).all()
 
 
+def columns_of(state):
+    """The state of the columns of a pipeline that ``mixed_columns`` makes."""
+    return state_of(state["steps"][0]["tuple"][1])
+
+
+def imputer_of(state):
+    """The state of the imputer among them."""
+    return state_of(
+        state_of(columns_of(state)["transformers_"][0]["tuple"][1])["steps"][0]["tuple"][1]
+    )
+
+
 def assert_refused_or_right(case, times, tmp_path):
     model, X = ALTERED[case]()
     with zipfile.ZipFile(save(model, tmp_path / "honest.metric")) as archive:
@@ -650,9 +662,17 @@ def test_many_altered_files_are_refused_or_their_models_answer(case, tmp_path, s
         ("classifier", lambda state: state.pop("usual_distance_")),
         ("classifier", lambda state: state.pop("biases_")),
         ("table", lambda state: state_of(state["schema_"]).update(centres_=None)),
+        ("table", lambda state: state_of(state["schema_"]).update(rests_=None)),
+        ("search", lambda state: state.update(best_estimator_=None)),
+        ("columns", lambda state: columns_of(state).pop("transformers_")),
+        ("columns", lambda state: columns_of(state).pop("sparse_output_")),
+        ("columns", lambda state: imputer_of(state).update(statistics_=None)),
         ("linear", lambda state: state.clear()),
     ],
-    ids=["kernel", "frequencies", "codes", "usual distance", "biases", "centres", "everything"],
+    ids=[
+        *("kernel", "frequencies", "codes", "usual distance", "biases", "centres", "rests"),
+        *("search", "transformers", "sparse output", "statistics", "everything"),
+    ],
 )
 def test_what_a_fit_leaves_cannot_be_missing(case, change, tmp_path):
     with zipfile.ZipFile(save(ALTERED[case]()[0], tmp_path / "honest.metric")) as archive:
@@ -664,3 +684,35 @@ def test_what_a_fit_leaves_cannot_be_missing(case, change, tmp_path):
 
     path = written(with_json(members, "tree.json", without), tmp_path / "a.metric")
     refused(path, "Got .*(No fit leaves that|not fitted)")
+
+
+def attributes_of(tree):
+    """Every state of an object in a tree, with each of its names."""
+    for part in tree.values() if isinstance(tree, dict) else tree:
+        if isinstance(part, dict | list):
+            yield from attributes_of(part)
+    if isinstance(tree, dict) and "object" in tree:
+        yield from ((state_of(tree), name) for name in sorted(state_of(tree)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("none", [True, False], ids=["None", "missing"])
+@pytest.mark.parametrize("case", ALTERED)
+def test_no_attribute_can_be_none_or_missing_unseen(case, none, tmp_path):
+    model, X = ALTERED[case]()
+    with zipfile.ZipFile(save(model, tmp_path / "honest.metric")) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    tree, refusals = json.loads(members["tree.json"]), 0
+    for state, name in list(attributes_of(tree)):
+        there = state.pop(name)
+        if none:
+            state[name] = None
+        changed = members | {"tree.json": json.dumps(tree).encode()}
+        state[name] = there
+        try:
+            again = load(written(changed, tmp_path / "a.metric"))
+        except SavedFileError:
+            refusals += 1
+        else:
+            answers_of(again, X[:4])
+    assert refusals

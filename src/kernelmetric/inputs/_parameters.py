@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 LARGEST = 1e100  # weights beyond leave the range of floating point once squares are summed
-_FLAGS = ("diagonal", "verbose", "warm_start")
+_FLAGS = ("centered", "diagonal", "refit", "verbose", "warm_start")
 
 
 class Numbers(NamedTuple):
@@ -72,9 +72,19 @@ def check_parameters(estimator: Any) -> None:
 def check_flags(estimator: Any) -> None:
     """Refuse a switch that is neither on nor off."""
     for name in _FLAGS:
-        value = getattr(estimator, name, False)
-        if not isinstance(value, bool | np.bool_ | Integral):
-            raise ValueError(f"Got {name}={value!r}, but expected True or False.")
+        is_on(name, getattr(estimator, name, False))
+
+
+def is_on(name: str, value: Any) -> bool:
+    """Whether a switch is on; a value that is neither on nor off is refused."""
+    if not isinstance(value, bool | np.bool_ | Integral):
+        raise ValueError(f"Got {name}={value!r}, but expected True or False.")
+    return bool(value)
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is left to be chosen."""
+    return isinstance(value, str) and value == "auto"
 
 
 def require_word(name: str, value: Any, words: Collection[str]) -> None:

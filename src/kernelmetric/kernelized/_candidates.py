@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 from kernelmetric.compute import to_numpy
 from kernelmetric.inputs import check_labels, check_points, refuse_ambiguous, refuse_text
 from kernelmetric.inputs._labels import require_target
+from kernelmetric.inputs._parameters import check_flags
 from kernelmetric.kernelized import _parts
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernels import Kernel, is_frame, is_table, polynomial_degrees, rbf_widths
@@ -165,9 +166,7 @@ def check_search(search: Any, judge: Any) -> Any:
             "coordinates: for estimators that predict, use GridSearchCV over Kernelized."
         )
     check_error_score(search.error_score)
-    for name in ("refit", "verbose"):
-        if np.ndim(getattr(search, name)) > 0:
-            raise ValueError(f"Got {name}={getattr(search, name)!r}, but expected True or False.")
+    check_flags(search)
     jobs = search.n_jobs
     good = isinstance(jobs, Integral) and not isinstance(jobs, bool)
     if jobs is not None and not (good and 0 < abs(int(jobs)) < _MOST_JOBS):

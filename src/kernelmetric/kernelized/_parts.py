@@ -12,7 +12,7 @@ from kernelmetric.compute import to_numpy
 from kernelmetric.inputs import check_points
 from kernelmetric.inputs._far_cells import far_columns
 from kernelmetric.inputs._labels import require_target
-from kernelmetric.inputs._parameters import require_word
+from kernelmetric.inputs._parameters import is_auto, require_word
 from kernelmetric.kernels import (
     Kernel,
     Linear,
@@ -27,7 +27,6 @@ from kernelmetric.kernels import (
 from kernelmetric.kernels._names import with_tags_of
 from kernelmetric.metric import Metric
 from kernelmetric.selection import automatic_kernel
-from kernelmetric.selection._ridge_kpca import is_auto
 from kernelmetric.spaces import Space
 
 _EXPECTED = ("fit", "get_params", "__sklearn_tags__")

@@ -8,6 +8,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+from sklearn.utils import check_random_state
 
 from kernelmetric.compute import fits_budget
 from kernelmetric.inputs import Objects
@@ -116,7 +117,7 @@ class Convolutions(SeriesKernel):
 
     def _drawn(self, items: list[np.ndarray]) -> dict[str, np.ndarray]:
         """Dilations, groups of channels, and thresholds."""
-        rng = np.random.RandomState(self.random_state)
+        rng = check_random_state(self.random_state)
         length = int(np.median([item.shape[1] for item in items]))
         per_pattern = int(self.n_features) // len(_PATTERNS)
         n_dilations = min(per_pattern, _MOST_DILATIONS)

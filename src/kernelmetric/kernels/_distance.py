@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg
 from scipy.spatial.distance import cdist
+from sklearn.utils import check_random_state
 
 from kernelmetric._warnings import warn
 from kernelmetric.compute import take_rows
 from kernelmetric.inputs._extras import require
-from kernelmetric.inputs._parameters import COUNT
+from kernelmetric.inputs._parameters import COUNT, is_auto
 from kernelmetric.kernels._objects import ObjectKernel
 from kernelmetric.kernels._points import check_number
 from kernelmetric.kernels._series import WIDTHS, SeriesKernel, over_alignments, prepared
@@ -114,18 +115,25 @@ class FromDistance(ObjectKernel):
     def _kind(self) -> Any:
         """The class that knows objects of the kind that the distance takes."""
         kinds = dict.fromkeys(_STRINGS, NGrams) | {"dtw": SeriesKernel, "matches": MeanEmbedding}
-        return ObjectKernel if callable(self.distance) else kinds.get(self.distance, ObjectKernel)
+        if callable(self.distance):
+            return ObjectKernel
+        if not isinstance(self.distance, str) or self.distance not in kinds:
+            raise ValueError(
+                f"Got distance={self.distance!r}, but expected a function of two objects, 'dtw', "
+                f"'matches', or one of {sorted(_STRINGS)}."
+            )
+        return kinds[self.distance]
 
     def _reader(self) -> Hashable:
-        return type(self), self.distance, "read"
+        return type(self), self._kind(), self.distance, "read"
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         if self.learned is not None:
             return {}
         COUNT.check(self, "n_references")
-        n, rng = len(X), np.random.RandomState(self.random_state)
+        n, rng = len(X), check_random_state(self.random_state)
         rows = np.sort(rng.permutation(n)[: self.n_references])
-        given = 1.0 if self.relative_width == "auto" else self.relative_width
+        given = 1.0 if is_auto(self.relative_width) else self.relative_width
         relative = check_number("relative_width", given, positive=True)
         references = take_rows(X, rows).copy().listed()
         D = self._distances(references, references)
@@ -165,14 +173,9 @@ class FromDistance(ObjectKernel):
             D = _of_strings(_STRINGS[self.distance], A, B)
         elif self.distance == "dtw":
             D = _of_series(A, B)
-        elif self.distance == "matches":
+        else:
             check_lengths([*A, *B])
             D = np.array([[_of_sets(a, b) for b in B] for a in A])
-        else:
-            raise ValueError(
-                f"Got distance={self.distance!r}, but expected a function of two objects, 'dtw', "
-                f"'matches', or one of {sorted(_STRINGS)}."
-            )
         if not np.all(np.isfinite(D)) or np.any(D < 0):
             raise ValueError(
                 f"Got distances from {np.min(D):.3g} to {np.max(D):.3g} by {self.distance!r}, but "

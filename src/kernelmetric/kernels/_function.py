@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from kernelmetric import compute
 from kernelmetric.inputs import Objects, is_objects, listed_objects
-from kernelmetric.inputs._parameters import require_word
+from kernelmetric.inputs._parameters import is_on, require_word
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._points import as_block
 from kernelmetric.tables._frames import holds_objects
@@ -58,11 +58,11 @@ class FunctionKernel(Kernel):
     @property
     def takes_objects(self) -> bool:
         """Whether points are objects."""
-        return bool(self.objects)
+        return is_on("objects", self.objects)
 
     def _points(self, X: Any) -> Any:
         """Objects as points, where they are some."""
-        if not self.objects:
+        if not self.takes_objects:
             return super()._points(X)
         return X if isinstance(X, Objects) else Objects(listed_objects(X))
 
@@ -164,7 +164,7 @@ class PairwiseKernel(Kernel):
 
 
 def _check_params(params: Any) -> None:
-    if not (params is None or isinstance(params, dict)):
+    if not (params is None or (isinstance(params, dict) and set(map(type, params)) <= {str})):
         raise ValueError(
             f"Got params={params!r}, but expected a dict of keyword arguments of the kernel: try "
             "{'gamma': 0.5}."

@@ -12,6 +12,7 @@ import numpy as np
 
 from kernelmetric.compute import over_rows
 from kernelmetric.inputs import Objects
+from kernelmetric.inputs._parameters import LARGEST, is_auto, is_on
 from kernelmetric.kernels._objects import ObjectKernel, as_numbers
 from kernelmetric.kernels._points import check_number
 
@@ -92,9 +93,9 @@ def check_channels(items: list[np.ndarray]) -> int:
 
 def prepared(items: list[np.ndarray], scale: bool, derivative: bool) -> list[np.ndarray]:
     """Series after the steps that a user chose: differences, then mean zero and deviation one."""
-    if derivative:
+    if is_on("derivative", derivative):
         items = [np.diff(item, axis=1) if item.shape[1] > 1 else 0.0 * item for item in items]
-    if not scale:
+    if not is_on("scale", scale):
         return [item.copy() for item in items]  # what is kept is not the caller's
     tops = [np.abs(item).max(axis=1, keepdims=True) for item in items]
     items = [item / np.where(top > 0, top, 1.0) for item, top in zip(items, tops, strict=True)]
@@ -165,7 +166,7 @@ class GlobalAlignment(SeriesKernel):
         return self.width is not None and isinstance(self.window, Integral)
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
-        given = 1.0 if self.relative_width == "auto" else self.relative_width
+        given = 1.0 if is_auto(self.relative_width) else self.relative_width
         relative = check_number("relative_width", given, positive=True)
         items = self._made(X)
         longest = max(item.shape[1] for item in items)
@@ -180,7 +181,7 @@ class GlobalAlignment(SeriesKernel):
         return Listed(prepared(items, self.scale, self.derivative))
 
     def _key(self) -> Hashable:
-        return type(self), bool(self.scale), bool(self.derivative)
+        return type(self), is_on("scale", self.scale), is_on("derivative", self.derivative)
 
     def _values(self, A: Objects, B: Objects | None) -> np.ndarray:
         first = self._made(A)
@@ -234,7 +235,7 @@ class Listed(list):
 
 def window_of(window: Any, longest: int) -> int:
     """A window as a number of elements."""
-    if isinstance(window, Integral) and not isinstance(window, bool) and int(window) >= 1:
+    if isinstance(window, Integral) and not isinstance(window, bool) and 1 <= window <= LARGEST:
         return int(window)
     if not isinstance(window, Real) or isinstance(window, Integral) or not 0 < float(window) <= 1:
         raise ValueError(

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from kernelmetric.compute import is_sparse, namespace, precise, to_numpy
 from kernelmetric.compute.reductions import l1_distances, most_similar_bits, unpacked
 from kernelmetric.inputs import Objects, shown
-from kernelmetric.inputs._parameters import Numbers
+from kernelmetric.inputs._parameters import Numbers, is_on
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._counts import alike
 from kernelmetric.kernels._dot import inner_products, squared_norms
@@ -52,16 +52,16 @@ class Tanimoto(Kernel):
     @property
     def accepts_sparse(self) -> bool:
         """Sparse points are accepted, unless bits are packed."""
-        return not self.packed
+        return not self.takes_objects
 
     @property
     def takes_objects(self) -> bool:
         """Whether points are packed bits, which are no numbers."""
-        return bool(self.packed)
+        return is_on("packed", self.packed)
 
     def _points(self, X: Any) -> Any:
         """Packed bits as points; rows of numbers as they are."""
-        if not self.packed:
+        if not self.takes_objects:
             return super()._points(X)
         if isinstance(X, Objects):
             X = X.values if X.rows is None else X.values[X.rows]
@@ -101,7 +101,7 @@ class Tanimoto(Kernel):
         return similarities, rows
 
     def _evaluate(self, A: Any, B: Any) -> Any:
-        if self.packed:
+        if self.takes_objects:
             packed = [rows.listed() for rows in (A, A if B is None else B)]
             if packed[0].shape[1] != packed[1].shape[1]:
                 raise _unequal(*packed)

@@ -313,9 +313,7 @@ def _guessed(left: Any, right: Any) -> dict[str, str]:
 
     kinds = {}
     for name in [column for column in left.columns if column in right.columns]:
-        both = pd.concat(
-            [_fields.column_of(table, name).head(_LOOKED_AT) for table in (left, right)]
-        )
+        both = pd.concat([_fields.column_of(side, name).head(_LOOKED_AT) for side in (left, right)])
         if both.dtype.kind == "M":
             kinds[name] = "date"
         elif both.dtype.kind == "f" and not _fields.is_whole(both):

@@ -14,7 +14,7 @@ from kernelmetric.compute.reductions import map_points
 from kernelmetric.evaluation._retrieval import Comparison, Found, compared, directions
 from kernelmetric.graphs import Matches, Triplets, check_length
 from kernelmetric.inputs import check_points, unchanged_on_failure
-from kernelmetric.inputs._parameters import COUNT_OR_NONE, Numbers, check_parameters
+from kernelmetric.inputs._parameters import COUNT_OR_NONE, Numbers, check_parameters, is_auto
 from kernelmetric.kernelized._places import NotBetterWarning
 from kernelmetric.metric import Metric
 from kernelmetric.retrieval._search import Result, Search
@@ -329,7 +329,7 @@ class Adapter(Metric, BaseEstimator):
 
     def _check(self, Q: Any) -> None:
         """Refuse wishes that tables of this width cannot have."""
-        if not isinstance(self.softmax, bool | np.bool_) and self.softmax != "auto":
+        if not isinstance(self.softmax, bool | np.bool_) and not is_auto(self.softmax):
             raise ValueError(f"Got softmax={self.softmax!r}, but expected 'auto', True or False.")
         r = self.n_components
         if r is not None and self.side == "query":

@@ -78,10 +78,7 @@ class Drift(VectorMap):
     k: int = 10
     random_state: Any = 0
 
-    _allowed: ClassVar[dict[str, Any]] = {
-        "geometry": ("cosine", "euclidean"),
-        "k": COUNT,
-    }
+    _allowed: ClassVar[dict[str, Any]] = {"geometry": ("cosine", "euclidean"), "k": COUNT}
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the map from vectors of the same things by both models.

@@ -24,7 +24,7 @@ from kernelmetric.compute.watch import stage
 from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.inputs import Weights, is_objects, labels_and_weights
 from kernelmetric.inputs._labels import require_target
-from kernelmetric.inputs._parameters import Numbers, require_word
+from kernelmetric.inputs._parameters import Numbers, is_auto, require_word
 from kernelmetric.selection._ridge_solution import (
     LEAST_OF_CLASS,
     boundary_rows,
@@ -383,8 +383,3 @@ def _classes_of(y: Any, targets: Targets) -> np.ndarray | None:
         return None
     labels = np.asarray(to_numpy(y) if is_array_api_obj(y) else y).reshape(-1)
     return labels[np.unique(targets.key, return_index=True)[1]]
-
-
-def is_auto(value: Any) -> bool:
-    """Whether a parameter is left to be chosen."""
-    return isinstance(value, str) and value == "auto"

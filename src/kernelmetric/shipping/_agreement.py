@@ -95,6 +95,8 @@ def _check_steps(composed: Attributes) -> None:
 
 def _check_columns(composed: Attributes) -> None:
     table, d = composed.get("_transformer_to_input_indices"), composed.sides.get("d", 0)
+    for name in ("transformers_", "sparse_output_") if d else ():
+        composed.require(name in composed.state, name, "what a fit leaves")
     for _, _, columns in composed.get("transformers_", ()) if d else ():
         listed = columns if isinstance(columns, list | np.ndarray) else [columns]
         good = all(-d <= i < d for i in listed if isinstance(i, int | np.integer))

@@ -29,6 +29,7 @@ from kernelmetric.tables._frames import width_of
 
 # What takes no rows of numbers: its parts do, or it reads tables.
 _OF_OTHERS = (Pipeline, FeatureUnion, ColumnTransformer, TableEncoder, TableSchema)
+_WHOLE = frozenset(("best_estimator_", "rests_", "statistics_"))  # None where they are there: never
 _PLAINLY: dict[str, Any] = {"transform_output": "default", "array_api_dispatch": False}
 
 
@@ -46,7 +47,7 @@ def check_fitted(value: Any) -> None:
     for kind, table in TABLE.items():
         for wanted, listed in table.items() if isinstance(value, kind) else ():
             for name in listed.split():
-                if found.get(name) is not None:
+                if found.get(name) is not None or name in _WHOLE & found.state.keys():
                     found.check(name, wanted)
     for classes, check in CHECKS:
         if isinstance(value, classes):

@@ -90,9 +90,7 @@ class TreeWriter:
         if kind is dict:
             pairs = [(_checked_key(key), item) for key, item in value.items()]
             key_of = f"a key of {where}"
-            nodes = [
-                [self.node(k, key_of), self.node(item, f"{where}[{k!r}]")] for k, item in pairs
-            ]
+            nodes = [[self.node(k, key_of), self.node(v, f"{where}[{k!r}]")] for k, v in pairs]
             return {"dict": nodes}
         if kind is slice:
             ends = (value.start, value.stop, value.step)

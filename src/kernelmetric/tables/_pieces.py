@@ -335,9 +335,7 @@ def _require_alike(path: Path, kinds: dict[str, str], model: Path, wanted: dict[
     lacks = [name for name in wanted if name not in kinds]
     extra = [name for name in kinds if name not in wanted]
     if lacks or extra:
-        said = [
-            f"{verb} {few(names)}" for verb, names in (("lacks", lacks), ("has", extra)) if names
-        ]
+        said = [f"{verb} {few(some)}" for verb, some in (("lacks", lacks), ("has", extra)) if some]
         raise TableError(
             f"Got {path}, which {' and '.join(said)} unlike {model}, but expected the same columns."
         )

@@ -1,11 +1,13 @@
 """Classes and their probabilities, labels that come later, and which point to label next."""
 
+from contextlib import suppress
 from functools import cached_property
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from kernelmetric.inputs import device_like, unchanged_on_failure
@@ -14,7 +16,7 @@ from kernelmetric.metric import Metric
 from kernelmetric.transductive._choice import vote
 from kernelmetric.transductive._diffusion import Diffusion
 from kernelmetric.transductive._given import Source, partial_labels
-from kernelmetric.transductive._learn import learn
+from kernelmetric.transductive._learn import learn, spreads
 from kernelmetric.transductive._shares import shares_by_distance
 from kernelmetric.transductive._spread import Graphs
 
@@ -66,6 +68,15 @@ class FewLabels(Metric, BaseEstimator):
         return shares_by_distance(self.embedding_, self._codes, E)
 
     score = ClassifierMixin.score
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.classifier_tags = ClassifierTags()  # as predictions are classes
+        with suppress(ValueError):  # fit will say what is wrong; asking for tags must not
+            tags.input_tags.sparse = spreads(self, Source(None, np.empty(0, dtype=np.intp)))
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
     @property
     def _kind(self) -> str:

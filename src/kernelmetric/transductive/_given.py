@@ -18,7 +18,7 @@ from kernelmetric.compute import map_rows, take_rows, to_device, to_numpy
 from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.inputs import as_floats, rows_and_weights, rows_of
 from kernelmetric.inputs._labels import require_target
-from kernelmetric.selection._ridge_kpca import is_auto
+from kernelmetric.inputs._parameters import is_auto
 from kernelmetric.tables._cells import is_gap
 from kernelmetric.transductive._penalties import warn_of_gaps
 

@@ -13,7 +13,7 @@ from kernelmetric.compute.lapack import eigh
 from kernelmetric.compute.rates import most_in_time, rates
 from kernelmetric.compute.watch import time_kept
 from kernelmetric.graphs import coded_targets
-from kernelmetric.selection._ridge_kpca import is_auto
+from kernelmetric.inputs._parameters import is_auto, require_word
 from kernelmetric.solvers import Eigenpairs, evenly, smallest_eigenvectors
 from kernelmetric.transductive import _choice, _penalties
 from kernelmetric.transductive._costs import as_cost, gram_form
@@ -126,21 +126,17 @@ def learn(
 
 def spreads(metric: Any, source: Source) -> bool:
     """Whether labels may spread: where they must, by what is left open otherwise."""
-    if metric.method not in METHODS:
-        raise ValueError(f"Got method={metric.method!r}, but expected one of {METHODS}.")
+    require_word("method", metric.method, METHODS)
     usual = isinstance(metric.cost, str) and metric.cost == "robust"
     plain = isinstance(metric.penalty, str) and metric.penalty == "laplacian"
-    set_by_hand = [
-        name
-        for name, given in {
-            "pairs or a cost_graph": source.codes is None,
-            "n_components": metric.n_components is not None,
-            "penalty": not plain,
-            "cost": not usual,
-            "n_votes": metric.n_votes != 1,
-        }.items()
-        if given
-    ]
+    given = {
+        "pairs or a cost_graph": source.codes is None,
+        "n_components": metric.n_components is not None,
+        "penalty": not plain,
+        "cost": not usual,
+        "n_votes": metric.n_votes != 1,
+    }
+    set_by_hand = [name for name, is_given in given.items() if is_given]
     if metric.method == "diffusion" and set_by_hand:
         raise ValueError(
             f"Got method='diffusion' with {' and '.join(set_by_hand)}, but expected class labels "

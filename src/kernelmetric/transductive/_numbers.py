@@ -112,10 +112,7 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
     graph: Any = "neighbors"
     cv: int = 10
 
-    _allowed: ClassVar = {
-        "n_neighbors": Numbers(Integral, 1),
-        "cv": Numbers(Integral, 2),
-    }
+    _allowed: ClassVar = {"n_neighbors": Numbers(Integral, 1), "cv": Numbers(Integral, 2)}
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from the known numbers, and from where all points lie.
@@ -202,6 +199,11 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
         half = half[0] if self._single else half
         return np.stack([F - half, F + half], axis=-1)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
     def _rows_in_time(self, known: np.ndarray, n_features: int) -> Any:
         """Rows that a time limit leaves time for, half of them with numbers; a slice for all."""
         counts, n = known.sum(axis=0), len(known)
@@ -284,9 +286,8 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
             yield f"gaussian {width:g}", np.exp(-squares / width)
 
     def _values(self, X: np.ndarray) -> np.ndarray:
-        F = self._levels + interpolate(
-            self._points, self._along, X, min(_NEAREST, len(self._points))
-        )
+        k = min(_NEAREST, len(self._points))
+        F = self._levels + interpolate(self._points, self._along, X, k)
         if not self._coef:
             return F
 

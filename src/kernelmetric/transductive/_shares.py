@@ -55,7 +55,8 @@ def _nearest_of_classes(
 
 def _shares(squares: np.ndarray, power: float) -> np.ndarray:
     """Shares in proportion to a power of one over the squares, with a little doubt."""
-    P = _nearness(squares) ** power
+    near = _nearness(squares)
+    P = np.where(near > _LEAST, near, 0.0) ** power  # nearer to a label is round-off
     P /= P.sum(axis=1, keepdims=True)
     return (1.0 - _DOUBT) * P + _DOUBT / P.shape[1]
 

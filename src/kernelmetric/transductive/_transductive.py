@@ -305,12 +305,6 @@ class TransductiveDistance(FewLabels):
         """
         return peak_bytes(self, n_samples, n_features)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
     @property
     def _n_features_out(self) -> int:
         return self.embedding_.shape[1]

@@ -33,9 +33,7 @@ class Tile(NamedTuple):
     apart: Ranges | None
 
 
-def nearest_neighbors(
-    X: Any, k: int, *, queries: Any | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def nearest_neighbors(X: Any, k: int, *, queries: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Exact k nearest neighbours among the rows of X, nearest first, and squared distances.
 
     Without queries, those of every point, itself left out. Rows are -1 and squares inf where there
