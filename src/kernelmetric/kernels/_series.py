@@ -235,7 +235,8 @@ class Listed(list):
 
 def window_of(window: Any, longest: int) -> int:
     """A window as a number of elements."""
-    if isinstance(window, Integral) and not isinstance(window, bool) and 1 <= window <= LARGEST:
+    whole = isinstance(window, Integral) and not isinstance(window, bool)
+    if whole and 1 <= int(window) <= LARGEST:
         return int(window)
     if not isinstance(window, Real) or isinstance(window, Integral) or not 0 < float(window) <= 1:
         raise ValueError(
