@@ -121,6 +121,7 @@ def test_few_queries_change_nothing():
     assert "6 queries with a match are too few" in adapter.recipe_["why"]
 
 
+@pytest.mark.slow
 def test_labels_of_one_table_are_matches_of_all_pairs_of_a_class():
     X, y = load_digits(return_X_y=True)
     rng = np.random.RandomState(0)
@@ -148,6 +149,7 @@ def test_labels_of_two_tables_do_the_same_as_their_pairs():
     np.testing.assert_allclose(by_labels.components_, by_pairs.components_)
 
 
+@pytest.mark.slow
 def test_triplets_are_pairs_and_what_is_farther():
     Q, D = two_views(150)
     far = (np.arange(150) + 1) % 150
@@ -162,6 +164,7 @@ def test_triplets_are_pairs_and_what_is_farther():
     assert Adapter(softmax=False).fit(both, triplets=rows).adapted_
 
 
+@pytest.mark.slow
 def test_weights_of_pairs_count_as_repetitions_and_zero_as_none():
     Q, D = two_views(100)
     pairs, w = same(100), np.where(np.arange(100) < 30, 2.0, 1.0)
@@ -364,6 +367,7 @@ def test_bad_matches_are_refused_in_a_sentence(given, says):
         Adapter().fit(Q, documents=D, **given)
 
 
+@pytest.mark.slow
 def test_bad_vectors_are_refused_in_a_sentence():
     Q, D = two_views(30)
     with pytest.raises(ValueError, match=r"8 features and documents of 4.*one model"):
@@ -387,6 +391,7 @@ def test_rows_that_triplets_do_not_number_are_refused():
         Adapter().fit(two_views(30)[0], triplets=Triplets([[0, 1, 2]], n_samples=90))
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("size", [1e-200, 1e-25, 1e25, 1e200])
 def test_the_cosine_knows_no_size(size, views, fitted):
     Q, D = (size * X for X in views)
@@ -397,6 +402,7 @@ def test_the_cosine_knows_no_size(size, views, fitted):
     np.testing.assert_allclose(adapter.transform(Q[:2]), adapter.transform(views[0][:2]))
 
 
+@pytest.mark.slow
 def test_rows_far_from_the_origin_are_counted_from_their_mean_or_refused(views):
     Q, D = views
     wish = {"geometry": "euclidean", "softmax": False}

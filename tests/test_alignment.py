@@ -430,6 +430,7 @@ def test_binding_changes_nothing_of_the_original(noisy):
         spec(noisy[0])
 
 
+@pytest.mark.slow
 def test_it_is_tuned_by_a_grid_like_any_kernel(iris):
     X, y = iris
     model = make_pipeline(

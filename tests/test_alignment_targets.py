@@ -208,6 +208,7 @@ def test_numbers_can_be_the_target():
     assert scales[2] > 2 * np.delete(scales, 2).max()
 
 
+@pytest.mark.slow
 def test_a_sample_of_the_rows_is_enough_and_repeats():
     X, y = board(600, 4)
     sampled, again, whole = (

@@ -106,6 +106,7 @@ def test_the_score_that_leads_fits_the_classes(uneven):
     assert found._replace(confusion=((40, 10), (5, 45))).measure == "accuracy"
 
 
+@pytest.mark.slow
 def test_errors_of_scores_are_those_of_other_draws():
     rng = np.random.RandomState(0)
 

@@ -73,6 +73,7 @@ def test_a_metric_without_a_kernel_has_nothing_to_tell(run, table, tmp_path):
     assert "What was chosen" not in result.stdout + page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_recipe_of_a_model_is_used_again(run, table, model, tmp_path, monkeypatch):
     from kernelmetric.selection import LeaveOneOutRidge
 

@@ -195,7 +195,7 @@ def test_a_dirty_table_is_as_good_as_a_clean_one_or_refused_by_column(name, dama
 
 
 @pytest.mark.parametrize("name", [name for name in CLASSIFIERS if name != "TransductiveDistance"])
-@pytest.mark.every(3)
+@pytest.mark.every(4)
 def test_a_sentinel_in_a_hundredth_of_the_cells_costs_no_default_a_point(name):
     is_as_good_or_refused(name, "-9999 in a hundredth of the cells")
 

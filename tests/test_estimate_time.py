@@ -111,6 +111,7 @@ def test_parts_without_sense_are_refused():
         MetricClassifier(KNeighborsClassifier()).estimate_time(10, 2)
 
 
+@pytest.mark.slow
 def test_an_estimate_is_of_the_size_of_a_fit():
     X, y = make_classification(2_000, 10, n_informative=5, flip_y=0.1, random_state=0)
     metric = Kernelized(LMNN())

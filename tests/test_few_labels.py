@@ -193,6 +193,7 @@ def test_the_embedding_are_probabilities_and_labels_are_corners():
     assert_array_equal(model.predict(X), model.transduction_)
 
 
+@pytest.mark.slow
 @ONE_EACH
 def test_new_points_get_the_classes_that_they_would_have_had():
     X, truth = make_moons(500, noise=0.08, random_state=1)
@@ -281,6 +282,7 @@ def test_it_is_saved_cloned_and_pickled(tmp_path):
 # --- what is chosen ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_points_stay_where_a_graph_finds_fewer_hidden_labels():
     rng = np.random.RandomState(0)
     X = rng.uniform(0, 4, (1200, 2))

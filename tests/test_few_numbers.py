@@ -175,6 +175,7 @@ def test_classes_refuse_numbers_by_name():
         TransductiveDistance().fit(X, np.where(np.isnan(y), -1.0, y))
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_a_time_limit_leaves_fewer_rows_and_every_step_whole(n_outputs):
     X, y, along = roll(6000, 500)

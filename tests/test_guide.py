@@ -164,6 +164,7 @@ def names_of_frames(column):
     return [name for name in re.findall(r"`([A-Z]\w+)`", cells) if name != "PairVerifier"]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", names_of_frames(0))
 def test_what_is_said_to_take_a_frame_takes_it(name, a_frame):
     frame, y = a_frame
@@ -173,6 +174,7 @@ def test_what_is_said_to_take_a_frame_takes_it(name, a_frame):
     assert estimator.n_features_in_ == 2
 
 
+@pytest.mark.every(2)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", names_of_frames(1))
 def test_what_is_said_to_need_numbers_refuses_a_frame_and_takes_those_of_the_schema(name, a_frame):

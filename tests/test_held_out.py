@@ -137,12 +137,14 @@ def test_pairs_are_scored_that_were_left_out(by, lots):
     assert found["train_score"].mean() > 0.9  # what it would be on the pairs learned from
 
 
+@pytest.mark.slow
 def test_the_choice_of_C_is_judged_by_points_left_out(lots):
     X, y = lots
     metric = IdealizedKernel("rbf", nu=0.8, psd="none").fit(X[:60], y[:60])
     assert is_chance(metric.C_scores_)
 
 
+@pytest.mark.slow
 def test_the_choice_of_lambda_is_judged_by_labels_left_out(lots):
     X, y = lots
     metric = TransductiveDistance(5, graph="neighbors", random_state=0).fit(X, y)

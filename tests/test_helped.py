@@ -58,6 +58,7 @@ def test_what_is_judged_was_not_learned_from():
     assert np.mean(cdist(Z[:60], Z[60:]).argmin(axis=1) == ROWS) > 0.9
 
 
+@pytest.mark.slow
 def test_triplets_frames_and_another_plain_distance():
     X, pairs = two_tables(NOISY)
     triplets = Triplets(np.c_[ROWS, ROWS + 60, 60 + (ROWS + 1) % 60], n_samples=120)

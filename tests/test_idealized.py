@@ -127,6 +127,7 @@ def test_a_kernel_inside_is_a_kernel_outside(kernel, psd):
     np.testing.assert_allclose(outside.pairwise_distances(new, X), D, atol=1e-6 * D.max())
 
 
+@pytest.mark.slow
 def test_the_linear_kernel_changes_nothing():
     for X, y in (toy(40), wide()):
         D = IdealizedKernel(C=1e3).fit(X, y).pairwise_distances(X)
@@ -134,6 +135,7 @@ def test_the_linear_kernel_changes_nothing():
         np.testing.assert_allclose(kernelized.pairwise_distances(X), D, atol=1e-6 * D.max())
 
 
+@pytest.mark.slow
 def test_pairs_pass_through_kernelized():
     X, y = toy(40)
     pairs = Pairs.from_neighbors(X, y)
@@ -206,6 +208,7 @@ def test_automatic_C_sees_that_raw_wine_needs_a_large_one():
     assert metric.C_scores_[-2:].max() > metric.C_scores_[:3].max() + 0.05
 
 
+@pytest.mark.slow
 def test_automatic_C_is_the_same_every_time():
     X, y = toy(30)
     metric = IdealizedKernel(psd="clip", random_state=3).fit(X, y)

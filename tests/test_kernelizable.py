@@ -126,6 +126,7 @@ def test_the_page_holds_the_same_table():
     assert said == ["yes" if fails is None else f"no: {fails}" for _, fails in TABLE]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("learner", [NCA(), LMNN(), LMCA(2), DNE(), MMC()])
 def test_our_learners_are_kernelizable(learner):
     assert_kernelizable(learner)

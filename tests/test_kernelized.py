@@ -58,6 +58,7 @@ def fig2_accuracy(metric, make):
     return np.mean(scores)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("case", "make"),
     half_of(
@@ -229,6 +230,7 @@ def test_a_method_exists_where_the_learner_has_it(learner, methods, labelled):
 # --- searching and validating -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_everything_is_searched_through_a_pipeline(labelled):
     X, y = labelled
     pipeline = make_pipeline(
@@ -288,6 +290,7 @@ def test_kernels_and_learners_are_shown_in_the_repr():
 # --- frames, sparse matrices, metadata ----------------------------------------------------------
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("how", ["set_output", "config"])
 def test_frames_go_in_and_come_out(how, labelled, fresh):
     pd = pytest.importorskip("pandas")

@@ -161,6 +161,7 @@ class KPCAThenDNE(KPCA):
         return 1.0
 
 
+@pytest.mark.slow
 def test_other_estimators_and_scores_judge_too(overlapping):
     X, y = overlapping
     search = KernelizedCV(
@@ -181,6 +182,7 @@ def test_other_estimators_and_scores_judge_too(overlapping):
     assert not hasattr(search, "predict_proba")
 
 
+@pytest.mark.slow
 def test_learners_of_others_are_searched_too(overlapping):
     foreign = NeighborhoodComponentsAnalysis(2, init="pca", max_iter=5, random_state=0)
     search = KernelizedCV(foreign, WIDTHS, FOLDS, [2, 5]).fit(*overlapping)
@@ -200,6 +202,7 @@ def test_distances_are_computed_once_in_a_fold_and_eigenvectors_once_for_all_ran
     assert counted == {"distances": 2 * 3, "eigenvectors": 3 * len(WIDTHS)}  # to train, to test
 
 
+@pytest.mark.slow
 def test_without_memory_for_the_distances_the_result_is_the_same(counted, overlapping):
     kernels = [kernel for kernel in MIXED if not isinstance(kernel, str)]  # "auto" minds memory
     search = KernelizedCV(DNE(1), kernels, FOLDS, RANKS, space=KPCA())
@@ -245,6 +248,7 @@ def test_each_process_gets_its_share_of_the_memory(overlapping, monkeypatch):
 # --- what is tried ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_default_is_the_papers_widths_from_wide_to_narrow(overlapping):
     X, y = (some[::2] for some in overlapping)
     for kernels in (None, "rbf"):
@@ -255,6 +259,7 @@ def test_the_default_is_the_papers_widths_from_wide_to_narrow(overlapping):
         assert widths == sorted(widths, reverse=True)
 
 
+@pytest.mark.slow
 def test_families_have_names():
     X, y = make_fig2_circles(80, random_state=0)
     search = KernelizedCV(DNE(1), "poly").fit(X, y)
@@ -335,6 +340,7 @@ def indefinite(A, B):
     return -A @ B.T
 
 
+@pytest.mark.slow
 def test_a_kernel_that_fails_is_last(overlapping):
     search = KernelizedCV(DNE(1), [indefinite, *WIDTHS], n_components=[2, 5])
     with (
@@ -413,6 +419,7 @@ def test_it_is_a_metric_and_a_classifier(overlapping):
     assert search.predict_proba(X).shape == (60, 3)
 
 
+@pytest.mark.slow
 def test_without_refit_there_is_a_table_but_no_metric(overlapping):
     search = KernelizedCV(DNE(2), WIDTHS, refit=True).fit(*overlapping)
     search.set_params(refit=False).fit(*overlapping)
@@ -423,6 +430,7 @@ def test_without_refit_there_is_a_table_but_no_metric(overlapping):
         search.transform(overlapping[0])
 
 
+@pytest.mark.slow
 def test_searches_nest_and_stand_in_pipelines(overlapping):
     X, y = overlapping
     search = KernelizedCV(DNE(2), WIDTHS)
@@ -435,6 +443,7 @@ def test_searches_nest_and_stand_in_pipelines(overlapping):
     assert outer.fit(X, y).best_estimator_.best_estimator_.learner_.n_components in (1, 2)
 
 
+@pytest.mark.slow
 def test_frames_go_in_and_come_out(overlapping):
     pd = pytest.importorskip("pandas")
     X, y = overlapping
@@ -448,6 +457,7 @@ def test_frames_go_in_and_come_out(overlapping):
         search.predict(frame.rename(columns={"a": "z"}))
 
 
+@pytest.mark.slow
 def test_sparse_points_are_dense_points(overlapping):
     X, y = overlapping
     X = np.where(np.abs(X) < 0.5, 0.0, X)
@@ -471,6 +481,7 @@ def test_a_gram_matrix_is_cut_into_folds(overlapping):
     )
 
 
+@pytest.mark.slow
 def test_single_precision_stays(overlapping):
     X, y = overlapping
     search = KernelizedCV(DNE(2), WIDTHS).fit(X.astype(np.float32), y)
@@ -479,6 +490,7 @@ def test_single_precision_stays(overlapping):
     assert search.best_score_ == pytest.approx(double.best_score_, abs=2 / 60)
 
 
+@pytest.mark.slow
 def test_groups_reach_the_splitter(overlapping):
     X, y = overlapping
     groups = np.arange(60) // 10
@@ -513,6 +525,7 @@ def test_further_arguments_reach_the_learner_fold_by_fold(overlapping):
         np.testing.assert_array_equal(weights, rows)
 
 
+@pytest.mark.slow
 def test_clones_and_pickles_are_the_same(overlapping):
     X, y = overlapping
     search = KernelizedCV(DNE(2), WIDTHS, n_components=[2, 5]).fit(X, y)
@@ -523,6 +536,7 @@ def test_clones_and_pickles_are_the_same(overlapping):
     np.testing.assert_array_equal(copy.fit(X, y).transform(X), search.transform(X))
 
 
+@pytest.mark.slow
 def test_progress_is_shown_on_request(overlapping, capsys):
     KernelizedCV(DNE(2), WIDTHS).fit(*overlapping)
     assert capsys.readouterr().err == ""
@@ -545,6 +559,7 @@ def test_scikit_learns_checks_pass(estimator, check):
 # --- training rows are placed as if they were left out ------------------------------------------
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("kernels", [WIDTHS, "auto"], ids=["given", "auto"])
 def test_a_search_places_its_rows_as_its_best_metric_does(kernels, overlapping):
     X, y = overlapping
@@ -560,6 +575,7 @@ def test_a_search_places_its_rows_as_its_best_metric_does(kernels, overlapping):
     assert np.isfinite(best.embedding_).all() and np.isfinite(search.places(X)).all()
 
 
+@pytest.mark.slow
 def test_rows_of_a_search_without_weight_are_placed_as_new_ones(overlapping):
     X, y = overlapping
     w = np.where(np.arange(len(y)) % 7 == 0, 0.0, 1.0)
@@ -612,6 +628,7 @@ def test_rows_without_weight_are_absent_from_a_search(overlapping):
     np.testing.assert_array_equal(a.transform(X), b.transform(X))
 
 
+@pytest.mark.slow
 def test_candidates_are_judged_by_weights(overlapping):
     X, y = overlapping
     w = np.random.RandomState(0).randint(1, 5, len(y))

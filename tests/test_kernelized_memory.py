@@ -60,6 +60,7 @@ def points(n, d=10):
     return X, (X[:, 0] * X[:, 1] > 0).astype(int)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("n", [250, pytest.param(400, marks=pytest.mark.slow), 600])
 @pytest.mark.parametrize(
     "estimator",
@@ -79,6 +80,7 @@ def test_the_peak_is_estimated_within_a_factor_of_two(estimator, n):
     assert 0.5 * peak < estimator.estimate_memory(*X.shape) < 2 * peak
 
 
+@pytest.mark.slow
 def test_a_gram_matrix_in_float32_is_never_whole_in_float64(monkeypatch):
     monkeypatch.setattr(_ridge_kpca, "DOUBLE_ROWS", 500)
     monkeypatch.setattr(_ridge_kpca, "ALL_ROWS", 500)
@@ -89,6 +91,7 @@ def test_a_gram_matrix_in_float32_is_never_whole_in_float64(monkeypatch):
         assert peak_of(space, X, y) < 1.3 * space.estimate_memory(*X.shape)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("n", [100, 140, 200])
 def test_the_choice_of_the_kernel_is_estimated_within_a_factor_of_two(n):
     X, y = points(n, 4)

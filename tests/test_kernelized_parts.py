@@ -291,6 +291,7 @@ def test_a_refusal_names_the_further_arguments_of_the_learner(labelled):
         Kernelized(SVC(), "rbf").fit(X, y, sample_weight=weights)
 
 
+@pytest.mark.slow
 def test_a_search_for_a_learner_of_numbers_predicts_numbers(labelled):
     X, _ = labelled
     target = np.sin(X[:, 0]) + X[:, 1]

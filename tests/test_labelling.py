@@ -118,6 +118,7 @@ def test_of_many_candidates_five_thousand_are_compared(monkeypatch):
     assert len(pairs_to_label(np.tile(p, 2), n_pairs=6000)) == 6000
 
 
+@pytest.mark.slow
 def test_it_serves_any_learner_of_pairs_of_points():
     rng = np.random.RandomState(0)
     y = np.arange(60) % 3
@@ -262,6 +263,7 @@ def test_answers_are_saved_one_by_one_and_a_session_goes_on(label):
     assert len({tuple(row[:2]) for row in saved(out)}) == 4
 
 
+@pytest.mark.slow
 def test_back_takes_the_last_answer_back_also_that_of_an_earlier_session(label):
     out = label.folder / "answers.csv"
     label("y\ny\nq\n", "--out", out)
@@ -347,6 +349,7 @@ def test_sessions_that_save_at_once_lose_nothing(tmp_path):
     assert sorted(store_of(out).read()[0]) == [(k, k, True) for k in range(30)]
 
 
+@pytest.mark.slow
 def test_answers_move_with_the_rows_of_a_table_in_another_order(label):
     out = label.folder / "answers.csv"
     label("y\nn\nq\n", "--out", out)
@@ -361,6 +364,7 @@ def test_answers_move_with_the_rows_of_a_table_in_another_order(label):
     assert "2 pairs known" in said.output
 
 
+@pytest.mark.slow
 def test_answers_about_records_that_are_gone_are_refused(label):
     out = label.folder / "answers.csv"
     label("y\nn\nq\n", "--out", out)
@@ -410,6 +414,7 @@ def test_the_two_records_stand_side_by_side(label):
     assert sum(line.split()[:1] == ["born"] for line in said.output.splitlines()) == 2
 
 
+@pytest.mark.slow
 def test_the_learning_curve_is_drawn(label):
     pytest.importorskip("matplotlib", reason="matplotlib comes with the extra `plot`")
     picture = label.folder / "curve.png"
@@ -418,6 +423,7 @@ def test_the_learning_curve_is_drawn(label):
     assert picture.read_bytes()[1:4] == b"PNG"
 
 
+@pytest.mark.slow
 def test_links_learn_from_the_answers(label):
     out = label.folder / "answers.csv"
     label("u\nq\n", "--out", out, "--id", "id")

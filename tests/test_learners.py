@@ -346,6 +346,7 @@ def test_the_learned_kernel_is_positive_semi_definite_and_serves_an_svc(metric, 
     np.testing.assert_array_equal(svc.predict(fresh), explicit.predict(metric.transform(fresh)))
 
 
+@pytest.mark.every(2)
 def test_the_metric_function_serves_nearest_neighbours(metric, labelled, fresh):
     X, y = labelled
     knn = KNeighborsClassifier(1, metric=metric.get_metric(), algorithm="brute").fit(X, y)

@@ -210,6 +210,7 @@ def test_points_that_are_not_embedded_are_placed(monkeypatch):
     np.testing.assert_array_equal(whole.embedding_, free.embedding_)
 
 
+@pytest.mark.slow
 def test_a_linker_links_the_first_records(monkeypatch):
     rng = np.random.RandomState(0)
     names = ["".join(row) for row in rng.choice(list("abcdefghij"), (300, 9))]
@@ -243,6 +244,7 @@ def test_vectors_of_two_models_are_mapped_by_fewer_rows(monkeypatch):
     np.testing.assert_array_equal(whole.components_, _drift.Drift().fit(X, Y).components_)
 
 
+@pytest.mark.slow
 def test_an_adapter_looks_among_fewer_documents(monkeypatch):
     rng = np.random.RandomState(0)
     things, noise = rng.standard_normal((300, 8)), np.repeat([3.0, 0.1], [3, 5])

@@ -127,6 +127,7 @@ def test_the_verdict_admits_a_difference_that_may_be_chance(parts):
     assert "(SVM) reaches 99.0 %" in far
 
 
+@pytest.mark.slow
 def test_an_aligned_kernel_shows_its_weights_and_an_automatic_one_its_candidates(wine):
     X, y = wine
     aligned = Kernelized(DNE(2), kernel=KernelAlignment()).fit(X, y)

@@ -81,6 +81,7 @@ def test_few_directions_are_refused_by_name(circles):
         PairKPCA(0).fit(circles[0], circles[2])
 
 
+@pytest.mark.slow
 def test_the_default_learns_from_pairs_in_few_coordinates_and_says_so(circles):
     X, _, pairs = circles
     metric = Kernelized(IdealizedKernel(C=1e3)).fit(X, pairs=pairs)

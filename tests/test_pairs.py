@@ -80,6 +80,7 @@ def test_similar_pairs_are_drawn_until_so_many_components_are_left(points, fract
         assert fewer.components().max() + 1 == round(fraction * 50) + 1
 
 
+@pytest.mark.slow
 def test_components_are_drawn_uniformly_from_all_similar_pairs():
     y = np.repeat([0, 1], [3, 4])  # 3 and 6 pairs
     draws = [Pairs.from_labels(y, components=6 / 7, random_state=seed) for seed in range(450)]

@@ -144,6 +144,7 @@ def linear():
 # --- probabilities ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_probabilities_are_near_the_true_ones(classifier):
     X, y, p = uncertain(2000, 1)
     P = classifier.predict_proba(X)

@@ -297,6 +297,7 @@ def test_a_recipe_is_a_record(curved, tmp_path):
         Kernelized(LDA(), recipe=3).estimate_memory(10, 2)
 
 
+@pytest.mark.slow
 def test_a_search_and_a_classifier_have_the_recipe_of_their_metric(curved):
     search = KernelizedCV(LDA(), ["auto"]).fit(*curved)
     assert search.recipe_ is search.best_estimator_.recipe_

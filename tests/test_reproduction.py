@@ -468,6 +468,7 @@ def test_a_ranking_is_drawn_with_the_best_on_top():
         plot_ranking([Cell("a", "x", 0, 0.9, 0.1), Cell("b", "y", 0, 0.9, 0.1)], "y")
 
 
+@pytest.mark.slow
 def test_cells_are_drawn_over_the_papers_with_one_mark_for_each():
     pytest.importorskip("matplotlib")
     both = Compared("iris", "NCA", Summary(0.9, 0.0, 1), Printed(0.95), "below")
@@ -483,6 +484,7 @@ def test_every_table_and_figure_is_named_after_a_paper_that_is_listed():
     assert {name.split("-")[0] for name in (*TABLES, *FIGURES)} == {*PAPERS, "beyond"}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:IdealizedKernel stopped")  # by rounding, on some processors
 def test_a_settled_metric_chooses_nothing_anew():
     X, y = load_iris(return_X_y=True)
@@ -676,6 +678,7 @@ def test_a_corrupt_file_ends_the_command_in_a_sentence(reproduce, tmp_path):
     assert (tmp_path / "003-table3-smoke.jsonl").read_text(encoding="utf-8") == "no cells\n"
 
 
+@pytest.mark.slow
 def test_figures_are_drawn(reproduce, tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib comes with the extra `plot`")
     result = reproduce("004-fig1", "--smoke", "--out", tmp_path)

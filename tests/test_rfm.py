@@ -132,6 +132,7 @@ def test_neither_moving_nor_scaling_the_points_changes_a_neighbour(xor):
     np.testing.assert_allclose(E, D, rtol=1e-4, atol=1e-6 * D.max())
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_and_the_names_of_classes_change_nothing(xor):
     X, y, _ = xor
     rows = np.random.RandomState(3).permutation(len(y))

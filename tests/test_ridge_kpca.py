@@ -271,6 +271,7 @@ def distances_within_classes(E, y, E_other, y_other):
     return np.concatenate([np.linalg.norm(a[: len(b)] - b[: len(a)], axis=1) for a, b in parts])
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("learner", [None, NCA()], ids=["the space", "NCA"])
 def test_distances_to_kept_rows_are_as_those_among_new_ones(learner):
     """By a test of two samples, which training rows placed by the map itself do not pass."""
@@ -976,6 +977,7 @@ def test_of_very_many_rows_a_sample_is_learned_from(problem, monkeypatch):
     assert again.space_.rows_ == "sample"
 
 
+@pytest.mark.slow
 def test_a_smooth_kernel_gets_landmarks_that_say_the_same(monkeypatch):
     rng = np.random.RandomState(0)
     X, y = rng.uniform(-1, 1, (900, 2)), rng.randint(2, size=900)

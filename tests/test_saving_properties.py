@@ -54,6 +54,7 @@ def test_any_learner_comes_back(learner, seed, dtype, tmp_path):
     assert_round_trip(clone(learner).fit(X, y), new, tmp_path)
 
 
+@pytest.mark.slow
 @QUICK
 @given(
     learner=st.sampled_from([DNE(2), LDA(1)]),

@@ -216,6 +216,7 @@ def test_what_is_chosen_is_smooth_and_its_ridge_stands_beside_it(chosen, wine, b
         assert kernel.ridge_ in RIDGES
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_does_not_matter():
     X, y = make_checkerboard(420, n_noise=3, random_state=0)
     chosen = LeaveOneOutRidge().bind(X, y)
@@ -233,6 +234,7 @@ def test_binding_what_was_chosen_changes_nothing(board, chosen):
     assert np.array_equal(clone(kernel)(X), kernel(X))
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("groups", [None, [1, 0, 2, 2, 3, 3]])
 def test_the_order_of_columns_does_not_matter(groups):
     X, y = make_checkerboard(300, n_noise=4, random_state=1)
@@ -300,6 +302,7 @@ def test_noise_features_lose_their_scale(board, chosen):
     assert accuracy(kernel) > accuracy(RBF()) + 0.1
 
 
+@pytest.mark.slow
 def test_noise_that_fills_the_distance_is_found_out_too():
     # No common width predicts better than guessing, so the descent must begin elsewhere.
     draws = [make_checkerboard(300, n_noise=4, random_state=seed) for seed in (1, 2, 4)]
@@ -429,6 +432,7 @@ def test_sparse_points_get_an_rbf(board):
     assert np.allclose(rescaled(sparse.csr_matrix(X)), rescaled(X), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_sample_chooses_nearly_as_well_as_all_rows_and_always_the_same():
     def error(kernel, X, y):
         return leave_one_out_errors(kernel(X), coded_targets(y, X).columns(), [kernel.ridge_])[0]
@@ -483,6 +487,7 @@ def test_rows_one_by_one_are_transformed_as_in_a_batch(wine):
     assert np.abs(batch - one_by_one).max() < 1e-6 * np.abs(batch).max()
 
 
+@pytest.mark.slow
 def test_auto_is_one_of_the_kernels_of_a_grid_search(wine):
     X, y = wine
     model = make_pipeline(Kernelized(DNE(), kernel="auto"), KNeighborsClassifier(1))
@@ -609,6 +614,7 @@ def test_where_all_points_are_right_no_map_is_looked_for():
     assert "mapped" not in LeaveOneOutRidge().bind(X, y).candidates_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "judges"), [pytest.param(4000, [], marks=pytest.mark.slow), (6000, [750])]
 )
@@ -651,6 +657,7 @@ def test_errors_by_landmarks_are_those_of_ridge_regression(fine_board, weighted)
         assert found == pytest.approx(wanted, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_many_rows_get_a_narrower_kernel_where_it_predicts_better(fine_board, monkeypatch):
     X, labels = fine_board
     y = coded_targets(labels, X).columns()
@@ -670,6 +677,7 @@ def test_many_rows_leave_a_kernel_as_wide_as_it_is_good(fine_board):
     assert for_many_rows(smooth, 0.1, Sample(X, X[:, :1] + noise)) == (smooth, 0.1)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_columns_in_other_units_do_not_hide_those_that_tell(dtype):
     rng = np.random.RandomState(0)

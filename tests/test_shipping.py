@@ -93,6 +93,7 @@ def test_every_kernel_is_the_same_in_onnx(kernel, labelled, fresh):
     assert difference(metric, labelled[0], dtype="float64") < 1e-9
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "kernel",
     [

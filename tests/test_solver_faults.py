@@ -525,6 +525,7 @@ def test_a_step_of_some_pairs_is_that_of_all_where_the_others_stay_at_zero():
     np.testing.assert_allclose(some.problem.forms(M), problem.forms(M)[rows], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_pairs_that_are_pulled_from_zero_take_part_in_the_next_steps(monkeypatch):
     see, part, now, pulled = _Record.see, _Steps.part, [], []
 
@@ -547,6 +548,7 @@ def test_pairs_that_are_pulled_from_zero_take_part_in_the_next_steps(monkeypatch
     assert sum(pulled) > 0
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("share", [0.0, 2.0])
 def test_pairs_that_are_left_out_of_steps_change_no_answer(monkeypatch, share):
     problem, left = problem_of_pairs(60, 12, 400, weight=300.0), []

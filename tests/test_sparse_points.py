@@ -24,6 +24,7 @@ def some_zeros(X):
     return np.where(np.abs(X) > 0.5, X, 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
 def test_what_was_fitted_sparse_is_transformed_sparse(registry, labelled, fresh, dtype):
     X, y = some_zeros(labelled[0]).astype(dtype), labelled[1]

@@ -42,6 +42,7 @@ def same_subspace(A, B):
     return np.linalg.norm(A - B @ (B.T @ A)) < 1e-4
 
 
+@pytest.mark.slow
 def test_the_eigenvectors_are_those_of_lapack_also_when_the_matrix_is_indefinite(indefinite, truth):
     found = smallest_eigenvectors(indefinite, K, null=np.ones(N), random_state=0)
     values, vectors = truth
@@ -92,6 +93,7 @@ def test_small_matrices_give_all_their_eigenvectors(n):
     np.testing.assert_allclose(one_less.values, found.values[1:], atol=1e-10)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("n_parts", [3, 40])
 def test_every_component_of_a_graph_brings_a_zero_eigenvalue(n_parts):
     ring = sparse.csr_array(np.roll(np.eye(60), 1, axis=0))
@@ -106,6 +108,7 @@ def test_every_component_of_a_graph_brings_a_zero_eigenvalue(n_parts):
     np.testing.assert_allclose(found.values[n_parts:], 2 - 2 * np.cos(2 * np.pi / 60), atol=1e-8)
 
 
+@pytest.mark.slow
 def test_clustered_eigenvalues_are_told_apart():
     exact = np.r_[1 + 1e-5 * np.arange(30), np.linspace(2, 50, N - 30)]
     Q = np.linalg.qr(np.random.RandomState(3).standard_normal((N, N)))[0]
@@ -121,6 +124,7 @@ def test_a_multiple_of_the_identity_has_any_vectors(value):
     np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(20), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_an_eigenvalue_far_below_all_others_disturbs_nobody(graph):
     A = laplacian(graph) + sparse.csr_array(([-1e6], ([7], [7])), shape=(N, N))
     found = smallest_eigenvectors(A, K, tol=1e-12, random_state=0)
@@ -173,6 +177,7 @@ def test_a_result_is_a_tuple_with_names(indefinite):
     assert found.n_matvecs > 0
 
 
+@pytest.mark.slow
 def test_products_are_counted():
     A = np.diag(np.arange(float(N)))
     asked = []

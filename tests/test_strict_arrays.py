@@ -108,6 +108,7 @@ WEIGHED = [
 ]
 
 
+@pytest.mark.every(2)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:Got .* class.es. with at most")
 @pytest.mark.filterwarnings("ignore:.* eigenvectors live on the")

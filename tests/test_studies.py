@@ -44,6 +44,7 @@ def part(name, methods, problem, n_splits=1):
 DNES = [f"DNE, {choice}" for choice in CHOICES]
 
 
+@pytest.mark.slow
 def test_a_study_goes_on_where_it_stopped(tmp_path):
     first = list(run_table(part("aligned", DNES[:1], CLOUDS), tmp_path))
     table = part("aligned", DNES[:1], CLOUDS, n_splits=2)

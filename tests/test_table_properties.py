@@ -112,6 +112,7 @@ def test_every_cell_is_read_as_it_was_written(tmp_path, table, dialect, mark):
         assert len(lines.split("\n")) == 2 + len(rows)
 
 
+@pytest.mark.slow
 @quick
 @given(frame=frames(), seed=st.integers(0, 99))
 def test_the_order_of_rows_decides_nothing(frame, seed):
@@ -125,6 +126,7 @@ def test_the_order_of_rows_decides_nothing(frame, seed):
     assert decided(frame) == decided(frame.sample(frac=1, random_state=seed))
 
 
+@pytest.mark.slow
 @quick
 @given(frame=frames(), data=st.data())
 def test_some_rows_are_encoded_as_they_are_among_all(tmp_path, frame, data):

@@ -139,6 +139,7 @@ def test_another_order_of_columns_changes_nothing(run, model, table, tmp_path):
     np.testing.assert_array_equal(Z, transformed(run, model, table)[0])
 
 
+@pytest.mark.slow
 def test_a_trailing_comma_shifts_no_column(run, table, tmp_path):
     lines = table.read_text(encoding="utf-8").splitlines()
     shifted = tmp_path / "shifted.csv"
@@ -152,6 +153,7 @@ def test_a_trailing_comma_shifts_no_column(run, table, tmp_path):
     assert any("ends in a delimiter" in note for note in second["notes"])
 
 
+@pytest.mark.slow
 def test_decimal_commas_give_what_points_give(run, table, tmp_path):
     rows = [{k: v.replace(".", ",") if k in "ab" else v for k, v in r.items()} for r in rows_of()]
     european = write(tmp_path / "european.csv", rows, ";")
@@ -164,6 +166,7 @@ def test_decimal_commas_give_what_points_give(run, table, tmp_path):
     assert any(note.startswith("a: decimals follow a comma") for note in second["notes"])
 
 
+@pytest.mark.slow
 def test_quoted_tables_of_r_are_read(run, table, tmp_path):
     lines = table.read_text(encoding="utf-8").splitlines()
     quoted = [",".join(f'"{cell}"' for cell in line.split(",")) for line in lines]
@@ -178,6 +181,7 @@ def test_quoted_tables_of_r_are_read(run, table, tmp_path):
 # --- what does not fit --------------------------------------------------------------------------
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("command", "cell"),
     half_of(["transform", "neighbors", "query", "evaluate"], ["1,5", "n/k", "1.5 m", "inf", "1_0"]),

@@ -134,6 +134,7 @@ def balanced(rng, n, apart=2.4):
 DRAWS = [40, pytest.param(500, marks=pytest.mark.slow)]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("draws", DRAWS)
 @pytest.mark.parametrize(("n", "share"), [(30, None), (100, None), (300, None), (300, 0.2)])
 @pytest.mark.filterwarnings("ignore:.* too few for it")
@@ -147,6 +148,7 @@ def test_new_pairs_have_the_precision_that_was_asked_for(n, share, draws):
     assert np.mean(found) > 0.89
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("draws", DRAWS)
 @pytest.mark.parametrize("n_records", [40, 60])
 @pytest.mark.filterwarnings("ignore:.* too few for it")

@@ -228,6 +228,7 @@ def test_with_all_points_as_landmarks_nystroem_is_exact(cloud):
     assert up_to_sign(fitted(KPCA()), fitted(Nystroem(60))) < 1e-6
 
 
+@pytest.mark.slow
 def test_new_points_are_classified_nearly_as_well_as_the_training_points():
     X, truth = datasets.make_fig2_circles(400, random_state=0)
     X_new, y_new = datasets.make_fig2_circles(400, random_state=1)
@@ -242,6 +243,7 @@ def test_new_points_are_classified_nearly_as_well_as_the_training_points():
 # --- the cliff, its cure, and λ -------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_labels_part_moons_that_the_geometry_joins():
     def accuracy(seed, **options):
         X, truth = datasets.make_close_moons(random_state=seed)
@@ -296,6 +298,7 @@ def test_a_lambda_given_by_hand_is_used_as_it_is(cloud):
     assert_allclose(model.eigenvalues_, values[:5], rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_other_labels_start_from_the_last_embedding():
     X, truth = load_digits(return_X_y=True)
     X, first = X / 16.0, np.where(np.arange(1797) % 20 == 0, truth, -1)

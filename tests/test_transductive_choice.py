@@ -53,6 +53,7 @@ def right(model, y, truth):
 # --- what comes out ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_tight_class_in_a_wide_one_takes_a_full_graph():
     X, y, truth = tight_in_wide()
     model = eigenvectors(random_state=0).fit(X, y)
@@ -152,6 +153,7 @@ def test_a_feature_of_zeros_stays_too():
     assert_array_equal(model.embedding_[:, [0, 2]], X)
 
 
+@pytest.mark.slow
 def test_a_second_fit_forgets_whether_points_stayed():
     X, y = checkerboard()
     other, known, _ = tight_in_wide(210)
@@ -166,6 +168,7 @@ def test_a_second_fit_forgets_whether_points_stayed():
         assert (again.graph_, again.lam_) == (fresh[i].graph_, fresh[i].lam_)
 
 
+@pytest.mark.slow
 def test_points_stay_only_where_all_is_left_open():
     X, y = checkerboard()
     by_hand = [
@@ -188,6 +191,7 @@ def test_equal_points_of_two_classes_are_no_nearer_to_either():
 # --- what is given by hand --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_given_by_hand_is_used():
     X, y, _ = tight_in_wide(90)
     seven = eigenvectors(4, 1e4, 7).fit(X, y)

@@ -157,6 +157,7 @@ def test_every_label_is_hidden_once_and_two_classes_remain():
     assert len(many) == 7
 
 
+@pytest.mark.slow
 def test_more_folds_than_labels_leave_out_one_label_each(cloud):
     X, y, _ = cloud
     y = np.where(np.arange(60) < 10, y, -1)

@@ -77,6 +77,7 @@ def test_short_work_is_not_shown(problem, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_every_level_of_a_fit_is_named(problem, capsys, shown):
     MetricClassifier().fit(*problem)
     said = capsys.readouterr().err
@@ -435,7 +436,7 @@ def test_a_limit_ends_the_fits_of_a_search_in_other_processes(problem):
 # --- Ctrl-C -------------------------------------------------------------------------------------
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(4)
 @pytest.mark.parametrize("inside", [False, True], ids=["alone", "inside Kernelized"])
 @pytest.mark.parametrize(
     "kind", [kind for kind in iterative() if kind is not kernelmetric.RFM], ids=lambda k: k.__name__

@@ -106,6 +106,7 @@ def test_a_class_left_empty_is_refused(points):
         classifier().fit(X, y, sample_weight=y == 0)
 
 
+@pytest.mark.slow
 def test_numbers_follow_the_heavy_points():
     rng = np.random.RandomState(0)
     X = rng.uniform(-1, 1, size=(150, 1))
@@ -148,6 +149,7 @@ def test_weights_are_routed_to_a_classifier(points):
         np.testing.assert_array_equal(model.predict_proba(X), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_kernelized_metric_gets_its_weights(points):
     X, y, w = points

@@ -106,6 +106,7 @@ def test_a_first_fit_that_fails_leaves_a_learner_that_is_not_fitted(learner, lab
         learner.transform(X)
 
 
+@pytest.mark.slow
 def test_nothing_of_an_earlier_fit_survives_the_next(labelled):
     X, y = labelled
     metric = IdealizedKernel("rbf", nu=0.8).fit(X, y)

@@ -16,6 +16,7 @@ import os
 import pty
 import re
 import select
+import signal
 import time
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -97,6 +98,7 @@ def record(command: list[str], after: float | None = None, at: str | None = None
     child, terminal = pty.fork()
     if child == 0:
         os.environ.setdefault("TERM", "xterm-256color")
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # which nohup has it ignore
         os.execvp(command[0], command)
     while True:
         ready, _, _ = select.select([terminal], [], [], 0.05)
