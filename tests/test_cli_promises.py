@@ -347,7 +347,8 @@ def test_two_processes_on_one_folder_leave_whole_files(table, tmp_path):
         _, error = process.communicate(timeout=300)
         assert process.returncode == 0, error
     model = load(out)
-    assert model["predictor"].metric_.components_.shape == (2, 5)
+    # Of five columns of numbers: each of them, and whether it is missing.
+    assert model["predictor"].metric_.components_.shape == (2, 10)
     assert len(data_of(page)["points"]["codes"]) == 85
     names = {p.name for p in tmp_path.iterdir()}
     assert names == {"trees.csv", "model.km", "page.html"}

@@ -33,6 +33,7 @@ from kernelmetric import (
 from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.inputs._methods import CollectionsMixin
 from kernelmetric.kernels import Columns
+from kernelmetric.selection import LeaveOneOutRidge
 from kernelmetric.spaces import Nystroem, RandomFeatures
 
 distributed = pytest.importorskip("distributed")
@@ -647,6 +648,19 @@ def test_batches_are_drawn_where_no_worker_has_room(workers, no_room, kernel):
     guessed = np.mean(Y[:-1] == Y[1:])
     assert own > guessed + 0.1  # the share of points whose nearest is of their class
     assert own > (Y[here.pairwise_distances(X).argsort(axis=1)[:, 1]] == Y).mean() - 0.1
+
+
+def test_rows_elsewhere_choose_the_kernel_of_rows_that_are_here():
+    from kernelmetric.compute.backends.dask._chunks import pieces_of
+    from kernelmetric.compute.backends.dask._rows import Rows
+
+    def run(tasks):
+        return dask.compute(*tasks, scheduler="synchronous")
+
+    there = LeaveOneOutRidge().bind(Rows(pieces_of(DX, "X"), run, None), Y)
+    here = LeaveOneOutRidge().bind(X, Y)
+    assert_allclose(there.scales, here.scales, rtol=1e-12)
+    assert (there.ridge_, there.kernel.gamma) == (here.ridge_, here.kernel.gamma)
 
 
 def test_rows_elsewhere_are_never_gathered_silently(workers, no_room):

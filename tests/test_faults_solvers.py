@@ -149,7 +149,7 @@ def test_pairs_that_may_not_pull_are_as_good_as_absent(solver, bound):
 @pytest.mark.parametrize("psd", [True, False])
 def test_the_interior_point_begins_at_the_prior_metric_and_the_middle_of_the_box(psd):
     problem = problem_of_pairs(share=0.6, psd=psd)
-    newton = interior._Newton(problem, np.ones(120, dtype=bool), 0.6, 0.3)
+    newton = interior._Newton(problem, np.ones(120, dtype=bool), 0.6)
     np.testing.assert_allclose(newton.beta, np.where(problem.apart, 0.8, 0.5))
     np.testing.assert_allclose(newton.M / newton.root, np.eye(3))
     assert newton.x[-1] == pytest.approx(0.2)  # above the least sum
@@ -162,9 +162,9 @@ def test_the_interior_point_begins_at_the_prior_metric_and_the_middle_of_the_box
 @pytest.mark.parametrize("psd", [True, False])
 def test_newton_steps_make_good_what_is_missing_and_balance_the_slopes(psd):
     problem = problem_of_pairs(share=0.6, psd=psd)
-    newton = interior._Newton(problem, np.ones(120, dtype=bool), 0.6, 0.3)
+    newton = interior._Newton(problem, np.ones(120, dtype=bool), 0.6)
     before, mu = np.abs(newton.missing).max(), newton.mu()
-    assert mu == pytest.approx((0.3 * 120 + 0.3 * 0.2 + 0.15 * 3 * psd) / (241 + 3 * psd))
+    assert mu == pytest.approx(0.03 * (120 + 0.2 + 0.5 * 3 * psd) / (241 + 3 * psd))
     left = 1.0
     for _ in range(4):
         slope = newton.gradient - newton.y[:120] + newton.y[120:240] - newton.y[-1] * newton.a
@@ -535,7 +535,7 @@ def test_pairs_that_are_decided_do_without_the_curvature_of_others():
 @pytest.mark.parametrize("share", [0.0, 0.6])
 def test_a_known_metric_gives_a_first_point_whose_products_are_alike(psd, share):
     problem = problem_of_pairs(share=share, psd=psd)
-    newton = interior._Newton(problem, np.ones(120, dtype=bool), share, 0.3)
+    newton = interior._Newton(problem, np.ones(120, dtype=bool), share)
     M = positive(3, 0)
     best, start = interior._best_multiple(problem, M), newton.M
     newton.near(M)

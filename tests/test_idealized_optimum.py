@@ -85,6 +85,15 @@ def test_nu_bounds_the_fractions_of_proposition_3(name, psd, nu):
     assert total >= nu * np.sum(metric.upper_[~metric.pairs_.is_similar]) * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("psd", ["none", "solve"])
+@pytest.mark.parametrize(("C", "nu"), [(1e7, 0.9), (1e10, 0.5), (1e10, 1.0)])
+def test_a_metric_far_from_the_prior_is_reached_where_features_are_more_than_points(C, nu, psd):
+    X = np.random.RandomState(0).randn(40, 60)
+    metric = IdealizedKernel(C=C, nu=nu, psd=psd).fit(X, np.arange(40) % 2)
+    assert metric.converged_
+    assert metric.duality_gap_ < 1e-8
+
+
 # --- an independent solver ----------------------------------------------------------------------
 
 

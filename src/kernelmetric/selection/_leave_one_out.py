@@ -149,8 +149,7 @@ class LeaveOneOutRidge(Kernel):
         shares = None if weights is None else weights.shares
         usual = float(median._gamma()) ** -0.5
         # By rounding alone, searches in another order of columns end elsewhere.
-        plain = in_memory(X) and not is_sparse(X)
-        order = column_order(X) if plain else np.arange(X.shape[1])
+        order = np.arange(X.shape[1]) if is_sparse(X) else column_order(X)
 
         def sample_of(rows: np.ndarray) -> Sample:
             roots = None if shares is None else np.sqrt(shares[rows] / np.mean(shares[rows]))
@@ -167,7 +166,7 @@ class LeaveOneOutRidge(Kernel):
         if len(rows) < _FEWEST_ROWS or not unlike:
             median.__dict__["ridge_"] = FALLBACK_RIDGE
             return median
-        if self.groups is None and plain:
+        if self.groups is None and in_memory(X) and not is_sparse(X):
             units = _relevance.better_units(sample.X, lambda X: _soon_told(sample._replace(X=X)))
             if units is not None:
                 units = units[np.argsort(order)]  # far cells have been told of

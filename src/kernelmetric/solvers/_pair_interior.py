@@ -57,7 +57,7 @@ def start_near(problem: PairDual, metric: np.ndarray) -> np.ndarray:
     free, level = _free(problem)
     if not free.any():
         return problem.upper
-    newton = _Newton(problem, free, level, _FIRST_BARRIER)
+    newton = _Newton(problem, free, level)
     newton.near(metric)
     return problem.upper * newton.beta
 
@@ -77,15 +77,14 @@ def interior_point(
     free, level = _free(problem)
     if not free.any():
         return problem.solution(problem.upper, 0, tol, "interior")
-    size = _FIRST_BARRIER
-    newton = _Newton(problem, free, level, size)
+    newton, wide = _Newton(problem, free, level), False
     if metric is not None:
         newton.near(metric)
     best, best_metric, least_gap, stalled, short, length = newton.beta, None, np.inf, 0, 0, 1.0
     # Where the last digits are asked for, a step more parts the pairs at a bound from others.
     aim = 0.1 * tol if tol <= _SHARP else tol
     for steps in range(max_iter + 1):
-        mu, (certificate, metric) = newton.mu(), newton.certify()
+        certificate, metric = newton.certify()
         gap = certificate.gap
         better = gap < 0.9 * least_gap or (least_gap > 1e-5 and length > 0.1)
         stalled = 0 if better else stalled + 1
@@ -98,12 +97,11 @@ def interior_point(
         if stopped or gap <= aim or stalled > patience or steps == max_iter:
             break
         short = short + 1 if length < 0.2 and least_gap > 1e-2 else 0
-        if short == 3 and size < 1e9:  # a far goal: begin anew with more room
-            size, short, stalled = 1e3 * size, 0, 0
-            newton = _Newton(problem, free, level, size)
-            mu = newton.mu()
+        if short == 3 and not wide:  # a far goal: begin anew with more room
+            newton, wide, stalled = _Newton(problem, free, level), True, 0
+            newton.widen()
         try:
-            length = newton.step(mu)
+            length = newton.step(newton.mu())
         except linalg.LinAlgError:  # rounding has eaten the curvature: as far as it goes
             break
     return _cleaned(problem, best, best_metric, free, steps, tol)
@@ -118,7 +116,7 @@ class _Newton:
     x and y that shall be μ, hold in the end.
     """
 
-    def __init__(self, problem: PairDual, free: np.ndarray, level: float, size: float):
+    def __init__(self, problem: PairDual, free: np.ndarray, level: float):
         self.problem, self.free, self.n = problem, free, int(np.sum(free))
         upper, apart = problem.upper, problem.apart
         self.unit = 1.0 / max(float(np.mean(upper * problem.reach)), 1e-300)
@@ -129,14 +127,14 @@ class _Newton:
         b = np.where(apart[free], 0.5 * (1.0 + level), 0.5)
         # Each kept on its own: differences would lose their last digits.
         self.x = np.concatenate([b, 1.0 - b, [float(self.a @ b) - level] * self.tied])
-        self.y = np.full(len(self.x), size)
+        self.y = np.full(len(self.x), _FIRST_BARRIER)
         # At the prior metric all slopes are zero, whatever C is. The pairs do not add up to it yet:
         # what is missing is made good as far as each step goes.
         self.M, self.S = self.root * problem.prior, np.zeros((0, 0))
         if problem.psd:
             values, V = np.linalg.eigh(self.M)
             values = np.maximum(values, 0.1 * float(np.mean(values)) or self.root)
-            self.M, self.S = (V * values) @ V.T, (V * (0.5 * size / values)) @ V.T
+            self.M, self.S = (V * values) @ V.T, (V * (0.5 * _FIRST_BARRIER / values)) @ V.T
         self.missing = self._missing()
         self._look()
         self.hessian = Hessian(problem, free, self.root)
@@ -149,13 +147,23 @@ class _Newton:
         return beta
 
     def near(self, metric: np.ndarray) -> None:
-        """Begin near a metric, at the α for which all products are μ."""
+        """Begin near a metric."""
         # Multipliers of an earlier problem would not do: with a large C their sum cancels, and a
         # few pairs more spoil it.
-        problem, mu = self.problem, _NEAR_BARRIER
-        self.M = self.root * _best_multiple(problem, metric) * _NEAR + (1.0 - _NEAR) * self.M
-        if problem.psd:
-            values, V = np.linalg.eigh(self.M)
+        M = self.root * _best_multiple(self.problem, metric)
+        self._begin(_NEAR * M + (1.0 - _NEAR) * self.M, _NEAR_BARRIER)
+
+    def widen(self) -> None:
+        """Begin at a metric as large as what the pairs add up to."""
+        # One that is smaller by orders could grow by a small part of itself in each step only.
+        size = float(np.linalg.norm(self.missing))
+        self._begin(size * np.eye(len(self.M)), size * size / len(self.x))
+
+    def _begin(self, M: np.ndarray, mu: float) -> None:
+        """Begin at a metric, and the α for which all products are μ."""
+        self.M = M
+        if self.problem.psd:
+            values, V = np.linalg.eigh(M)
             values = np.maximum(values, 1e-8 * values[-1])
             self.M, self.S = (V * values) @ V.T, (V * (mu / values)) @ V.T
         self._look()
@@ -180,9 +188,8 @@ class _Newton:
 
     def _missing(self) -> np.ndarray:
         """What the pairs and S do not add up to."""
-        problem = self.problem
-        missing = self.M - self.root * problem.matrix(problem.upper * self.beta)
-        return missing - self.S if problem.psd else missing
+        missing = self.M - self.root * self.problem.matrix(self.problem.upper * self.beta)
+        return missing - self.S if self.problem.psd else missing
 
     def _look(self) -> None:
         """Slopes at the metric."""

@@ -51,11 +51,10 @@ def solve_pairs(
         products = problem.Z.shape[1] * (problem.Z.shape[1] + 1) / 2
         inverse = products**3 / 3 if products < len(problem) else flops
         with small_steps(flops, largest=inverse):
-            found = interior.interior_point(
-                problem, tol=goal, max_iter=most, report=report, metric=metric
-            )
+            options: Any = {"tol": goal, "max_iter": most, "report": report}
+            found = interior.interior_point(problem, **options, metric=metric)
             if metric is not None and not found.certificate.gap <= tol and found.n_iter < most:
-                found = interior.interior_point(problem, tol=goal, max_iter=most, report=report)
+                found = interior.interior_point(problem, **options)
         found.converged = found.certificate.gap <= tol
         return found
     start = None if metric is None else interior.start_near(problem, metric)
