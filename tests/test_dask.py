@@ -663,6 +663,22 @@ def test_rows_elsewhere_choose_the_kernel_of_rows_that_are_here():
     assert (there.ridge_, there.kernel.gamma) == (here.ridge_, here.kernel.gamma)
 
 
+@pytest.mark.parametrize("units", [(1, 1, 1, 1), (1, 100, 1, 1000)], ids=["one unit", "units"])
+def test_kernels_of_mapped_rows_are_chosen_where_no_worker_has_room(workers, no_room, units):
+    rng = np.random.RandomState(0)
+    Z = rng.standard_normal((300, 4))
+    codes = (Z[:, 0] + Z[:, 1] > 0).astype(int)
+    Z = Z * units
+    learner = NCA(2, solver="minibatch", max_iter=1, batch_size=100, random_state=0)
+    metric = Kernelized(learner, "auto", Nystroem(25, random_state=0))
+    there = quietly(clone(metric).fit, da.from_array(Z, chunks=(100, 4)), da.from_array(codes))
+    here = quietly(clone(metric).fit, Z, codes)
+    assert np.ndim(here.kernel_.scales) == 2
+    assert_allclose(there.kernel_.scales, here.kernel_.scales, rtol=1e-9)
+    assert there.kernel_.kernel.gamma == pytest.approx(here.kernel_.kernel.gamma)
+    assert_allclose(there.space_.eigenvalues_, here.space_.eigenvalues_, rtol=1e-6)
+
+
 def test_rows_elsewhere_are_never_gathered_silently(workers, no_room):
     with pytest.raises(MemoryError, match="smallest one has"):
         LMNN().fit(DX, DY)

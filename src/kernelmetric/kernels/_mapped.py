@@ -1,5 +1,6 @@
 """Kernels of points that are mapped first: rescaled, or reduced to some columns of a table."""
 
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -92,12 +93,12 @@ class Rescaled(MappedKernel):
 
     def _mapped(self, A: Any) -> Any:
         scales = self._scales(A)
-        if scales.ndim == 2:
-            return A @ scales.T if is_sparse(A) else map_points(A, like(scales, A))
-        scales = like(scales, A)
         if is_sparse(A):
-            return A.multiply(scales[None, :]).tocsr()
-        return map_rows(lambda rows: A[rows, :] * scales[None, :], A.shape[0], 1)
+            is_map = scales.ndim == 2
+            return A @ scales.T if is_map else A.multiply(like(scales, A)[None, :]).tocsr()
+        scales = like(scales, A)
+        times = map_points if scales.ndim == 2 else mul
+        return map_rows(lambda rows: times(A[rows, :], scales), A.shape[0], 1)
 
 
 class Columns(MappedKernel):

@@ -133,8 +133,7 @@ class LeaveOneOutRidge(Kernel):
     def _bound(self, X: Any, y: Any) -> Kernel:
         check_flags(self)
         if in_memory(X) and not is_sparse(X):
-            units = _relevance.units_of(X)
-            if units is not None:
+            if (units := _relevance.units_of(X)) is not None:
                 return _relevance.in_units(self.bind(X * like(units, X), y), units)
             _relevance.refuse_overflow(X)
             inputs.refuse_tiny_columns(X)
@@ -166,12 +165,12 @@ class LeaveOneOutRidge(Kernel):
         if len(rows) < _FEWEST_ROWS or not unlike:
             median.__dict__["ridge_"] = FALLBACK_RIDGE
             return median
-        if self.groups is None and in_memory(X) and not is_sparse(X):
+        if self.groups is None and not is_sparse(X):
             units = _relevance.better_units(sample.X, lambda X: _soon_told(sample._replace(X=X)))
             if units is not None:
                 units = units[np.argsort(order)]  # far cells have been told of
                 with warnings.catch_warnings(category=inputs.FarCellWarning, action="ignore"):
-                    return _relevance.in_units(self.bind(X * like(units, X), y), units)
+                    return _relevance.in_units(self.bind(_relevance.scaled(X, units), y), units)
         # Far points may underflow.
         what = f"{type(self).__name__}: comparing kernels on {len(rows):,} rows"
         working = stage(what, shown=self.verbose)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg, optimize
 
 from kernelmetric import solvers
-from kernelmetric.compute import like, namespace, rough, take_rows, to_numpy
+from kernelmetric.compute import like, map_rows, namespace, rough, take_rows, to_numpy
 from kernelmetric.compute.reductions import overflow_error
 from kernelmetric.compute.watch import ended_by_limit
 from kernelmetric.inputs import farthest_column
@@ -176,12 +176,16 @@ def checked_groups(groups: Any, n_features: int, order: Any = slice(None)) -> np
     return np.argsort(np.argsort(first))[found.reshape(-1)]
 
 
+def scaled(X: Any, units: np.ndarray) -> Any:
+    """Points in other units, wherever their rows lie."""
+    return map_rows(lambda rows: X[rows, :] * like(units, X)[None, :], X.shape[0], 1)
+
+
 def in_units(kernel: Kernel, units: np.ndarray) -> Kernel:
     """A kernel that was bound to points in other units, for the points themselves."""
     inside, scales = (kernel.kernel, kernel.scales) if isinstance(kernel, Rescaled) else (kernel, 1)
     found = Rescaled(inside, scales * units)
-    tried = {name: part for name, part in vars(kernel).items() if name.endswith("_")}
-    found.__dict__.update(tried)
+    found.__dict__.update({name: part for name, part in vars(kernel).items() if name.endswith("_")})
     return found
 
 
