@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -18,11 +19,17 @@ from kernelmetric import tables
 from kernelmetric.cli._files import load_recipe
 from kernelmetric.cli._options import KNOWN, Wanted, metric_name
 from kernelmetric.cli._talk import count
+from kernelmetric.compute import use_device
+from kernelmetric.compute._device import found_device
+from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.evaluation import Trial, baselines, cross_validate_pairs, holdout, measured
 from kernelmetric.evaluation._baselines import fit_and_judge
+from kernelmetric.kernelized import Kernelized
+from kernelmetric.kernelized._parts import is_auto
 from kernelmetric.kernels import Columns
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
-from kernelmetric.selection import KernelAlignment
+from kernelmetric.selection import KernelAlignment, RidgeKPCA
+from kernelmetric.selection._ridge_kpca import ALL_ROWS
 from kernelmetric.spaces import KPCA
 from kernelmetric.tables import ColumnPlan, TableEncoder
 
@@ -33,6 +40,8 @@ MOST_ROWS_EXACT = 100_000  # beyond, linear NCA goes over batches of rows instea
 _COORDINATES = 100  # of a kernel of objects, for methods that take numbers
 _SOON_DONE = 2_000  # rows: fewer take a few seconds
 _WORTH_SAYING = 5.0  # seconds
+_WORTH_A_DEVICE, _SHORTER = 30.0, 1.5  # seconds; and how many times as fast a device must be
+_ASKED, _MAY_BE_EASY = 2_000, 0.1  # rows with a neighbour of another class, fewer of so many
 
 
 @dataclass(frozen=True)
@@ -112,16 +121,40 @@ class Study:
         return [(rows[train], rows[test]) for train, test in folds]
 
     def forecast(self, *n_rows: int) -> list[str]:
-        """A sentence on how long the metric takes to learn from so many rows, if not a moment."""
+        """How long the metric takes to learn from so many rows, if not a moment, and on a GPU."""
         if self.pairs is not None or len(self.rows) <= _SOON_DONE:
             return []
-        n_columns = len(self.plan.used)
-        seconds = sum(self.model()[-1].estimate_time(n, n_columns) for n in n_rows)
-        if seconds < _WORTH_SAYING:
+        metrics = [self.metric]
+        if self._may_be_easy():  # a sample cannot say whether boundary rows will do
+            metrics = [clone(self.metric).set_params(space=RidgeKPCA(rows="boundary")), *metrics]
+        models = [replace(self, metric=metric).model()[-1] for metric in metrics]
+
+        def seconds(model: Any) -> float:
+            return sum(model.estimate_time(n, len(self.plan.used)) for n in n_rows)
+
+        taken = sorted(map(seconds, models))
+        if taken[-1] < _WORTH_SAYING:
             return []
-        told = f"{seconds:.0f} seconds" if seconds < 100 else f"{seconds / 60:.0f} minutes"
         times = " and then ".join(f"{n:,}" for n in n_rows)
-        return [f"To learn from {times} rows takes about {told}, or less."]
+        said = [f"To learn from {times} rows takes about {_in_words(*taken)}."]
+        device = found_device() if taken[0] > _WORTH_A_DEVICE else None
+        if device is not None:
+            with suppress(RuntimeError, ValueError), use_device(device):  # it may be full
+                there = seconds(models[-1])
+                if _SHORTER * there < taken[0]:
+                    said.append(f"With --device {device} it would take about {_in_words(there)}.")
+        return said
+
+    def _may_be_easy(self) -> bool:
+        """Whether classes may be told apart by boundary rows: most rows are next to their like."""
+        metric, n = self.metric, len(self.rows)
+        automatic = isinstance(metric, Kernelized) and is_auto(metric.kernel)
+        if self.wanted.regression or not automatic or not is_auto(metric.space) or n <= ALL_ROWS:
+            return False
+        rows = np.random.RandomState(self.wanted.seed).permutation(n)[:_ASKED]
+        X = self.X.iloc[rows]
+        found = nearest_neighbors(self.encoder().fit(X).transform(X), 1)[0][:, 0]
+        return bool(np.mean(self.y[rows][found] != self.y[rows]) < _MAY_BE_EASY)
 
     def model(self) -> Pipeline:
         """The model to keep, not fitted: predictions in the metric, or with pairs it alone."""
@@ -167,6 +200,12 @@ class Study:
         table = model["table"] if self.table is None else self.table
         table.row_names_ = self.row_names[rows]
         return Pipeline([("table", table), model.steps[1]])
+
+
+def _in_words(*seconds: float) -> str:
+    """A time, or from when to when, in the unit of the longest."""
+    unit, name = (1, "seconds") if max(seconds) < 100 else (60, "minutes")
+    return " to ".join(dict.fromkeys(f"{max(1, t / unit):.0f}" for t in seconds)) + f" {name}"
 
 
 def kernel_of(plan: ColumnPlan, *, regression: bool) -> Any:

@@ -5,9 +5,10 @@ outermost method returns, or keeps in its estimator, comes back as NumPy (``inpu
 """
 
 import warnings
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,14 @@ def use_device(name: Any) -> AbstractContextManager[Any]:
 def device_in_use() -> Any:
     """The device on which work on NumPy's arrays is done now; None where it is the host."""
     return _DEVICE.get()
+
+
+def found_device() -> str | None:
+    """A device that could be used where none is, if torch is installed and finds one."""
+    if _DEVICE.get() is None and find_spec("torch") is not None:
+        with suppress(ImportError, OSError):  # a torch that is broken finds none
+            return "cuda" if import_module("torch").cuda.is_available() else None
+    return None
 
 
 def to_device(X: Any) -> Any:

@@ -1,21 +1,24 @@
-"""How fast this machine is, which a short run measures once a process."""
+"""How fast this machine is, or a device of it, which a short run measures once a process."""
 
 import math
 import timeit
 from collections.abc import Callable
-from contextvars import Context
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import Context, ContextVar
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelmetric.compute._arrays import to_numpy
+from kernelmetric.compute._device import device_in_use, to_device, use_device
 from kernelmetric.compute._threads import repeatable, tiles_at_once
 from kernelmetric.compute.reductions import exp_of_negative, l1_distances, squared_distances
-from kernelmetric.compute.watch import time_left, warn_of_limit
+from kernelmetric.compute.watch import time_left, warn_of_limit, within
 
 _RUNS = 6  # of each piece of work; the fastest counts, as others may use the machine too
-_SIZE = 256  # rows of the product that is measured
-_BLOCK = 100, 500  # rows and anchors of the kernel values that are measured
+_SIZES = 256, 2_048  # rows of the product that is measured on the host, and on a device
+_BLOCKS = (100, 500), (2_000, 5_000)  # rows and anchors of the kernel values, likewise
 _FEATURES = 8, 64  # of these
 _CELLS = 10_000, 20  # of the pass over points that is measured
 _SHARE = 0.7  # of the time that is left may be planned for
@@ -35,36 +38,54 @@ class Rates(NamedTuple):
         return n_values * (self.value + n_features * self.feature)
 
 
-@cache
+_PLACE: ContextVar[Any] = ContextVar("kernelmetric_measured_device", default=None)
+
+
 def rates() -> Rates:
-    """What a short run on this machine says, once a process."""
-    return Context().run(_measured)  # a time limit would end it
+    """What a short run on this machine says, or on the device of :func:`rates_on`."""
+    return _rates_of(_PLACE.get())
 
 
-def _measured() -> Rates:
+def rates_on(device: Any) -> AbstractContextManager[Any]:
+    """Let :func:`rates` speak of a device inside, or of the host, which is None."""
+    return within(_PLACE, device)
+
+
+@cache
+def _rates_of(device: Any) -> Rates:
+    return Context().run(_measured, device)  # a time limit would end it
+
+
+def _measured(device: Any) -> Rates:
     """How long products, kernel values and passes take, on one thread as others may be busy."""
-    rng, faster = np.random.RandomState(0), tiles_at_once() ** _SHARED
-    A, points = rng.standard_normal((_SIZE, _SIZE)), rng.standard_normal(_CELLS)
-    with repeatable():
-        few, many = (_kernel_value(rng, d) for d in _FEATURES)
-        product = fastest(lambda: A @ A) / _SIZE**3
-        cell = fastest(lambda: points - points.mean(axis=0)) / points.size
+    rng, far = np.random.RandomState(0), device is not None
+    faster = 1.0 if far else tiles_at_once() ** _SHARED
+    size, block = _SIZES[far], _BLOCKS[far]
+    with repeatable(), use_device(device) if far else nullcontext():
+        A, points = (to_device(rng.standard_normal(shape)) for shape in ((size, size), _CELLS))
+        few, many = (_kernel_value(rng, block, d) for d in _FEATURES)
+        product = fastest(lambda: A @ A) / size**3
+        cell = fastest(lambda: points - points.mean(axis=0)) / math.prod(_CELLS)
     feature = max(many - few, 0.0) / (_FEATURES[1] - _FEATURES[0])
     value = max(few - _FEATURES[0] * feature, 1e-10)
     return Rates(product / faster, value / faster, feature / faster, cell)
 
 
-def _kernel_value(rng: np.random.RandomState, n_features: int) -> float:
+def _kernel_value(rng: np.random.RandomState, block: tuple[int, int], n_features: int) -> float:
     """Seconds of a kernel value: between the two kinds, of which the labels will choose one."""
-    X, Z = (rng.standard_normal((n, n_features)) for n in _BLOCK)
+    X, Z = (to_device(rng.standard_normal((n, n_features))) for n in block)
     near = fastest(lambda: exp_of_negative(squared_distances(X, Z), 0.1))
     far = fastest(lambda: exp_of_negative(l1_distances(X, Z), 0.1))
-    return math.sqrt(near * far) / (_BLOCK[0] * _BLOCK[1])
+    return math.sqrt(near * far) / math.prod(block)
 
 
 def fastest(work: Callable[[], Any], n_runs: int = _RUNS) -> float:
-    """Seconds of the fastest of some runs."""
-    return min(timeit.repeat(work, number=1, repeat=n_runs + 1)[1:])  # the first run warms up
+    """Seconds of the fastest of some runs, each to the end of what it began on a device."""
+
+    def ended() -> Any:
+        return to_numpy(work()[:1]) if device_in_use() is not None else work()
+
+    return min(timeit.repeat(ended, number=1, repeat=n_runs + 1)[1:])  # the first run warms up
 
 
 def seconds_of(work: Callable[[], Any]) -> float:

@@ -1,6 +1,7 @@
 """What a whole fit takes, kernel, space and learner together: bytes, and measured seconds."""
 
 import math
+from contextlib import nullcontext
 from contextvars import Context
 from functools import cache, partial
 from numbers import Integral
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import fits_budget
-from kernelmetric.compute.rates import Rates, fastest, most_in_time, rates
+from kernelmetric.compute._device import device_in_use
+from kernelmetric.compute.rates import Rates, fastest, most_in_time, rates, rates_on
 from kernelmetric.compute.watch import time_left, warn_of_limit
 from kernelmetric.graphs import coded_targets
 from kernelmetric.inputs._parameters import COUNT
@@ -20,7 +22,7 @@ from kernelmetric.kernels import Kernel, Linear, Polynomial
 from kernelmetric.learners._checks import least_seconds
 from kernelmetric.selection import KernelAlignment, LeaveOneOutRidge, RidgeKPCA
 from kernelmetric.selection._many_rows import MANY_ROWS, seconds_of_width
-from kernelmetric.selection._ridge_kpca import ALL_ROWS, DOUBLE_ROWS, ENOUGH_ROWS
+from kernelmetric.selection._ridge_kpca import ALL_ROWS, DOUBLE_ROWS, EASY_ROWS, ENOUGH_ROWS
 from kernelmetric.selection._ridge_solution import LEAST_OF_CLASS
 from kernelmetric.spaces import KernelTrick
 
@@ -77,7 +79,9 @@ _CHOSEN_ROWS = 60  # of the choice of a kernel that is measured
 _JUDGES = 2_000  # rows that choose how many neighbours vote
 _PASSES = {"MLKR": 50.0, "MCML": 200.0}  # over all pairs of rows, until a learner has converged
 # Coordinates that know no labels leave more to learn; nothing is held out among fewer points.
-_PLAIN_PASSES = {"NCA": 45.0, "LMNN": 30.0, "LMCA": 30.0, "MLKR": 120.0, "MCML": 30.0}
+_PLAIN_PASSES = {"NCA": 45.0, "LMNN": 4.0, "LMCA": 30.0, "MLKR": 120.0, "MCML": 30.0}
+_ROW_PASSES = {"LMNN": 50.0}  # for each of them: between two searches it has lists of pairs
+_EASY = 0.25  # of the work that mistakes make, if classes have boundary rows
 _GRADIENT_PASSES, _PAIR_PASSES, _SPECTRAL_PASSES = 8.0, 80.0, 1.0  # of other learners
 _KRYLOV_PRODUCTS = 16.0  # of a Gram matrix with a block of vectors, for its leading ones
 _ROWS_OF_PAIRS = 2_000  # pairs from labels of more rows are not more
@@ -132,7 +136,8 @@ class Costs:
         -------
         float
             An estimate within a factor of two, rougher for learners from pairs. It is an upper one
-            for classes that are easily told apart, and their boundary rows.
+            for classes that are easily told apart; with ``space=RidgeKPCA(rows="boundary")`` it is
+            that of such classes. Inside :func:`use_device` the device is measured.
 
         Examples
         --------
@@ -141,7 +146,8 @@ class Costs:
         True
         """
         check_shape(n_samples, n_features)
-        return fit_seconds(self._planned(n_samples), n_samples, n_features)
+        with rates_on(device_in_use()):
+            return fit_seconds(self._planned(n_samples), n_samples, n_features)
 
     def _planned(self, n_samples: int) -> Recipe:
         """The recipe for so many points with labels."""
@@ -174,7 +180,7 @@ def rows_in_time(recipe: Any, X: Any, supervision: Supervision) -> np.ndarray | 
 
 
 def fit_seconds(recipe: Any, n: int, d: int) -> float:
-    """Seconds that a fit of :class:`Kernelized` takes, with boundary rows less."""
+    """Seconds that a fit of :class:`Kernelized` takes; of boundary rows where the space says so."""
     rate, space, kernel = _rates_of(recipe.kernel), recipe.space, recipe.kernel
     seconds = 0.0
     if isinstance(kernel, KernelAlignment):
@@ -185,7 +191,8 @@ def fit_seconds(recipe: Any, n: int, d: int) -> float:
         again = again if again > rows else 0
         seconds += choice_rate() * 1.3 * (rows * (1.0 + d / 300.0) + again)
         if n > MANY_ROWS:  # two or three widths
-            seconds += 2.5 * seconds_of_width(d)
+            with rates_on(None):
+                seconds += 2.5 * seconds_of_width(d)
     rank = coordinates_rank(space, kernel, n, d)
     learned = n
     if isinstance(space, RidgeKPCA):
@@ -197,7 +204,12 @@ def fit_seconds(recipe: Any, n: int, d: int) -> float:
         m = getattr(space, "n_landmarks", None) or getattr(space, "n_features", None) or n
         seconds += _projection_seconds(rate, n, d, min(m, n), rank)
     plain = not isinstance(space, RidgeKPCA)
-    return seconds + learner_seconds(recipe.learner, learned, rank, plain=plain)
+    return seconds + share_of(space) * learner_seconds(recipe.learner, learned, rank, plain=plain)
+
+
+def share_of(space: Any) -> float:
+    """How much of iterations and trees there is, less where classes are easily told apart."""
+    return _EASY if getattr(space, "rows", None) == "boundary" else 1.0
 
 
 def _rates_of(kernel: Any) -> Rates:
@@ -209,7 +221,11 @@ def _rates_of(kernel: Any) -> Rates:
 
 
 def _ridge_seconds(rate: Rates, space: RidgeKPCA, n: int, d: int) -> float:
-    """Ridge regression of all rows or, where they are too many, on landmarks."""
+    """Ridge regression of all rows, of boundary rows or, where they are too many, on landmarks."""
+    if n > ALL_ROWS and space.rows == "boundary":
+        some = sum(EASY_ROWS)
+        placed = 1.5 * rate.block(n * (EASY_ROWS[0] + some), d)
+        return placed + _ridge_seconds(rate, space, some, d)
     if n <= ALL_ROWS or space._held(n):
         cube = 0.7 if n <= DOUBLE_ROWS else 0.33  # in half of the digits
         return rate.product * cube * n**3 + 8.0 * n**2 * rate.value + rate.block(n**2, d)
@@ -238,17 +254,19 @@ def learner_seconds(learner: Any, n: int, rank: int, *, plain: bool = False) -> 
     ``plain`` coordinates have not been chosen by labels, and may be many: their products with the
     map count too.
     """
-    if getattr(learner, "_passes", 1.0) == 0.0:
-        return least_seconds(learner, n, rank)
-    rate, passes = rates(), _SPECTRAL_PASSES
+    name, passes = type(learner).__name__, _SPECTRAL_PASSES
+    with nullcontext() if name in _PLAIN_PASSES else rates_on(None):  # others work on the host
+        if getattr(learner, "_passes", 1.0) == 0.0:
+            return least_seconds(learner, n, rank)
+        rate = rates()
     if getattr(learner, "learns_from", "labels") in ("pairs", "comparisons", "chunks"):
         passes, n = _PAIR_PASSES, min(n, _ROWS_OF_PAIRS)
     elif hasattr(learner, "max_iter"):
-        passes = _PASSES.get(type(learner).__name__, _GRADIENT_PASSES)
+        passes = _PASSES.get(name, _GRADIENT_PASSES)
     r = min(rank, int(getattr(learner, "n_components", None) or rank))
     products = 2.0 * r * n**2
-    if plain and type(learner).__name__ in _PLAIN_PASSES:
-        passes = _PLAIN_PASSES[type(learner).__name__]
-        products += 6.0 * n * rank * r
+    if plain and name in _PLAIN_PASSES:
+        passes = _PLAIN_PASSES[name]
+        products += 6.0 * n * rank * r * _ROW_PASSES.get(name, 1.0)
     steps = 0.2 * choice_rate() * n if passes > 1.0 else 0.0
     return passes * (rate.value * n**2 + rate.product * products) + steps

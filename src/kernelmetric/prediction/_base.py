@@ -20,7 +20,7 @@ from kernelmetric.inputs import Weights, check_weights, rows_of, unchanged_on_fa
 from kernelmetric.inputs._methods import CollectionsMixin
 from kernelmetric.inputs._parameters import Numbers
 from kernelmetric.kernelized import Kernelized
-from kernelmetric.kernelized._costs import check_shape, learner_seconds, neighbors_seconds
+from kernelmetric.kernelized._costs import check_shape, learner_seconds, neighbors_seconds, share_of
 from kernelmetric.kernelized._delegation import attribute_of
 from kernelmetric.kernelized._parts import check_estimator, is_auto, tags_of
 from kernelmetric.kernelized._recipe import ShowsRecipe
@@ -136,7 +136,9 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
 
         judged = neighbors_seconds(min(n_samples, MOST_JUDGES), n_samples)
         if self.use_features is True or (is_auto(self.use_features) and self.metric is None):
-            judged += feature_seconds(n_samples, n_features)
+            judged += feature_seconds(
+                n_samples, n_features, share_of(getattr(metric, "space", None))
+            )
         if one_fit:
             return seconds(n_samples) + judged
         usual = self._n_folds(n_samples)
@@ -371,7 +373,10 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
 
     def _needs_one_fit(self, metric: Any, n_samples: int) -> bool:
         """Whether a metric, not fitted, will place points as if they were left out."""
-        by_labels = isinstance(metric, Kernelized) and is_auto(metric.space)
+        space = getattr(metric, "space", None)  # a pipeline has none
+        by_labels = isinstance(metric, Kernelized) and (
+            is_auto(space) or getattr(space, "knows_labels", False)
+        )
         return is_auto(self.cv) and n_samples > FEW and by_labels
 
     def _usual_distance(self, folds: list[Fold]) -> float:

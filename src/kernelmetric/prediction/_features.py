@@ -189,12 +189,12 @@ def fit_feature_scores(given: Rows, judged: Any = ()) -> tuple[FeatureScores, np
     return FeatureScores(coef, intercept, location, *trees), np.stack([said, voted], axis=2)
 
 
-def feature_seconds(n: int, d: int) -> float:
-    """About how long trees take to grow, and neighbours by the features to be found."""
+def feature_seconds(n: int, d: int, share: float = 1.0) -> float:
+    """About how long trees take to grow, or a share of them, and neighbours to be found."""
     drawn, judges = _drawn(n, d), min(n, MOST_JUDGES)
     found = neighbors_seconds(judges, n) + 2.0 * d * rates().product * judges * n
     tried = _N_TREES * drawn * math.log2(drawn + 2) * math.sqrt(d)
-    return found + _TREE_VALUES * rates().value * tried
+    return found + share * _TREE_VALUES * rates().value * tried
 
 
 def _drawn(n: int, d: int) -> int:
