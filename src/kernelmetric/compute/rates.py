@@ -3,8 +3,8 @@
 import math
 import timeit
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from contextvars import Context, ContextVar
+from contextlib import nullcontext
+from contextvars import Context
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from kernelmetric.compute._arrays import to_numpy
 from kernelmetric.compute._device import device_in_use, to_device, use_device
 from kernelmetric.compute._threads import repeatable, tiles_at_once
 from kernelmetric.compute.reductions import exp_of_negative, l1_distances, squared_distances
-from kernelmetric.compute.watch import time_left, warn_of_limit, within
+from kernelmetric.compute.watch import time_left, warn_of_limit
 
 _RUNS = 6  # of each piece of work; the fastest counts, as others may use the machine too
 _SIZES = 256, 2_048  # rows of the product that is measured on the host, and on a device
@@ -38,17 +38,9 @@ class Rates(NamedTuple):
         return n_values * (self.value + n_features * self.feature)
 
 
-_PLACE: ContextVar[Any] = ContextVar("kernelmetric_measured_device", default=None)
-
-
-def rates() -> Rates:
-    """What a short run on this machine says, or on the device of :func:`rates_on`."""
-    return _rates_of(_PLACE.get())
-
-
-def rates_on(device: Any) -> AbstractContextManager[Any]:
-    """Let :func:`rates` speak of a device inside, or of the host, which is None."""
-    return within(_PLACE, device)
+def rates(device: Any = None) -> Rates:
+    """What a short run on this machine says, or on a device of it, once a process."""
+    return _rates_of(device)
 
 
 @cache

@@ -1,7 +1,6 @@
 """What a whole fit takes, kernel, space and learner together: bytes, and measured seconds."""
 
 import math
-from contextlib import nullcontext
 from contextvars import Context
 from functools import cache, partial
 from numbers import Integral
@@ -11,7 +10,7 @@ import numpy as np
 
 from kernelmetric.compute import fits_budget
 from kernelmetric.compute._device import device_in_use
-from kernelmetric.compute.rates import Rates, fastest, most_in_time, rates, rates_on
+from kernelmetric.compute.rates import Rates, fastest, most_in_time, rates
 from kernelmetric.compute.watch import time_left, warn_of_limit
 from kernelmetric.graphs import coded_targets
 from kernelmetric.inputs._parameters import COUNT
@@ -146,8 +145,8 @@ class Costs:
         True
         """
         check_shape(n_samples, n_features)
-        with rates_on(device_in_use()):
-            return fit_seconds(self._planned(n_samples), n_samples, n_features)
+        recipe = self._planned(n_samples)
+        return fit_seconds(recipe, n_samples, n_features, device_in_use())
 
     def _planned(self, n_samples: int) -> Recipe:
         """The recipe for so many points with labels."""
@@ -179,9 +178,9 @@ def rows_in_time(recipe: Any, X: Any, supervision: Supervision) -> np.ndarray | 
     return coded_targets(y, X).sample_of_all(some, LEAST_OF_CLASS)
 
 
-def fit_seconds(recipe: Any, n: int, d: int) -> float:
+def fit_seconds(recipe: Any, n: int, d: int, device: Any = None) -> float:
     """Seconds that a fit of :class:`Kernelized` takes; of boundary rows where the space says so."""
-    rate, space, kernel = _rates_of(recipe.kernel), recipe.space, recipe.kernel
+    rate, space, kernel = _rates_of(recipe.kernel, device), recipe.space, recipe.kernel
     seconds = 0.0
     if isinstance(kernel, KernelAlignment):
         values = _ALIGNED_VALUES * min(n, kernel.max_samples or n) ** 2
@@ -191,8 +190,7 @@ def fit_seconds(recipe: Any, n: int, d: int) -> float:
         again = again if again > rows else 0
         seconds += choice_rate() * 1.3 * (rows * (1.0 + d / 300.0) + again)
         if n > MANY_ROWS:  # two or three widths
-            with rates_on(None):
-                seconds += 2.5 * seconds_of_width(d)
+            seconds += 2.5 * seconds_of_width(d)
     rank = coordinates_rank(space, kernel, n, d)
     learned = n
     if isinstance(space, RidgeKPCA):
@@ -204,7 +202,8 @@ def fit_seconds(recipe: Any, n: int, d: int) -> float:
         m = getattr(space, "n_landmarks", None) or getattr(space, "n_features", None) or n
         seconds += _projection_seconds(rate, n, d, min(m, n), rank)
     plain = not isinstance(space, RidgeKPCA)
-    return seconds + share_of(space) * learner_seconds(recipe.learner, learned, rank, plain=plain)
+    learning = learner_seconds(recipe.learner, learned, rank, plain=plain, device=device)
+    return seconds + share_of(space) * learning
 
 
 def share_of(space: Any) -> float:
@@ -212,11 +211,11 @@ def share_of(space: Any) -> float:
     return _EASY if getattr(space, "rows", None) == "boundary" else 1.0
 
 
-def _rates_of(kernel: Any) -> Rates:
+def _rates_of(kernel: Any, device: Any = None) -> Rates:
     """Rates with values of a kernel, which a sum has of every term."""
     aligned = isinstance(kernel, KernelAlignment)
     terms = _ALIGNED_TERMS if aligned else len(getattr(kernel, "kernels", (kernel,)))
-    rate = rates()
+    rate = rates(device)
     return rate._replace(value=terms * rate.value, feature=terms * rate.feature)
 
 
@@ -248,17 +247,18 @@ def neighbors_seconds(n_queries: int, n: int) -> float:
     return 1.2 * rates().value * n_queries * n
 
 
-def learner_seconds(learner: Any, n: int, rank: int, *, plain: bool = False) -> float:
+def learner_seconds(
+    learner: Any, n: int, rank: int, *, plain: bool = False, device: Any = None
+) -> float:
     """Iterations over the pairs of rows: typical numbers of them, for no data are known yet.
 
     ``plain`` coordinates have not been chosen by labels, and may be many: their products with the
     map count too.
     """
+    if getattr(learner, "_passes", 1.0) == 0.0:
+        return least_seconds(learner, n, rank)
     name, passes = type(learner).__name__, _SPECTRAL_PASSES
-    with nullcontext() if name in _PLAIN_PASSES else rates_on(None):  # others work on the host
-        if getattr(learner, "_passes", 1.0) == 0.0:
-            return least_seconds(learner, n, rank)
-        rate = rates()
+    rate = rates(device if name in _PLAIN_PASSES else None)  # others work on the host
     if getattr(learner, "learns_from", "labels") in ("pairs", "comparisons", "chunks"):
         passes, n = _PAIR_PASSES, min(n, _ROWS_OF_PAIRS)
     elif hasattr(learner, "max_iter"):
