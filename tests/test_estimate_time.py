@@ -238,11 +238,11 @@ def test_the_command_line_names_a_device_that_is_faster(device, monkeypatch):
 
 def test_the_command_line_looks_whether_classes_are_easily_told_apart(known_rates):
     rng = np.random.RandomState(0)
-    y = np.sort(rng.randint(3, size=50_000))  # files are often sorted by their classes
-    frame = pd.DataFrame(rng.standard_normal((50_000, 4))).add_prefix("x")
+    y = np.sort(rng.randint(3, size=5_000))  # files are often sorted by their classes
+    frame = pd.DataFrame(rng.standard_normal((5_000, 4))).add_prefix("x")
 
     def said(frame, **options):
-        plan = plan_columns(frame.assign(y=y).iloc[::100].astype(str), label="y")
+        plan = plan_columns(frame.assign(y=y).iloc[::10].astype(str), label="y")
         given = Study(
             None, frame.astype(str), np.arange(len(y)), plan, Kernelized(LMNN(), **options), y,
             None, (), Wanted(),
