@@ -241,11 +241,11 @@ def test_the_command_line_looks_whether_classes_are_easily_told_apart(known_rate
     y = np.sort(rng.randint(3, size=5_000))  # files are often sorted by their classes
     frame = pd.DataFrame(rng.standard_normal((5_000, 4))).add_prefix("x")
 
-    def said(frame, **options):
+    def said(frame, kernel="auto"):
         plan = plan_columns(frame.assign(y=y).iloc[::10].astype(str), label="y")
         given = Study(
-            None, frame.astype(str), np.arange(len(y)), plan, Kernelized(LMNN(), **options), y,
-            None, (), Wanted(),
+            None, frame.astype(str), np.arange(len(y)), plan, Kernelized(LMNN(), kernel), y,
+            None, (), Wanted(kernel=kernel),
         )  # fmt: skip
         return given.forecast(40_000, 50_000)[0]
 

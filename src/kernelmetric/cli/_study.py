@@ -20,13 +20,10 @@ from kernelmetric import tables
 from kernelmetric.cli._files import load_recipe
 from kernelmetric.cli._options import KNOWN, Wanted, metric_name
 from kernelmetric.cli._talk import count
-from kernelmetric.compute import use_device
-from kernelmetric.compute._device import found_device
+from kernelmetric.compute._device import found_device, use_device
 from kernelmetric.compute.reductions import nearest_neighbors
 from kernelmetric.evaluation import Trial, baselines, cross_validate_pairs, holdout, measured
 from kernelmetric.evaluation._baselines import fit_and_judge
-from kernelmetric.kernelized import Kernelized
-from kernelmetric.kernelized._parts import is_auto
 from kernelmetric.kernels import Columns
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.selection import KernelAlignment, RidgeKPCA
@@ -148,9 +145,8 @@ class Study:
 
     def _may_be_easy(self) -> bool:
         """Whether classes may be told apart by boundary rows: most rows are next to their like."""
-        metric, n = self.metric, len(self.rows)
-        automatic = isinstance(metric, Kernelized) and is_auto(metric.kernel)
-        if self.wanted.regression or not automatic or not is_auto(metric.space) or n <= ALL_ROWS:
+        n, automatic = len(self.rows), self.wanted.kernel == "auto" and not self.plan.objects
+        if self.wanted.regression or not automatic or n <= ALL_ROWS:
             return False
         rows = np.random.RandomState(self.wanted.seed).permutation(n)[:_ASKED]
         X = self.X.iloc[rows]
