@@ -14,6 +14,7 @@ from kernelmetric.linkage._text import Texts, learned_of
 
 KINDS = ("text", "long_text", "code", "date", "number", "category", "vector")
 _DATE = re.compile(r"(1[6-9]|20)\d\d[-/.]?\d\d[-/.]?\d\d")
+_DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.\d+)(e[-+]?\d+)?")
 _CODE = re.compile(r"[\d\s.+/()-]*\d[\d\s.+/()-]*[a-z]?")
 _MOSTLY = 0.8  # of the values: the rest are slips of the pen
 _LONG = 25  # letters, on average, of a text whose words may be exchanged
@@ -333,17 +334,10 @@ def _kind_of(texts: list[str]) -> str:
 
     if mostly(_DATE.fullmatch):
         return "date"
-    if mostly(lambda text: "." in text and _is_number(text)):
+    if mostly(_DECIMAL.fullmatch):
         return "number"
     if distinct <= _FEW and n >= _RETURNS * distinct:
         return "category"
     if mostly(_CODE.fullmatch):
         return "code"
     return "long_text" if sum(map(len, texts)) > _LONG * n else "text"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False

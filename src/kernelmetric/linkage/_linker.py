@@ -293,9 +293,7 @@ class RecordLinker(BaseEstimator):
         names = ["before comparing", *getattr(self.model_, "names", self.comparison_.fields_)]
         rows: list[tuple[Any, ...]] = []
         for place, (row, shares) in enumerate(zip(S, self.model_.shares(S), strict=True)):
-            order = np.argsort(-np.abs(shares), kind="stable")
-            order = order[np.abs(shares[order]) > 0]
-            for k in order:
+            for k in filter(shares.item, np.argsort(-np.abs(shares), kind="stable")):
                 said = compare.says(k - 1, row, pairs[place]) if k else ""
                 rows.append((place, names[k], said, shares[k]))
         return pd.DataFrame(rows, columns=["pair", "evidence", "says", "adds"])
