@@ -293,7 +293,7 @@ def _vectors(table: Any, name: str) -> np.ndarray:
     except (ValueError, IndexError) as error:
         raise ValueError(
             f"Got vectors of different lengths, or of something else than numbers, in the column "
-            f"{name!r}, but expected as many numbers in each."
+            f"{name!r}, but expected as many numbers in each; of words, make one text."
         ) from error
     with np.errstate(invalid="ignore"):
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -304,8 +304,7 @@ def _scale(numbers: np.ndarray) -> float:
     if not len(there):
         return 1.0
     low, high = np.percentile(there, [25, 75])
-    scale = 0.1 * float(high - low) or 0.1 * float(np.std(there))
-    return scale or 1.0
+    return 0.1 * float(high - low) or 0.1 * float(np.std(there)) or 1.0
 
 
 def _guessed(left: Any, right: Any) -> dict[str, str]:

@@ -50,7 +50,7 @@ class RecordLinker(BaseEstimator):
     Where a column has long texts, such as titles of products, pairs are compared by their words,
     letters, model numbers and numbers as well, and with the other candidates of their records
     (:meth:`RecordComparison.between`). Without labels, candidates that are each other's best
-    stand for matches, and a logistic regression learns from them. Labels move it; from 40 of each
+    stand for matches, and a logistic regression learns from them. Labels move it; from 20 of each
     kind on they teach boosted trees too. How much regression, trees and the model above count is
     what makes the cross-fitted log-loss least, which also calibrates the probabilities. Pairs
     labelled twice count by the share of their answers.
