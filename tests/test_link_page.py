@@ -117,6 +117,24 @@ def test_precision_and_recall_are_those_of_the_labels(two, taught):
     assert float(chosen[5]) == pytest.approx(100 * found.recall.value, abs=0.06)
 
 
+def test_intervals_of_labels_are_bands_around_the_curves(two, taught, linker):
+    page = link_page(taught, taught.links(), *two)
+    for colour in ("c0", "c1"):
+        drawn = re.findall(
+            rf'<polyline points="([^"]*)" class="curve" style="([^"]*{colour}[^"]*)"', page
+        )
+        (band, _), (line, _) = sorted(drawn, key=lambda each: "fill" not in each[1])
+        line = dict(tuple(map(float, point.split(","))) for point in line.split())
+        half = band.split()[: len(band.split()) // 2], band.split()[len(band.split()) // 2 :]
+        for each, sign in zip(half, (1, -1), strict=True):  # the page counts downwards
+            for x, y in (map(float, point.split(",")) for point in each):
+                assert sign * (y - line[x]) >= -0.11
+    assert page.count("opacity: 0.15") == 2
+    unlabelled = link_page(linker, linker.links(), *two)
+    assert 'points="" ' in unlabelled or "opacity: 0.15" not in unlabelled
+    assert "nan" not in unlabelled
+
+
 def test_expected_precision_is_the_mean_probability_of_what_is_accepted(two, linker):
     links = linker.links(threshold=0.6)
     said = text_of(link_page(linker, links, *two))

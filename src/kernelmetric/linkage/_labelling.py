@@ -172,11 +172,10 @@ class LabellingSession:
         """
         p = self._probability
         linked = p >= 0.5
-        hits, total = float(p[linked].sum()), float(p.sum())
-        scale = self._found.step
+        n, hits, total = int(linked.sum()), float(p[linked].sum()), float(p.sum())
         return Expected(
-            len(self._learned_from or ()), scale * total, hits / max(int(linked.sum()), 1),
-            hits / max(total, 1e-300), 2 * hits / max(int(linked.sum()) + total, 1e-300),
+            len(self._learned_from or ()), self._found.step * total, hits / max(n, 1),
+            hits / max(total, 1e-300), 2 * hits / max(n + total, 1e-300),
         )  # fmt: skip
 
     def linker(self) -> RecordLinker:
