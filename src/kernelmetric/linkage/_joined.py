@@ -85,9 +85,9 @@ def _keys(path: Path, rules: Sequence[Any], n_rows: int) -> Iterator[tuple[Any, 
 
     whole: dict[Any, bool] = {}
     for piece in read_pieces(path) if n_rows else ():
-        hashes: dict[Any, Any] = {}
-        found = [rule.coded(piece.frame, whole, hashes, piece.rows[0]) for rule in rules]
-        yield pd.concat([each.assign(rule=k) for k, each in enumerate(found)]), len(piece.rows)
+        first, hashes = int(np.min(np.asarray(piece.rows), initial=n_rows)), dict[Any, Any]()
+        found = [rule.coded(piece.frame, whole, hashes, first) for rule in rules]
+        yield pd.concat([each.assign(rule=k) for k, each in enumerate(found)]), len(piece.frame)
 
 
 def quoted(path: Path) -> str:
