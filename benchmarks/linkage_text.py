@@ -8,7 +8,8 @@ and without any. ``--split valid`` judges on the validation split, as was done w
 numbers, years, spellings), names (of people), rivals (how much more alike than other candidates),
 whole (all of the whole record), fields (how alike their values are). ``--ablation`` leaves out each
 of them, and all of texts, one after the other. ``--labels`` compares 100 training pairs that were
-chosen as ``LabellingSession`` does, five at a time, with 100 and 1,000 drawn ones.
+chosen as ``LabellingSession`` does, five at a time, with 100 and 1,000 drawn ones, ``--draws 2``
+twice instead of five times.
 
 With all labels, the threshold is the one of the largest F1 on the training pairs, each held out;
 with 100 or none, of the largest F1 that the candidates' probabilities let expect. Seconds are those
@@ -144,14 +145,14 @@ def chosen(given, seed):
     return known
 
 
-def labels(folder, names, split):
+def labels(folder, names, split, draws):
     """F1 of 100 chosen answers beside drawn ones: as it comes, and at the best cut."""
     print("set                      100 drawn         1,000 drawn        100 chosen     matches")
     for name in names:
         given = compared(folder / name, split)
         found, S, said, groups, S_test, same, *_ = given
         rows, matches = {}, []
-        for seed in range(DRAWS):
+        for seed in range(draws):
             order = np.random.RandomState(seed).permutation(len(said))
             asked = chosen(given, seed)
             matches.append(said[asked].sum())
@@ -217,10 +218,11 @@ def main():
     parser.add_argument("--without", action="append", default=[], choices=(*KINDS, *MORE_KINDS))
     parser.add_argument("--ablation", action="store_true")
     parser.add_argument("--labels", action="store_true")
+    parser.add_argument("--draws", type=int, default=DRAWS, help="of --labels")
     given = parser.parse_intermixed_args()
     names = given.sets or (*PRODUCTS, *PAPERS)
     if given.labels:
-        labels(given.folder, names, given.split)
+        labels(given.folder, names, given.split, given.draws)
         return
     if given.ablation:
         ablation(given.folder, names, given.split)

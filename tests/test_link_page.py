@@ -117,6 +117,24 @@ def test_precision_and_recall_are_those_of_the_labels(two, taught):
     assert float(chosen[5]) == pytest.approx(100 * found.recall.value, abs=0.06)
 
 
+def test_intervals_of_labels_are_bands_around_the_curves(two, taught, linker):
+    page = link_page(taught, taught.links(), *two)
+    for colour in ("c0", "c1"):
+        drawn = re.findall(
+            rf'<polyline points="([^"]*)" class="curve" style="([^"]*{colour}[^"]*)"', page
+        )
+        (band, _), (line, _) = sorted(drawn, key=lambda each: "fill" not in each[1])
+        line = dict(tuple(map(float, point.split(","))) for point in line.split())
+        half = band.split()[: len(band.split()) // 2], band.split()[len(band.split()) // 2 :]
+        for each, sign in zip(half, (1, -1), strict=True):  # the page counts downwards
+            for x, y in (map(float, point.split(",")) for point in each):
+                assert sign * (y - line[x]) >= -0.11
+    assert page.count("opacity: 0.15") == 2
+    unlabelled = link_page(linker, linker.links(), *two)
+    assert 'points="" ' in unlabelled or "opacity: 0.15" not in unlabelled
+    assert "nan" not in unlabelled
+
+
 def test_expected_precision_is_the_mean_probability_of_what_is_accepted(two, linker):
     links = linker.links(threshold=0.6)
     said = text_of(link_page(linker, links, *two))
@@ -248,3 +266,30 @@ def test_fields_that_changed_places_are_found_and_others_stay_where_they_are(two
     assert len(set(found["left"]) & {*swapped}) >= 4
     first = right["first"][found["right"]].reset_index(drop=True)
     assert found["right_first"].reset_index(drop=True).equals(first)  # rows as they are in the file
+
+
+@pytest.mark.parametrize("cell", ["", "x{row}{k}"], ids=["all missing", "300 columns"])
+def test_odd_files_end_in_a_sentence_or_in_links(tmp_path, run, cell):
+    pytest.importorskip("rich", reason="rich comes with the extra `cli`")
+    n = 300 if cell else 2
+    lines = [",".join(f"c{k}" for k in range(n))]
+    lines += [",".join(cell.format(row=row, k=k) for k in range(n)) for row in range(12)]
+    table = tmp_path / "table.csv"
+    table.write_text("\n".join(lines), encoding="utf-8")
+    done = run("link", table, table, "--out", tmp_path / "links.csv")
+    if cell:
+        assert done.exit_code == 0, done.output
+    else:
+        assert done.exit_code != 0
+        assert "Got no column to compare" in done.output
+
+
+def test_labels_that_are_given_again_are_counted_and_said(files, run):
+    known = files / "known.csv"
+    lines = [f"r{k},r{k},1\nr{k},r{k + 1},0" for k in range(10)]
+    known.write_text("\n".join(["left,right,same", *lines, "r0,r0,1"]), encoding="utf-8")
+    two = files / "a.csv", files / "b.csv"
+    done = run("link", *two, "--id", "id", "--pairs", known, "--out", files / "links.csv")
+    assert done.exit_code == 0, done.output
+    assert "20 pairs known" in done.output
+    assert "1 label given again" in done.output

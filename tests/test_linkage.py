@@ -97,6 +97,33 @@ def test_a_value_that_a_record_has_twice_counts_once():
     assert rule.pairs(titles).tolist() == [[0, 1]]  # one pair, and not three lines with one
 
 
+def test_candidates_of_dask_are_those_made_in_memory():
+    dd = pytest.importorskip("dask.dataframe", reason="Dask comes with the extra `dask`")
+    records, _ = make_records(60, n_copies=2, random_state=0)
+    sides = pd.DataFrame(records[:70]), pd.DataFrame(records[70:])
+    many = [dd.from_pandas(side, npartitions=3) for side in sides]
+    words = EqualKeys(lambda table: table["street"].str.lower().str.split(), most=100)
+    for rules in ([EqualKeys("last", "born"), EqualKeys("city", most=8)], [words]):
+        for n in (1, 2):
+            with pytest.warns(UserWarning, match="Left out") as here:
+                expected = candidate_pairs(*sides[:n], rules=rules)
+            with pytest.warns(UserWarning, match="Left out") as there:
+                found = candidate_pairs(*many[:n], rules=rules)
+            assert np.array_equal(found, expected)
+            assert len(found)
+            assert [str(w.message) for w in there] == [str(w.message) for w in here]
+    with pytest.raises(ValueError, match="data frames of Dask alone"):
+        candidate_pairs(many[0], sides[1], rules)
+    with pytest.raises(ValueError, match="EqualKeys alone"):
+        candidate_pairs(*many)
+
+
+def test_numbers_as_keys_are_whole_on_both_sides_or_refused():
+    left, right = pd.DataFrame({"x": [1.0, 2.0]}), pd.DataFrame({"x": [2.0, 2.5]})
+    with pytest.raises(ValueError, match="some with fractions, as the key 'x'"):
+        candidate_pairs(left, right, [EqualKeys("x")])
+
+
 def test_nearest_text_finds_what_the_full_products_find(register):
     from sklearn.feature_extraction.text import TfidfVectorizer
 

@@ -72,7 +72,6 @@ def shops():
 def taught(shops):
     """A linker whose decision has a line, trees and the fields' model."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_decision, "_TREES_FROM", 15)
         patch.setitem(_decision._TREES, "max_iter", 15)
         return RecordLinker().fit(*shops, *known_pairs(70))
 
@@ -301,7 +300,6 @@ def test_trees_say_what_those_of_scikit_learn_say():
 
 
 def test_no_label_moves_what_is_held_out_for_its_own_pair(shops, taught, monkeypatch):
-    monkeypatch.setattr(_decision, "_TREES_FROM", 15)
     monkeypatch.setitem(_decision._TREES, "max_iter", 15)
     pairs, same = known_pairs(70)
     k = 40

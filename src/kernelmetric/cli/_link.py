@@ -109,7 +109,9 @@ def link(
     talk.aside(notes)
     kinds = linker.comparison_.kinds_
     talk.say("Compared " + ", ".join(f"{name} ({kind})" for name, kind in kinds.items()) + ".")
-    known_ones = "no pairs" if same is None else count(len(same), "pair")
+    n_again = 0 if same is None else len(same) - len(linker.labelled_same_)
+    talk.aside([f"{count(n_again, 'label')} given again: a pair counts once."] * (n_again > 0))
+    known_ones = "no pairs" if same is None else count(len(linker.labelled_same_), "pair")
     talk.say(
         f"{count(len(linker.candidates_), 'candidate')}; about {100 * linker.match_share_:.2g} % "
         f"of the candidates match; {known_ones} known."

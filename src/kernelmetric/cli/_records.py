@@ -23,6 +23,7 @@ ANSWERS: dict[str, bool | None] = {"yes": True, "no": False, "unsure": None}
 Answer = tuple[int, int, bool | None]
 _NAMES = ["left", "right", "answer"]
 _WORDED = 0.5  # of the values of a column of words have a letter
+_MOST_WORDED = 40  # columns, each two of which are compared
 _FAR_OFTENER = 25.0  # two values in each other's column, beside in their own
 _PRINTS = ["left_record", "right_record"]  # what the rows hold, where they have no ids
 
@@ -146,9 +147,10 @@ def _exchanged(sides: Sequence[Side]) -> tuple[list[Side], list[str]]:
     shared = [name for name in frames[0] if all(name in frame for frame in frames)]
     texts = [frame[shared].astype("string").apply(lambda c: c.str.casefold()) for frame in frames]
     counts = {name: pd.concat([each[name] for each in texts]).value_counts() for name in shared}
-    worded = [c for c in shared if counts[c].index.str.contains(r"[^\W\d_]").mean() > _WORDED]
+    lettered = {name: counts[name].index.str.contains(r"[^\W\d_]") for name in shared}
+    worded = [name for name in shared if lettered[name].sum() > _WORDED * len(lettered[name])]
     notes = []
-    for a, b in combinations(worded, 2):
+    for a, b in combinations(worded[:_MOST_WORDED], 2):
         n = 0
         for frame, each in zip(frames, texts, strict=True):
             own = (each[a].map(counts[a]) - 0.5) * (each[b].map(counts[b]) - 0.5)

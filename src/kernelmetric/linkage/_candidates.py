@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from kernelmetric.compute._arrays import is_collection
 from kernelmetric.linkage._duckdb import file_candidates
 from kernelmetric.linkage._fields import as_tables
-from kernelmetric.linkage._rules import NearestText, distinct
+from kernelmetric.linkage._rules import NearestText, distinct, require_keys
 
 
 def candidate_pairs(left: Any, right: Any = None, rules: Sequence[Any] | None = None) -> np.ndarray:
@@ -19,8 +20,9 @@ def candidate_pairs(left: Any, right: Any = None, rules: Sequence[Any] | None = 
     Parameters
     ----------
     left, right : DataFrame, list of dict, or path-like
-        Records of two tables; without ``right``, pairs are inside ``left``. Or Parquet files, for
-        :class:`EqualKeys` alone: DuckDB joins their keys within the memory budget.
+        Records of two tables; without ``right``, pairs are inside ``left``. For
+        :class:`EqualKeys` alone, Parquet files, whose keys DuckDB joins within the memory budget,
+        or data frames of Dask, whose keys the workers of its cluster join.
     rules : sequence, default=None
         :class:`EqualKeys`, :class:`NearestText`, :class:`NearestPoints`, or anything with
         ``pairs(left, right)``. None means ``[NearestText()]``.
@@ -49,6 +51,8 @@ def candidate_pairs(left: Any, right: Any = None, rules: Sequence[Any] | None = 
     if isinstance(left, str | os.PathLike) or isinstance(right, str | os.PathLike):
         with tempfile.TemporaryDirectory() as folder:
             return file_candidates(left, right, rules, folder)
+    if is_collection(left, right):
+        return _of_cluster([each for each in (left, right) if each is not None], rules)
     left, right = as_tables(left, right)
     width = len(left if right is None else right)
     codes = np.empty(0, dtype=np.int64)
@@ -58,6 +62,27 @@ def candidate_pairs(left: Any, right: Any = None, rules: Sequence[Any] | None = 
         pairs = np.asarray(rule.pairs(left, right), dtype=np.int64)
         codes = distinct(np.append(codes, pairs[:, 0] * width + pairs[:, 1]))
     return np.column_stack(np.divmod(codes, max(width, 1))).astype(np.intp)
+
+
+def _of_cluster(tables: list[Any], rules: Sequence[Any] | None) -> np.ndarray:
+    """Candidates of data frames of Dask, whose keys are made and joined where the rows lie."""
+    from dask import dataframe, delayed
+
+    require_keys(rules)
+    if not all(isinstance(table, dataframe.DataFrame) for table in tables):
+        raise ValueError("Got one table of Dask, but expected data frames of Dask alone.")
+    first = [np.cumsum([0, *table.map_partitions(len).compute()]).tolist() for table in tables]
+    found = []
+    for rule in rules or ():
+        # Whether numbers are whole must not depend on the partition: those with fractions are none.
+        coded, whole = delayed(rule.coded), dict.fromkeys(rule.keys, True)
+        codes = [
+            [coded(part, whole, {}, n) for part, n in zip(table.to_delayed(), begin, strict=False)]
+            for table, begin in zip(tables, first, strict=True)
+        ]
+        sides = [dataframe.from_delayed(parts, meta={"code": "u8", "row": "i8"}) for parts in codes]
+        found.append(rule.joined(sides).drop_duplicates().compute().to_numpy(np.intp))
+    return np.unique(np.concatenate(found), axis=0)
 
 
 @dataclass(frozen=True)

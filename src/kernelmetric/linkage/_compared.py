@@ -36,9 +36,7 @@ class Compared:
 
     def __call__(self, pairs: Any) -> np.ndarray:
         pairs = checked_pairs(pairs, len(self.left), len(self.right))
-        S = np.empty((len(pairs), len(self._columns)))
-        for k, compare in enumerate(self._columns):
-            S[:, k] = compare(pairs)
+        S = np.column_stack([compare(pairs) for compare in self._columns])
         return S if self.texts is None else np.hstack([S, self.texts.columns(pairs)])
 
     def says(self, place: int, row: np.ndarray, pair: np.ndarray) -> str:

@@ -14,6 +14,7 @@ from kernelmetric.linkage._text import Texts, learned_of
 
 KINDS = ("text", "long_text", "code", "date", "number", "category", "vector")
 _DATE = re.compile(r"(1[6-9]|20)\d\d[-/.]?\d\d[-/.]?\d\d")
+_DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.\d+)(e[-+]?\d+)?")
 _CODE = re.compile(r"[\d\s.+/()-]*\d[\d\s.+/()-]*[a-z]?")
 _MOSTLY = 0.8  # of the values: the rest are slips of the pen
 _LONG = 25  # letters, on average, of a text whose words may be exchanged
@@ -292,7 +293,7 @@ def _vectors(table: Any, name: str) -> np.ndarray:
     except (ValueError, IndexError) as error:
         raise ValueError(
             f"Got vectors of different lengths, or of something else than numbers, in the column "
-            f"{name!r}, but expected as many numbers in each."
+            f"{name!r}, but expected as many numbers in each; of words, make one text."
         ) from error
     with np.errstate(invalid="ignore"):
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -303,8 +304,7 @@ def _scale(numbers: np.ndarray) -> float:
     if not len(there):
         return 1.0
     low, high = np.percentile(there, [25, 75])
-    scale = 0.1 * float(high - low) or 0.1 * float(np.std(there))
-    return scale or 1.0
+    return 0.1 * float(high - low) or 0.1 * float(np.std(there)) or 1.0
 
 
 def _guessed(left: Any, right: Any) -> dict[str, str]:
@@ -333,17 +333,10 @@ def _kind_of(texts: list[str]) -> str:
 
     if mostly(_DATE.fullmatch):
         return "date"
-    if mostly(lambda text: "." in text and _is_number(text)):
+    if mostly(_DECIMAL.fullmatch):
         return "number"
     if distinct <= _FEW and n >= _RETURNS * distinct:
         return "category"
     if mostly(_CODE.fullmatch):
         return "code"
     return "long_text" if sum(map(len, texts)) > _LONG * n else "text"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False

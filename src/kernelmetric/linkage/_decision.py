@@ -28,9 +28,9 @@ _GUESSED = 300.0
 _PRECISION = (3.0, 4.0, 30.0)
 _MIXED = 3.0  # of what the line, the trees and the fields count, about 1, 0 and 0
 _FEWEST = 20  # labelled pairs of a kind that judge a decision, and
-_TREES_FROM = 40  # that teach trees
-_MOST_FOR_FIELDS = 1_000  # labels: of more, trees learn what fields say together, and sooner
-_FOLDS = 2  # in which parts are judged; those who hold labels out do it again for each fold
+_TAUGHT = 15  # that teach more than the line: in a fold are fewer
+_FEW = 1_000  # labels: of more, trees learn what fields say together, and sooner
+_FOLDS = 5, 2  # in which parts are judged, of few labels and of more: that is done fold by fold
 _TREES = {
     "max_iter": 80, "learning_rate": 0.1, "max_leaf_nodes": 15, "min_samples_leaf": 10,
     "l2_regularization": 3.0, "max_features": 0.3, "max_bins": 63,
@@ -219,14 +219,13 @@ def learned_decision(
         b, trust, *moved = logistic(A[rows], y, begin, precision, offset)
         coef = trust * line.coef + np.array(moved)
         learned = replace(line, coef=coef, intercept=float(b + trust * line.intercept))
-        fewest = min(y.sum(), (1 - y).sum())
-        trees = grown(X[rows], y) if fewest >= _TREES_FROM else None
-        few = fewest >= _FEWEST and len(rows) <= _MOST_FOR_FIELDS
-        return learned, trees, fields(rows) if few else None
+        more = min(y.sum(), (1 - y).sum()) >= _TAUGHT
+        trees = grown(X[rows], y) if more else None
+        return learned, trees, fields(rows) if more and len(rows) <= _FEW else None
 
-    n_groups = len(np.unique(groups))
-    judged = min(same.sum(), (1 - same).sum()) >= _FEWEST and n_groups >= _FOLDS
-    splits = GroupKFold(_FOLDS).split(X, groups=groups) if judged else ()
+    n_folds = _FOLDS[len(same) > _FEW]
+    judged = min(same.sum(), (1 - same).sum()) >= _FEWEST and len(np.unique(groups)) >= n_folds
+    splits = GroupKFold(n_folds).split(X, groups=groups) if judged else ()
     held_out = np.zeros((len(same), 3))  # log odds by each part, 0 where it is not there
     for train, test in splits:
         learned, trees, own = taught(train)

@@ -29,7 +29,7 @@ from kernelmetric.linkage import _joined
 from kernelmetric.linkage._compared import Compared, checked_pairs
 from kernelmetric.linkage._joined import GROUP, quoted
 from kernelmetric.linkage._links import Links, link
-from kernelmetric.linkage._rules import STRICTER, EqualKeys
+from kernelmetric.linkage._rules import STRICTER, EqualKeys, require_keys
 from kernelmetric.linkage._text import Texts
 
 _SAMPLE = 50_000  # candidates that a linker learns from
@@ -270,12 +270,7 @@ def _learned(linker: Any, store: _Store, pairs: Any, same: Any, by_kind: bool, t
 
 def _parquet_files(left: Any, right: Any, rules: Sequence[Any] | None) -> list[Path]:
     """The files, where they are there, their rules are of keys, and what reads them is there."""
-    wrong = [rule for rule in rules or [None] if not isinstance(rule, EqualKeys)]
-    if wrong:
-        raise ValueError(
-            f"Got the rule {wrong[0]!r} for files, but expected EqualKeys alone: other rules need "
-            "the tables in memory, read them with kernelmetric.tables.read_table."
-        )
+    require_keys(rules)
     for package in ("pyarrow", "duckdb"):
         require(package, "duckdb", f"Linking files needs {package}")
     files = [Path(path) for path in (left, right) if path is not None]

@@ -71,10 +71,7 @@ def coded_texts(column: Any) -> tuple[np.ndarray, np.ndarray]:
     """Which text each value has, -1 for none; and the texts, each once: each is folded once."""
     import pandas as pd
 
-    try:
-        column = pd.Series(column)
-    except UnicodeEncodeError:
-        column = pd.Series(column, dtype=object)
+    column = as_series(column)
     if column.dtype.kind == "M":
         column = column.dt.strftime("%Y%m%d").astype(object)
     whole = column.dtype.kind == "f" and is_whole(column)
@@ -97,6 +94,16 @@ def coded_texts(column: Any) -> tuple[np.ndarray, np.ndarray]:
         ) from error
     codes, texts = pd.factorize(texts)
     return np.append(codes, -1)[at], texts
+
+
+def as_series(column: Any) -> Any:
+    """A column of pandas; of objects, where half of a surrogate pair is no text for it."""
+    import pandas as pd
+
+    try:
+        return pd.Series(column)
+    except UnicodeEncodeError:
+        return pd.Series(column, dtype=object)
 
 
 def _inferred(column: Any) -> Any:

@@ -13,14 +13,12 @@ from kernelmetric._warnings import warn
 from kernelmetric.compute import require_memory, within_budget
 from kernelmetric.compute.watch import stage
 from kernelmetric.inputs._extras import require
-from kernelmetric.linkage._fields import coded_texts, is_whole
-from kernelmetric.linkage._rules import STRICTER, lines_of
+from kernelmetric.linkage._rules import STRICTER
 from kernelmetric.tables import read_pieces
 
 GROUP = 1_228_800  # candidates that are looked up together, a multiple of DuckDB's 2,048
 _PAIR_BYTES = 2000.0  # of such a pair: two records, and a part of what DuckDB reads
 _COLUMNS = "rule BIGINT, code UBIGINT, row BIGINT"
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 def find_candidates(files: list[Path], sizes: list[int], rules: Sequence[Any], done: Path) -> None:
@@ -34,7 +32,7 @@ def find_candidates(files: list[Path], sizes: list[int], rules: Sequence[Any], d
                 connection.execute(f"CREATE TABLE side{side} ({_COLUMNS})")
                 for piece, n_rows in _keys(path, rules, sizes[side]):
                     connection.register("piece", piece)
-                    connection.execute(f"INSERT INTO side{side} FROM piece")
+                    connection.execute(f"INSERT INTO side{side} BY NAME FROM piece")
                     shown.step(by=n_rows)
         _join(connection, rules, len(files) > 1, done)
     finally:
@@ -83,51 +81,13 @@ def _join(connection: Any, rules: Sequence[Any], two: bool, done: Path) -> None:
 
 def _keys(path: Path, rules: Sequence[Any], n_rows: int) -> Iterator[tuple[Any, int]]:
     """For each piece of a table the codes of its keys, rule by rule, without what is missing."""
-    import pyarrow
+    import pandas as pd
 
     whole: dict[Any, bool] = {}
     for piece in read_pieces(path) if n_rows else ():
-        hashes: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
-        found = [_codes(rule.keys, piece.frame, whole, hashes) for rule in rules]
-        rows = np.asarray(piece.rows, np.int64)
-        columns = {
-            "rule": np.repeat(np.arange(len(rules)), [len(code) for code, _ in found]),
-            "code": np.concatenate([code for code, _ in found]),
-            "row": rows[np.concatenate([at for _, at in found])],
-        }
-        yield pyarrow.table(columns), len(rows)
-
-
-def _codes(
-    keys: Sequence[Any],
-    frame: Any,
-    whole: dict[Any, bool],
-    hashes: dict[Any, tuple[np.ndarray, np.ndarray]],
-) -> tuple[np.ndarray, np.ndarray]:
-    """A hash of 64 bits for the keys of each record that has all of them, and its place.
-
-    What is kept from one call to the next: which columns hold whole numbers, and their hashes.
-    """
-    import pandas as pd
-
-    rows, columns = lines_of(keys, frame)
-    code, there = np.zeros(len(rows), np.uint64), np.ones(len(rows), bool)
-    for key, column in zip(keys, columns, strict=True):
-        if key not in hashes:
-            column = pd.Series(column)
-            floats = column.dtype.kind == "f" and bool(column.notna().any())
-            if floats and whole.setdefault(key, is_whole(column)) != is_whole(column):
-                raise ValueError(
-                    f"Got numbers, some with fractions, as the key {key!r}, but expected texts or "
-                    "whole numbers: round them first, or write them as texts."
-                )
-            at, texts = coded_texts(column)
-            of_texts = pd.util.hash_array(np.append(texts, ""), categorize=False)
-            hashes[key] = of_texts[at], at >= 0
-        more, known = hashes[key]
-        there &= known
-        code = (code * _MIX) ^ more
-    return code[there], rows[there]
+        first, hashes = int(np.min(np.asarray(piece.rows), initial=n_rows)), dict[Any, Any]()
+        found = [rule.coded(piece.frame, whole, hashes, first) for rule in rules]
+        yield pd.concat([each.assign(rule=k) for k, each in enumerate(found)]), len(piece.frame)
 
 
 def quoted(path: Path) -> str:

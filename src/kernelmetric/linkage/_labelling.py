@@ -172,11 +172,10 @@ class LabellingSession:
         """
         p = self._probability
         linked = p >= 0.5
-        hits, total = float(p[linked].sum()), float(p.sum())
-        scale = self._found.step
+        n, hits, total = int(linked.sum()), float(p[linked].sum()), float(p.sum())
         return Expected(
-            len(self._learned_from or ()), scale * total, hits / max(int(linked.sum()), 1),
-            hits / max(total, 1e-300), 2 * hits / max(int(linked.sum()) + total, 1e-300),
+            len(self._learned_from or ()), self._found.step * total, hits / max(n, 1),
+            hits / max(total, 1e-300), 2 * hits / max(n + total, 1e-300),
         )  # fmt: skip
 
     def linker(self) -> RecordLinker:
@@ -202,16 +201,11 @@ class LabellingSession:
         if self._learned_from == self.answers:
             return
         sure = self._sure()
-        places = [self._place.get(answer[:2], -1) for answer in sure]
-        S = self._found.S[places] if sure else self._found.S[:0]
-        others = [k for k, place in enumerate(places) if place < 0]
-        if others:  # answered under other options, for instance
-            pairs = [sure[k][:2] for k in others]
-            S[others] = self._found.compare(pairs)
         same = np.array([answer[2] for answer in sure], dtype=bool)
         known = np.array([answer[:2] for answer in sure], dtype=np.intp).reshape(-1, 2)
         groups = groups_of(known, self._right is not None)
         share = self._linker.match_share
+        S = self._found.compare(known)
         model = self._found.learn(S, same, share, by_kind=False, groups=groups)
         self._probability = model.probability(self._found.S)
         self._learned_from = list(self.answers)

@@ -50,7 +50,7 @@ class RecordLinker(BaseEstimator):
     Where a column has long texts, such as titles of products, pairs are compared by their words,
     letters, model numbers and numbers as well, and with the other candidates of their records
     (:meth:`RecordComparison.between`). Without labels, candidates that are each other's best
-    stand for matches, and a logistic regression learns from them. Labels move it; from 40 of each
+    stand for matches, and a logistic regression learns from them. Labels move it; from 20 of each
     kind on they teach boosted trees too. How much regression, trees and the model above count is
     what makes the cross-fitted log-loss least, which also calibrates the probabilities. Pairs
     labelled twice count by the share of their answers.
@@ -293,9 +293,7 @@ class RecordLinker(BaseEstimator):
         names = ["before comparing", *getattr(self.model_, "names", self.comparison_.fields_)]
         rows: list[tuple[Any, ...]] = []
         for place, (row, shares) in enumerate(zip(S, self.model_.shares(S), strict=True)):
-            order = np.argsort(-np.abs(shares), kind="stable")
-            order = order[np.abs(shares[order]) > 0]
-            for k in order:
+            for k in filter(shares.item, np.argsort(-np.abs(shares), kind="stable")):
                 said = compare.says(k - 1, row, pairs[place]) if k else ""
                 rows.append((place, names[k], said, shares[k]))
         return pd.DataFrame(rows, columns=["pair", "evidence", "says", "adds"])

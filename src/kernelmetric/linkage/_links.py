@@ -196,8 +196,8 @@ def one_to_one_choice(pairs: np.ndarray, probability: np.ndarray, threshold: flo
     top = float(gain.max()) + 1.0
     costs = np.concatenate([top - gain, np.full(n, top)])
     at = (np.concatenate([rows, np.arange(n)]), np.concatenate([columns, width + np.arange(n)]))
-    graph = sparse.coo_array((costs, at), shape=(n, width + n)).tocsr()
-    of_row, of_column = min_weight_full_bipartite_matching(sparse.csr_matrix(graph))
+    graph = sparse.csr_matrix((costs, at), shape=(n, width + n))
+    of_row, of_column = min_weight_full_bipartite_matching(graph)
     partner = np.empty(n, dtype=np.intp)
     partner[of_row] = of_column
     return partner[rows] == columns

@@ -10,10 +10,13 @@ from kernelmetric._warnings import warn
 from kernelmetric.compute import require_memory, to_numpy
 from kernelmetric.compute.reductions import most_alike, nearest_neighbors
 from kernelmetric.inputs._parameters import COUNT
-from kernelmetric.linkage._fields import Key, coded_texts, column_of, holds_numbers, texts_of
+from kernelmetric.linkage import _fields
+from kernelmetric.linkage._bags import hashed
+from kernelmetric.linkage._fields import Key
 from kernelmetric.linkage._ngrams import TextWeights
 
 STRICTER = "take a stricter rule of candidates."
+_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Rule:
@@ -92,30 +95,53 @@ class EqualKeys(Rule):
         self.most = most
 
     def _pairs(self, left: Any, right: Any) -> np.ndarray:
+        whole: dict[Key, bool] = {}
+        sides = [self.coded(table, whole, {}) for table in (left, right) if table is not None]
+        return self.joined(sides).to_numpy(np.intp)
+
+    def coded(self, table: Any, whole: dict[Key, bool], hashes: Any, first: int = 0) -> Any:
+        """Codes of the keys, 64 bits, of each record that has all of them; and its row number.
+
+        What is kept from one call to the next: which columns hold whole numbers, of all pieces of
+        a table, and the hashes of columns, of one piece. Rows are numbered from ``first`` on.
+        """
         import pandas as pd
 
-        sides = [lines_of(self.keys, table) for table in (left, right) if table is not None]
-        keys = zip(*(map(texts_of, columns) for _, columns in sides), strict=True)
-        found = [pd.factorize(np.concatenate(texts))[0] for texts in keys]
-        codes = np.unique(found, axis=1, return_inverse=True)[1].ravel()
-        codes[np.min(found, axis=0) < 0] = -1  # without one of the keys
-        own, other = (codes, codes) if right is None else np.split(codes, [len(sides[0][0])])
-        n_own, n_other = (
-            np.bincount(each[each >= 0], minlength=codes.max(initial=-1) + 1)
-            for each in (own, other)
-        )
-        n_pairs = n_own * (n_own - 1) // 2 if right is None else n_own * n_other
-        large = n_pairs > self.most
-        if large.any():
-            warn(self.too_large(int(large.sum()), int(n_pairs[large].sum())))
-        n_joined = int((n_own * n_other)[~large].sum())
+        rows, columns = lines_of(self.keys, table)
+        code, there = np.zeros(len(rows), np.uint64), np.ones(len(rows), bool)
+        for key, column in zip(self.keys, columns, strict=True):
+            if key not in hashes:
+                column = _fields.as_series(column)
+                if column.dtype.kind == "f" and column.notna().any():
+                    exact = _fields.is_whole(column)
+                    if whole.setdefault(key, exact) != exact:
+                        raise ValueError(
+                            f"Got numbers, some with fractions, as the key {key!r}, but expected "
+                            "texts or whole numbers: round them first, or write them as texts."
+                        )
+                at, texts = _fields.coded_texts(column)
+                hashes[key] = hashed(np.append(texts, ""))[at], at >= 0
+            more, known = hashes[key]
+            there &= known
+            code = (code * _MIX) ^ more
+        return pd.DataFrame({"code": code[there], "row": rows[there].astype(np.int64) + first})
+
+    def joined(self, sides: list[Any]) -> Any:
+        """Rows of equal codes; of one table, or two: data frames of pandas, or those of Dask."""
+        one = len(sides) == 1
+        n, m = (sides[k].groupby("code").size().to_frame(f"n{k}") for k in (0, -1))
+        both = n.join(m, how="inner")
+        both = both.compute() if hasattr(both, "compute") else both
+        counts = both["n0"] * both["n-1"]
+        pairs = (counts - both["n0"]) // 2 if one else counts
+        large = pairs > self.most
+        if n_large := int(large.sum()):
+            warn(self.too_large(n_large, int(pairs[large].sum())))
+        n_joined = int(counts[~large].sum())
         require_memory(64.0 * n_joined, f"A list of {n_joined} candidates", STRICTER)
-        ends = []
-        for (rows, _), each in zip((sides[0], sides[-1]), (own, other), strict=True):
-            at = np.flatnonzero((each >= 0) & ~np.append(large, False)[each])
-            ends.append(pd.DataFrame({"key": each[at], "row": rows[at]}))
-        pairs = ends[0].merge(ends[1], on="key")[["row_x", "row_y"]].to_numpy(np.intp)
-        return pairs[pairs[:, 0] < pairs[:, 1]] if right is None else pairs
+        kept = sides[0].merge(both[~large][[]], left_on="code", right_index=True)
+        found = kept.merge(sides[-1], on="code")[["row_x", "row_y"]]
+        return found[found["row_x"] < found["row_y"]] if one else found
 
     def too_large(self, n_keys: int, n_pairs: int) -> str:
         """What to say of keys that are left out."""
@@ -181,11 +207,11 @@ class NearestText(NearestRule):
         for table in [left] if right is None else [left, right]:
             texts = [""] * len(table)
             for column in columns:  # one at a time: texts of all columns would be held twice
-                more = texts_of(column_of(table, column))
+                more = _fields.texts_of(_fields.column_of(table, column))
                 texts = [" ".join(filter(None, both)) for both in zip(texts, more, strict=True)]
             lines += texts
         if not any(line and len(line) + 2 >= self.ngram for line in lines):
-            raise ValueError(f"Got records without a text of {self.ngram} letters.")
+            raise ValueError(f"Got no text of {self.ngram} letters: take another rule.")
         weights = TextWeights(lines, range(self.ngram, self.ngram + 3), self.most)
         Q = weights.rows(lines[: len(left)])
         return Q, Q if right is None else weights.rows(lines[len(left) :])
@@ -254,13 +280,23 @@ class NearestPoints(NearestRule):
         return Z.astype(Z.dtype if Z.dtype.kind == "f" else np.float64)
 
 
+def require_keys(rules: Sequence[Any] | None) -> None:
+    """Refuse rules of tables that are not in memory, unless they are of keys."""
+    wrong = [rule for rule in rules or [None] if not isinstance(rule, EqualKeys)]
+    if wrong:
+        raise ValueError(
+            f"Got the rule {wrong[0]!r} for files or a cluster, but expected EqualKeys alone: "
+            "other rules need tables in memory, as kernelmetric.tables.read_table reads them."
+        )
+
+
 def lines_of(keys: Sequence[Key], table: Any) -> tuple[np.ndarray, list[Any]]:
     """Columns of keys, and which record each of their lines is of: a list has a line each value."""
     import pandas as pd
 
-    columns = [column_of(table, key) for key in keys]
+    columns = [_fields.column_of(table, key) for key in keys]
     objects = [each for each in columns if getattr(each, "dtype", "object") == "object"]
-    if not any(holds_numbers(value) for each in objects for value in each):
+    if not any(_fields.holds_numbers(value) for each in objects for value in each):
         return np.arange(len(table)), columns
     if len(keys) > 1:
         raise ValueError(
@@ -268,7 +304,7 @@ def lines_of(keys: Sequence[Key], table: Any) -> tuple[np.ndarray, list[Any]]:
             "key: write what else must be equal into the values."
         )
     values = pd.Series(columns[0]).reset_index(drop=True).explode()
-    codes, texts = coded_texts(values)
+    codes, texts = _fields.coded_texts(values)
     lines = values.index.to_numpy() * (len(texts) + 1) + codes + 1
     rows, codes = np.divmod(distinct(lines), len(texts) + 1)  # each value of a record once
     return rows, [np.append(np.array([None]), texts)[codes]]

@@ -18,10 +18,11 @@ _BEFORE = "before comparing"
 _PARTS = 20  # of the probabilities
 _LISTED = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)  # thresholds
 _CUTS = np.linspace(0.01, 0.99, 99)  # thresholds, in the curve
+_BAND = "stroke: none; opacity: 0.15; fill"  # of a curve to and fro
 _Z = 1.96  # of intervals that hold the truth 95 times of 100
 _COUNTED = (
-    "Counted on {:,} labelled pairs, each judged without its own label, with 95 % intervals. They "
-    "speak for all candidates if the pairs were not labelled for being in doubt."
+    "Counted on {:,} labelled pairs, each judged without its own label. Bands are 95 % intervals. "
+    "They speak for all candidates if the pairs were not labelled for being in doubt."
 )
 _EXPECTED = (
     "Expected from the probabilities: no pair was labelled, or too few. Before you rely on them, "
@@ -104,19 +105,16 @@ def link_page(
     near, far = last + under[:2], refused[:_SHOWN] + under[2:]
     told = _Pairs(linker, tables, names, right is not None)
     told.explain([pair for pair, _ in (*linked, *near, *far)])
-    judged, thresholds = _thresholds(linker, every, t, right is not None)
     kinds = ", ".join(f"{name} ({kind})" for name, kind in linker.comparison_.kinds_.items())
     values = {
         "lead": lead,
         "histogram": _histogram(every, t),
-        "judged": judged,
-        "thresholds": thresholds,
         "why": told.side_by_side(linked),
         "near": told.side_by_side(near),
         "refused": told.side_by_side(far),
         "command": html_text(command, most=2_000),
         "kinds": html_text(kinds, most=2_000),
-    }
+    } | _thresholds(linker, every, t, right is not None)
     return filled("link.html", title, values)
 
 
@@ -129,7 +127,7 @@ def _histogram(p: np.ndarray, threshold: float) -> str:
     return f"<figure>{drawn}</figure><p>{middle:,} candidates are between 10 % and 90 %.</p>"
 
 
-def _thresholds(linker: RecordLinker, p: np.ndarray, threshold: float, two: bool) -> list[str]:
+def _thresholds(linker: RecordLinker, p: np.ndarray, threshold: float, two: bool) -> dict[str, str]:
     """Precision and recall by threshold, of labels where there are some; first, whence they are."""
     known, cuts = linker.labelled_probability_, np.unique([*_CUTS, *_LISTED, threshold])
     order = -np.sort(-p)
@@ -145,7 +143,11 @@ def _thresholds(linker: RecordLinker, p: np.ndarray, threshold: float, two: bool
     drawn, heads = upright(threshold), []
     for estimates, colour, name in zip(curves, ("c0", "c1"), ("precision", "recall"), strict=True):
         some = (n > 0) | (name == "recall")  # of no pairs there is no precision
-        drawn += curve(cuts[some], np.array([e.value for e in estimates])[some], colour)
+        x, (values, low, high) = cuts[some], np.array(estimates)[some].T
+        known_ends = np.isfinite(low)
+        x_ends, low, high = x[known_ends], low[known_ends], high[known_ends]
+        drawn += curve(np.append(x_ends, x_ends[::-1]), np.append(low, high[::-1]), colour, _BAND)
+        drawn += curve(x, values, colour)
         heads.append(f'<span class="swatch" style="background: var(--{colour})"></span> {name}')
     drawn = chart(drawn, ("0 %", "100 %", "0 %", "100 %"), ("threshold", "precision and recall"))
     lines = ""
@@ -154,7 +156,8 @@ def _thresholds(linker: RecordLinker, p: np.ndarray, threshold: float, two: bool
             name = f"{cut:.3g} (chosen)" if cut == threshold else f"{cut:.3g}"
             lines += line([name], [f"{accepted:,}", *map(_said, both)])
     listed = table(["threshold"], ["candidates", *heads], lines)
-    return [note, f'<div class="two"><figure>{drawn}</figure>{listed}</div>']
+    drawn = f'<div class="two"><figure>{drawn}</figure>{listed}</div>'
+    return {"judged": note, "thresholds": drawn}
 
 
 def _said(estimate: Estimate) -> str:

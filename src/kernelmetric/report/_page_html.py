@@ -73,10 +73,10 @@ _LEFT, _RIGHT, _TOP, _FLOOR = 100, 446, 28, 270  # where a chart has its axes
 DIAGONAL = f'<path d="M{_LEFT} {_FLOOR}L{_RIGHT} {_TOP}" class="grid"/>'
 
 
-def curve(x: np.ndarray, y: np.ndarray, colour: str = "accent") -> str:
-    """Points of the unit square as a line, for :func:`chart`."""
+def curve(x: np.ndarray, y: np.ndarray, colour: str = "accent", paint: str = "stroke") -> str:
+    """Points of the unit square as a line, or painted otherwise, for :func:`chart`."""
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in _places(x, y))
-    return f'<polyline points="{points}" class="curve" style="stroke: var(--{colour})"/>'
+    return f'<polyline points="{points}" class="curve" style="{paint}: var(--{colour})"/>'
 
 
 def dots(x: np.ndarray, y: np.ndarray) -> str:

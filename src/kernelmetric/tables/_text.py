@@ -148,7 +148,7 @@ def _parsed(lines: Iterator[str], delimiter: str, path: Path, start: int) -> Ite
     except csv.Error as error:
         raise TableError(
             f"Cannot read {path}, {error}. Is a quote left open? A quote inside quotes is written "
-            'twice: "5"" pipe".'
+            'twice: "5"" pipe". Cells of more than 131,072 letters are read from Parquet alone.'
         ) from error
 
 
