@@ -28,7 +28,7 @@ EXCEPTIONS = {
     "learners/_base.py": TAG,
     "spaces/_base.py": TAG,
     "retrieval/_adapter.py": TAG,
-    "transductive/_transductive.py": TAG,
+    "transductive/_classifying.py": TAG,
     "prediction/_features.py": "scikit-learn's trees take nothing else",
     "shipping/_faiss.py": "faiss takes nothing else, and its rounding is looked at",
     "shipping/_onnx.py": "of an ONNX model users choose the types of its input and its arithmetic",
