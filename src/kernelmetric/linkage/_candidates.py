@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute._arrays import is_collection
 from kernelmetric.linkage._duckdb import file_candidates
 from kernelmetric.linkage._fields import as_tables
 from kernelmetric.linkage._rules import NearestText, distinct, require_keys
@@ -51,7 +50,7 @@ def candidate_pairs(left: Any, right: Any = None, rules: Sequence[Any] | None = 
     if isinstance(left, str | os.PathLike) or isinstance(right, str | os.PathLike):
         with tempfile.TemporaryDirectory() as folder:
             return file_candidates(left, right, rules, folder)
-    if is_collection(left, right):
+    if any(hasattr(each, "to_delayed") for each in (left, right)):
         return _of_cluster([each for each in (left, right) if each is not None], rules)
     left, right = as_tables(left, right)
     width = len(left if right is None else right)
