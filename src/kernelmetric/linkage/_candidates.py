@@ -50,9 +50,8 @@ def candidate_pairs(left: Any, right: Any = None, rules: Sequence[Any] | None = 
     if isinstance(left, str | os.PathLike) or isinstance(right, str | os.PathLike):
         with tempfile.TemporaryDirectory() as folder:
             return file_candidates(left, right, rules, folder)
-    tables = [table for table in (left, right) if table is not None]
-    if any(hasattr(table, "map_partitions") for table in tables):
-        return _of_cluster(tables, rules)
+    if any(hasattr(each, "to_delayed") for each in (left, right)):
+        return _of_cluster([each for each in (left, right) if each is not None], rules)
     left, right = as_tables(left, right)
     width = len(left if right is None else right)
     codes = np.empty(0, dtype=np.int64)
