@@ -8,10 +8,10 @@ and one draw; ``--jobs`` shares the draws among processes of one thread each.
 
 The sets of products lie in ``$KERNELMETRIC_DATA/linkage``: their vectors are a truncated SVD of
 idf-weighted 2-4-grams, normalised. Pairs come from the published training and validation matches,
-and recall counts the published test matches among all documents; "apart" does so without the other
-published matches of a query, which are no faults where they come first. Of the digits and of MNIST's test
-images, pairs are of one class, and a document of the query's class is right. ``--methods head``
-needs torch and pytorch-metric-learning.
+and recall counts the published test matches among all documents; "apart" does so without the
+other published matches of a query, which are no faults where they come first. Of the digits and of
+MNIST's test images, pairs are of one class, and a document of the query's class is right.
+``--methods head`` needs torch and pytorch-metric-learning.
 """
 
 from __future__ import annotations

@@ -511,7 +511,7 @@ def test_bad_wishes_are_refused_in_a_sentence(wish):
 
 
 def in_one_batch(one_table):
-    """Eleven pairs, in which queries and documents come twice; weights, shares, what is left out."""
+    """Pairs in which queries and documents come twice, shares, and what is left out."""
     pairs = np.array([[0, 11], [0, 12], [3, 12], [5, 16], [7, 18], [8, 13]])
     pairs = np.vstack([pairs, pairs[:4, ::-1]]) if one_table else pairs - [0, 11]
     matches = Matches.of_pairs(pairs, 20, None if one_table else 9)
@@ -523,7 +523,7 @@ def in_one_batch(one_table):
 @pytest.mark.parametrize("cosine", [True, False])
 def test_the_gradient_of_the_softmax_is_that_of_its_differences(cosine, one_table):
     rng = np.random.RandomState(0)
-    pairs, shares, out = in_one_batch(one_table)
+    _, shares, out = in_one_batch(one_table)
     Z, w = rng.standard_normal((len(out), 3)), rng.uniform(size=len(out))
     B, step = np.eye(3) + 0.3 * rng.standard_normal((3, 3)), 1e-6
     gradient = batch_loss(B, Z, w, shares, out, cosine=cosine)[1]
@@ -549,7 +549,7 @@ def test_a_batch_asks_for_matches_and_parts_what_shares_none(one_table):
 
 
 def test_a_point_far_from_all_others_leaves_the_loss_a_number():
-    pairs, shares, out = in_one_batch(False)
+    _, shares, out = in_one_batch(False)
     Z = np.random.RandomState(0).standard_normal((len(out), 3)).astype(np.float32)
     Z[0] *= 100
     w = np.full(len(out), 1 / len(out), np.float32)

@@ -23,8 +23,8 @@ from kernelmetric.compute import backend_of, like, namespace, rough, take_rows, 
 from kernelmetric.evaluation._retrieval import directions, similarities
 from kernelmetric.graphs import Matches
 
-STEPS = (40, 100)  # after which the map is judged
-_RATE = 0.014  # length of a step, for each entry of a row of length one
+STEPS = (30, 80)  # after which the map is judged
+_RATE = 0.02  # length of a step, for each entry of a row of length one
 _SHARPNESS = 20.0  # τ
 _BATCH = 128
 _LOWEST_EXPONENT = -40.0  # smaller ones make denormals, which slow products down
