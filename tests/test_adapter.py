@@ -18,6 +18,7 @@ from kernelmetric.kernelized._places import NotBetterWarning
 from kernelmetric.retrieval import _search
 from kernelmetric.retrieval._choice import choose
 from kernelmetric.retrieval._forms import Moments, Table, covariance, forms, whitener
+from kernelmetric.retrieval._search import Search
 from kernelmetric.retrieval._softmax import Task, _relations, batch_loss
 
 SIDES = ("symmetric", "query", "both")
@@ -206,6 +207,27 @@ def test_fewer_dimensions_without_a_better_map_are_principal_components():
     assert adapter.components_.shape == (3, 5)
 
 
+def test_fewer_dimensions_are_cut_from_what_the_softmax_made_of_all(views):
+    matches = Matches.of_pairs(same(160), 240, 240)
+    full, few = (Search(*views, matches, Adapter(n_components=r)) for r in (None, 4))
+    whole = next(full._descended(matches, 1))
+    cut = next(few._descended(matches, 2))  # principal components come before
+    assert cut.name == whole.name
+    np.testing.assert_allclose(cut.queries, full._ordered(whole).queries[:4])
+
+
+def test_the_softmax_makes_one_change_to_the_maps_of_queries_and_documents(views):
+    matches = Matches.of_pairs(same(160), 240, 240)
+    search = Search(*views, matches, Adapter("both"))
+    start = list(search._closed(matches))[-1]()
+    changed = next(search._descended(matches, len(list(search._closed(matches))) - 1))
+    B, C = (
+        np.linalg.solve(old.T, new.T).T for old, new in zip(start[1:3], changed[1:3], strict=True)
+    )
+    np.testing.assert_allclose(B, C, atol=1e-6)
+    assert 0.02 < np.abs(B - np.eye(8)).max() < 1
+
+
 @pytest.mark.parametrize("n_pairs", [9, 40])
 def test_fewer_dimensions_that_lose_are_warned_of(n_pairs):
     """Of directions that all matter alike, principal components keep some."""
@@ -318,9 +340,8 @@ def meet(values):
         wish = {"n_components": 4}
     else:
         wish = {}
-    adapter = Adapter(
-        values["side"], values["geometry"], softmax=values["softmax"] == "yes", cv=2, **wish
-    )
+    wish["softmax"] = values["softmax"] == "yes" and values["side"] != "query"
+    adapter = Adapter(values["side"], values["geometry"], cv=2, **wish)
     with time_limit(3_600.0 if values["limit"] == "ample" else None):
         return adapter.fit(Q, **given), Q, D
 
@@ -496,6 +517,7 @@ def test_scores_refuse_what_they_cannot_rank(views):
         {"softmax": 3},
         {"n_components": 9},
         {"side": "query", "n_components": 2},
+        {"side": "query", "softmax": True},
         {"cv": 1},
         {"confidence": 2.0},
     ],

@@ -213,8 +213,8 @@ class Search:
         return _forms.differences(self.Q, self.D, wrong) if len(wrong) else np.zeros_like(self.T)
 
     def _worth_softmax(self, fits: int) -> bool:
-        if self.settings.side == "query":  # for which it found no more on queries left out
-            return False
+        if self.settings.side == "query":
+            return False  # queries left out found less by it, on three sets of products
         if not isinstance(self.settings.softmax, str):
             return bool(self.settings.softmax)
         return self._softmax_work(fits) <= self.scale**2 * _WORK
@@ -225,8 +225,8 @@ class Search:
     def _descended(self, known: Matches, start: int) -> Iterator[_forms.Form]:
         """The maps that a softmax makes of a closed form in all its coordinates."""
         form = _nth(self._closed(known, cut=False), start)()
-        pairs = known.pairs[:: -(-len(known.pairs) // (self.scale * _PAIRS))]
-        weights = known.weights[:: -(-len(known.pairs) // (self.scale * _PAIRS))]
+        some = slice(None, None, -(-len(known.pairs) // (self.scale * _PAIRS)))
+        pairs, weights = known.pairs[some], known.weights[some]
         maps = form.queries, form.documents
         Q, D = (
             self._mapped(rough(table.take(rows)), L)

@@ -28,7 +28,7 @@ _RATE = 0.02  # length of a step, for each entry of a row of length one
 _SHARPNESS = 20.0  # τ
 _BATCH = 128
 _LOWEST_EXPONENT = -40.0  # smaller ones make denormals, which slow products down
-_DECAY = 0.9, 0.999  # of the means of gradients and of their squares
+_DECAY, _LEAST = (0.9, 0.999), 1e-8  # of means of gradients and their squares; a root's least
 
 
 class Task(NamedTuple):
@@ -59,14 +59,10 @@ def refined(task: Task, seed: int) -> Iterator[tuple[int, np.ndarray]]:
         weights = np.tile(task.weights[some], 2)
         told = like(weights / np.sum(weights), Z), *(like(A, Z) for A in _relations(task, some))
         gradient = batch_loss(B, Z, *told, cosine=task.cosine)[1]
-        mean, square = (
-            decay * old + (1 - decay) * new
-            for decay, old, new in zip(
-                _DECAY, (mean, square), (gradient, gradient * gradient), strict=True
-            )
-        )
-        unbiased = [m / (1 - d**step) for m, d in zip((mean, square), _DECAY, strict=True)]
-        B = B - _RATE / r**0.5 * unbiased[0] / (xp.sqrt(unbiased[1]) + 1e-8)
+        mean = _DECAY[0] * mean + (1 - _DECAY[0]) * gradient
+        square = _DECAY[1] * square + (1 - _DECAY[1]) * gradient * gradient
+        length = _RATE * (1 - _DECAY[1] ** step) ** 0.5 / (1 - _DECAY[0] ** step) / r**0.5
+        B = B - length * mean / (xp.sqrt(square) + _LEAST)
         if step in STEPS:
             yield step, to_numpy(B).astype(np.float64)
 
