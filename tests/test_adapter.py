@@ -1,5 +1,6 @@
 """Adapter: maps of given vectors, learned from matches, kept only where queries left out gain."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -17,7 +18,8 @@ from kernelmetric.kernelized._places import NotBetterWarning
 from kernelmetric.retrieval import _search
 from kernelmetric.retrieval._choice import choose
 from kernelmetric.retrieval._forms import Moments, Table, covariance, forms, whitener
-from kernelmetric.retrieval._softmax import Task, _Problem
+from kernelmetric.retrieval._search import Search
+from kernelmetric.retrieval._softmax import Task, _relations, batch_loss
 
 SIDES = ("symmetric", "query", "both")
 NOISE = np.array([1.5, 1.5, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1])
@@ -62,7 +64,7 @@ def test_new_queries_find_more_of_their_documents(side, fitted, views):
     evaluation = adapter.evaluation_
     assert evaluation.gain[1].low > 0
     assert evaluation.mended > evaluation.broken
-    assert "softmax" in "".join(adapter.candidates_)
+    assert ("softmax" in "".join(adapter.candidates_)) == (side != "query")
 
 
 def test_documents_stay_as_they_are_where_queries_alone_are_mapped(fitted, views):
@@ -205,6 +207,27 @@ def test_fewer_dimensions_without_a_better_map_are_principal_components():
     assert adapter.components_.shape == (3, 5)
 
 
+def test_fewer_dimensions_are_cut_from_what_the_softmax_made_of_all(views):
+    matches = Matches.of_pairs(same(160), 240, 240)
+    full, few = (Search(*views, matches, Adapter(n_components=r)) for r in (None, 4))
+    whole = next(full._descended(matches, 1))
+    cut = next(few._descended(matches, 2))  # principal components come before
+    assert cut.name == whole.name
+    np.testing.assert_allclose(cut.queries, full._ordered(whole).queries[:4])
+
+
+def test_the_softmax_makes_one_change_to_the_maps_of_queries_and_documents(views):
+    matches = Matches.of_pairs(same(160), 240, 240)
+    search = Search(*views, matches, Adapter("both"))
+    start = list(search._closed(matches))[-1]()
+    changed = next(search._descended(matches, len(list(search._closed(matches))) - 1))
+    B, C = (
+        np.linalg.solve(old.T, new.T).T for old, new in zip(start[1:3], changed[1:3], strict=True)
+    )
+    np.testing.assert_allclose(B, C, atol=1e-6)
+    assert 0.02 < np.abs(B - np.eye(8)).max() < 1
+
+
 @pytest.mark.parametrize("n_pairs", [9, 40])
 def test_fewer_dimensions_that_lose_are_warned_of(n_pairs):
     """Of directions that all matter alike, principal components keep some."""
@@ -317,9 +340,8 @@ def meet(values):
         wish = {"n_components": 4}
     else:
         wish = {}
-    adapter = Adapter(
-        values["side"], values["geometry"], softmax=values["softmax"] == "yes", cv=2, **wish
-    )
+    wish["softmax"] = values["softmax"] == "yes" and values["side"] != "query"
+    adapter = Adapter(values["side"], values["geometry"], cv=2, **wish)
     with time_limit(3_600.0 if values["limit"] == "ample" else None):
         return adapter.fit(Q, **given), Q, D
 
@@ -495,6 +517,7 @@ def test_scores_refuse_what_they_cannot_rank(views):
         {"softmax": 3},
         {"n_components": 9},
         {"side": "query", "n_components": 2},
+        {"side": "query", "softmax": True},
         {"cv": 1},
         {"confidence": 2.0},
     ],
@@ -509,23 +532,52 @@ def test_bad_wishes_are_refused_in_a_sentence(wish):
 # --- formulas -------------------------------------------------------------------------------------
 
 
+def in_one_batch(one_table):
+    """Pairs in which queries and documents come twice, shares, and what is left out."""
+    pairs = np.array([[0, 11], [0, 12], [3, 12], [5, 16], [7, 18], [8, 13]])
+    pairs = np.vstack([pairs, pairs[:4, ::-1]]) if one_table else pairs - [0, 11]
+    matches = Matches.of_pairs(pairs, 20, None if one_table else 9)
+    task = Task(None, None, matches.pairs, matches.weights, matches, cosine=True)
+    return matches.pairs, *_relations(task, np.arange(len(matches.pairs)))
+
+
+@pytest.mark.parametrize("one_table", [True, False])
 @pytest.mark.parametrize("cosine", [True, False])
-@pytest.mark.parametrize("moves", [True, False])
-def test_the_gradient_of_the_softmax_is_that_of_its_differences(cosine, moves, monkeypatch):
-    monkeypatch.setattr("kernelmetric.compute.rough", lambda X: X)
+def test_the_gradient_of_the_softmax_is_that_of_its_differences(cosine, one_table):
     rng = np.random.RandomState(0)
-    Q, D = rng.standard_normal((8, 3)), rng.standard_normal((7, 3))
-    pairs = np.array([[0, 1], [0, 2], [3, 3], [5, 6], [7, 0]])
-    matches = Matches.of_pairs(pairs, 8, 7, weights=rng.uniform(size=5))
-    rows = matches.pairs
-    task = Task(Q[rows[:, 0]], D, rows, matches.weights, matches, np.arange(7), cosine, moves)
-    problem, B, step = _Problem(task), np.eye(3) + 0.3 * rng.standard_normal((3, 3)), 1e-6
-    gradient = problem(B)[1]
+    _, shares, out = in_one_batch(one_table)
+    Z, w = rng.standard_normal((len(out), 3)), rng.uniform(size=len(out))
+    B, step = np.eye(3) + 0.3 * rng.standard_normal((3, 3)), 1e-6
+    gradient = batch_loss(B, Z, w, shares, out, cosine=cosine)[1]
     for i, j in np.ndindex(3, 3):
         E = np.zeros((3, 3))
         E[i, j] = step
-        slope = (problem(B + E)[0] - problem(B - E)[0]) / (2 * step)
-        np.testing.assert_allclose(gradient[i, j], slope, atol=1e-7)
+        above, below = (batch_loss(C, Z, w, shares, out, cosine=cosine)[0] for C in (B + E, B - E))
+        np.testing.assert_allclose(gradient[i, j], (above - below) / (2 * step), atol=1e-6)
+
+
+@pytest.mark.parametrize("one_table", [True, False])
+def test_a_batch_asks_for_matches_and_parts_what_shares_none(one_table):
+    pairs, shares, out = in_one_batch(one_table)
+    rows = [(a, 0) for a in pairs[:, 0]] + [(a, 0 if one_table else 1) for a in pairs[:, 1]]
+    near = {a: set() for a in rows}
+    for a, b in zip(rows[: len(pairs)], rows[len(pairs) :], strict=True):
+        near[a].add(b)
+        near[b].add(a)
+    for (i, a), (j, b) in itertools.product(enumerate(rows), repeat=2):
+        assert (shares[i, j] > 0) == (b in near[a])
+        assert (out[i, j] < 0) == (a == b or bool(b not in near[a] and near[a] & near[b]))
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+
+
+def test_a_point_far_from_all_others_leaves_the_loss_a_number():
+    _, shares, out = in_one_batch(False)
+    Z = np.random.RandomState(0).standard_normal((len(out), 3)).astype(np.float32)
+    Z[0] *= 100
+    w = np.full(len(out), 1 / len(out), np.float32)
+    value, gradient = batch_loss(np.eye(3, dtype=np.float32), Z, w, shares, out, cosine=False)
+    assert np.isfinite(value)
+    assert np.isfinite(gradient).all()
 
 
 def test_whitening_makes_differences_of_matches_alike_everywhere():

@@ -7,7 +7,7 @@ where queries left out find more by them::
     _adapter.py    Adapter: the estimator
     _search.py     candidates, and what they give queries left out
     _forms.py      closed forms: whitening, ridge regression, rotations, canonical correlations
-    _softmax.py    a softmax over documents, which descends from the best of these
+    _softmax.py    a softmax over batches, a few steps from the best of these
     _choice.py     which one, if any
     _drift.py      Drift: vectors of one model, mapped to those of another
     _plda.py       PLDA: log-likelihood ratios of the same and not the same

@@ -29,7 +29,7 @@ class Adapter(Metric, BaseEstimator):
 
     Vectors of a network are there: of texts, images or products. Some queries are known with their
     documents. The adapter looks for maps A of queries and B of documents, with which the documents
-    of a query come first among all: closed forms, and a softmax over documents that starts at the
+    of a query come first among all: closed forms, and a softmax over batches that starts at the
     best of them. Which one, and how far from the identity, is decided on queries left out. Where
     none is better with confidence, the vectors stay as they are, and ``recipe_`` says so.
 
@@ -46,7 +46,8 @@ class Adapter(Metric, BaseEstimator):
         map leaves them, so the first ones of an adapter are one of fewer dimensions. Not with
         side='query'.
     softmax : bool or 'auto', default='auto'
-        Whether the softmax is tried; 'auto' where that takes some twenty seconds at most.
+        Whether the softmax is tried; 'auto' where that takes some twenty seconds at most. Not
+        with side='query', where it finds less.
     cv : int, default=5
         Number of parts of the queries, each of which is left out once.
     confidence : float, default=0.95
@@ -159,17 +160,14 @@ class Adapter(Metric, BaseEstimator):
             D = Q if documents is None else _vectors(self, documents, "documents", reset=False)
             self._check(Q)
             n_documents = None if documents is None else D.shape[0]
-            given = (pairs, triplets, y)
-            if all(part is None for part in given):
+            n_given = sum(part is not None for part in (pairs, triplets, y))
+            if not n_given:
                 raise ValueError(
                     "Adapter requires y to be passed, but the target y is None: expected labels, "
                     "pairs or triplets, which say what documents belong to a query."
                 )
-            if sum(part is not None for part in given) != 1:
-                raise ValueError(
-                    f"Got {sum(part is not None for part in given)} of pairs, triplets and y, but "
-                    "expected one of them."
-                )
+            if n_given > 1:
+                raise ValueError(f"Got {n_given} of pairs, triplets and y, but expected one.")
             for name, part, of, there in (
                 ("pair_weight", pair_weight, "pairs", pairs is not None),
                 ("document_labels", document_labels, "y", y is not None),
@@ -331,12 +329,14 @@ class Adapter(Metric, BaseEstimator):
         """Refuse wishes that tables of this width cannot have."""
         if not isinstance(self.softmax, bool | np.bool_) and not is_auto(self.softmax):
             raise ValueError(f"Got softmax={self.softmax!r}, but expected 'auto', True or False.")
-        r = self.n_components
-        if r is not None and self.side == "query":
-            raise ValueError(
-                f"Got n_components={r} with side='query', but expected None: documents stay as "
-                "they are, and queries have as many coordinates. Try side='symmetric'."
-            )
+        r, wished = self.n_components, not is_auto(self.softmax) and self.softmax
+        for wish, expected, there in (
+            (f"n_components={r}", "None", r is not None),
+            ("softmax=True", "'auto' or False", wished),
+        ):
+            if there and self.side == "query":
+                why = "documents stay as they are, with all coordinates. Try side='symmetric'."
+                raise ValueError(f"Got {wish} with side='query', but expected {expected}: {why}")
         if r is not None and r > Q.shape[1]:
             raise ValueError(
                 f"Got n_components={r}, but expected at most {Q.shape[1]}, the number of features."

@@ -20,7 +20,7 @@ from kernelmetric.evaluation._retrieval import Found, directions, find_matches, 
 from kernelmetric.graphs import Matches
 from kernelmetric.retrieval import _forms
 from kernelmetric.retrieval._choice import LEAST, Choice, choose
-from kernelmetric.retrieval._softmax import OPERATIONS, Task, refined
+from kernelmetric.retrieval._softmax import Task, operations, refined
 from kernelmetric.solvers import column_signs
 
 _JUDGED = 2_000  # queries left out, at most
@@ -170,12 +170,16 @@ class Search:
     def _components(self) -> _forms.Form:
         return self._ordered(_forms.IDENTITY._replace(name="principal components"))
 
-    def _closed(self, known: Matches) -> Iterator[_forms.Maker]:
-        """What makes the vectors as they are, and all closed forms of some matches."""
-        cut = self.settings.n_components is not None
+    def _closed(self, known: Matches, cut: bool = True) -> Iterator[_forms.Maker]:
+        """What makes the vectors as they are, and all closed forms of some matches.
+
+        With n_components they are cut to so many, beside principal components, if ``cut``.
+        """
         yield lambda: _forms.IDENTITY
-        if cut:
-            yield self._components
+        if self.settings.n_components is None:
+            cut = False
+        else:
+            yield self._components if cut else lambda: _forms.IDENTITY
         if not np.trace(self.T) > 0:
             return
         moments = _forms.Moments.of(self.Q, self.D, known.pairs, known.weights)
@@ -209,27 +213,30 @@ class Search:
         return _forms.differences(self.Q, self.D, wrong) if len(wrong) else np.zeros_like(self.T)
 
     def _worth_softmax(self, fits: int) -> bool:
+        if self.settings.side == "query":
+            return False  # queries left out found less by it, on three sets of products
         if not isinstance(self.settings.softmax, str):
             return bool(self.settings.softmax)
         return self._softmax_work(fits) <= self.scale**2 * _WORK
 
     def _softmax_work(self, fits: int) -> float:
-        pairs = min(len(self.matches.pairs), self.scale * _PAIRS)
-        return OPERATIONS * pairs * len(self.documents) * len(self.T) * fits
+        return operations(len(self.T)) * fits
 
     def _descended(self, known: Matches, start: int) -> Iterator[_forms.Form]:
-        """The maps that a softmax makes of a closed form."""
-        form = _nth(self._closed(known), start)()
-        there = np.flatnonzero(np.isin(known.pairs[:, 1], self.documents))
-        some = there[:: -(-len(there) // (self.scale * _PAIRS))]
-        pairs, moves = known.pairs[some], self.settings.side == "symmetric"
-        Q = self._mapped(rough(self.Q.take(pairs[:, 0])), form.queries)
-        D = self._mapped(self.drawn, form.documents)
-        given = pairs, known.weights[some], known, self.documents
-        for price, B in refined(Task(Q, D, *given, self.cosine, moves)):
-            A = B if form.queries is None else B @ form.queries
-            name = f"{form.name}; then a softmax over documents, price {price:g}"
-            yield _forms.Form(name, A, A if moves else form.documents)
+        """The maps that a softmax makes of a closed form in all its coordinates."""
+        form = _nth(self._closed(known, cut=False), start)()
+        some = slice(None, None, -(-len(known.pairs) // (self.scale * _PAIRS)))
+        pairs, weights = known.pairs[some], known.weights[some]
+        maps = form.queries, form.documents
+        Q, D = (
+            self._mapped(rough(table.take(rows)), L)
+            for table, rows, L in zip((self.Q, self.D), pairs.T, maps, strict=True)
+        )
+        for steps, B in refined(Task(Q, D, pairs, weights, known, self.cosine), self.seed):
+            A, C = (B if L is None else B @ L for L in maps)
+            name = f"{form.name}; then {steps} steps of a softmax over batches"
+            made = _forms.Form(name, A, C)
+            yield made if self.settings.n_components is None else self._ordered(made)
 
     def _ordered(self, form: _forms.Form) -> Any:
         """The form with its coordinates by the variance of documents, the first of them."""

@@ -1,12 +1,17 @@
-r"""A softmax over documents: maps that descend from a start, and are held near it.
+r"""A softmax over batches: one map of queries and documents, a few steps of Adam from a start.
 
-.. math:: f(B) = -\frac1n \sum_p w_p
-          \log \frac{e^{\tau s(B q, B d_p)}}{\sum_j e^{\tau s(B q, B d_j)}}
-          + \rho \, |B - I|^2 / r
+.. math:: f(B) = -\sum_a \frac{w_a}{|P_a|} \sum_{p \in P_a}
+          \log \frac{e^{\tau s(B z_a, B z_p)}}{\sum_j e^{\tau s(B z_a, B z_j)}}
 
-where j runs over all documents but the other matches of q, s is the cosine or minus half the
-squared distance, τ is the temperature that suits the start, and B acts on coordinates of the start.
-O(n m r) time a step for n pairs and m documents; a block of pairs in memory.
+A batch holds pairs [1]_. Its queries and its documents, all of them, are asked in turn as a, with
+weights of sum one. P_a are the matches of a there. j runs over both tables, so that B parts two
+documents too; only those are left out that share a match with a. s is the cosine, or minus half
+the squared distance, and B acts on coordinates of the start. No price holds B near the identity:
+steps are few, and each moves all entries about alike [2]_. That finds more on queries left out
+than a descent to the end with any price. O(b² r + b r²) time a step for b pairs.
+
+.. [1] Khosla et al., "Supervised contrastive learning", NeurIPS 2020, eq. (2).
+.. [2] Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015, algorithm 1.
 """
 
 from collections.abc import Iterator
@@ -14,120 +19,117 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric import compute
+from kernelmetric.compute import backend_of, like, namespace, rough, take_rows, to_numpy
 from kernelmetric.evaluation._retrieval import directions, similarities
 from kernelmetric.graphs import Matches
-from kernelmetric.solvers import minimize_lbfgs
 
-PRICES = (40.0, 10.0)  # ρ, nats for a change as large as the map
-_SHARPNESS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # τ in units of one over the spread of similarities
-_STEPS, _TOL = 15, 1e-4
-OPERATIONS = 6.0 * 1.2 * _STEPS * len(PRICES)  # times pairs, documents and dimensions
+STEPS = (30, 80)  # after which the map is judged
+_RATE = 0.02  # length of a step, for each entry of a row of length one
+_SHARPNESS = 20.0  # τ
+_BATCH = 128
 _LOWEST_EXPONENT = -40.0  # smaller ones make denormals, which slow products down
-_BLOCK, _LOOKED_AT = 1_024, 512  # pairs at once; pairs that choose the temperature
+_DECAY, _LEAST = (0.9, 0.999), 1e-8  # of means of gradients and their squares; a root's least
 
 
 class Task(NamedTuple):
-    """Pairs and documents in coordinates of the start; which of them match."""
+    """The query and the document of each pair, in coordinates of the start; what matches."""
 
-    Q: Any  # the query of each pair
+    Q: Any
     D: Any
     pairs: np.ndarray
     weights: np.ndarray
     matches: Matches
-    documents: np.ndarray  # rows of D in the table, all those of pairs among them
     cosine: bool
-    moves: bool  # whether documents are mapped too
 
 
-def refined(task: Task) -> Iterator[tuple[float, np.ndarray]]:
-    """For each price the map B that the descent ends at."""
-    r = task.Q.shape[1]
-    problem = _Problem(task)
-    x = np.eye(r)
-    for price in PRICES:
-
-        def objective(B: np.ndarray, price: float = price) -> tuple[float, np.ndarray]:
-            value, gradient = problem(B)
-            step = B - np.eye(r)
-            return value + price / r * float(np.sum(step**2)), gradient + 2 * price / r * step
-
-        x = minimize_lbfgs(objective, x, max_iter=_STEPS, tol=_TOL).x
-        yield price, x
+def operations(r: int) -> float:
+    """Multiplications and additions of all steps in r dimensions."""
+    return STEPS[-1] * 8.0 * _BATCH * r * (r + 3 * _BATCH)
 
 
-class _Problem:
-    """The loss without its price, and its gradient."""
-
-    def __init__(self, task: Task):
-        self.task = task._replace(Q=compute.rough(task.Q), D=compute.rough(task.D))
-        self.place = np.searchsorted(task.documents, task.pairs[:, 1])
-        self.weights = task.weights / np.sum(task.weights)
-        n = len(task.pairs)
-        some = np.linspace(0, n - 1, min(n, _LOOKED_AT)).astype(np.intp)
-        q, v = compute.take_rows(self.task.Q, some), self.task.D
-        if task.cosine:
-            q, v = directions(q), directions(v)
-        unit = float(compute.namespace(q).std(similarities(q, v, cosine=task.cosine)))
-        losses = {}
-        for sharpness in _SHARPNESS:
-            self.temperature = sharpness / max(unit, 1e-12)
-            losses[self.temperature] = float(self._softmax(q, v, some)[0])
-        self.temperature = min(losses, key=losses.__getitem__)
-
-    def __call__(self, B: np.ndarray) -> tuple[float, np.ndarray]:
-        Q, D, pairs, *_, cosine, moves = self.task
-        L = compute.like(B, D)
-        y = D @ L.T if moves else D
-        v = directions(y) if cosine else y
-
-        def work(rows: slice) -> tuple[Any, ...]:
-            q = Q[rows, :]
-            z = q @ L.T
-            u = directions(z) if cosine else z
-            value, G = self._softmax(u, v, rows)
-            du = G @ v
-            found = value, (_through(du, u, z) if cosine else du).T @ q
-            return (*found, G.T @ u, compute.namespace(G).sum(G, axis=0)) if moves else found
-
-        n, m = len(pairs), D.shape[0]
-        flops = 4.0 * n * m * D.shape[1] if compute.backend_of(D).host else 0.0
-        value, gradient, *rest = compute.sum_rows(work, n, 4.0 * 6 * m, most=_BLOCK, flops=flops)
-        if moves:
-            dv, sums = rest
-            gradient = gradient + (_through(dv, v, y) if cosine else dv - sums[:, None] * v).T @ D
-        return float(value), compute.to_numpy(gradient).astype(np.float64)
-
-    def _softmax(self, u: Any, v: Any, rows: Any) -> tuple[Any, Any]:
-        """The loss of some pairs, and its derivatives by their similarities to all documents."""
-        queries, right, w = self.task.pairs[rows, 0], self.place[rows], self.weights[rows]
-        S = self.temperature * similarities(u, v, cosine=self.task.cosine)
-        xp, backend, w = compute.namespace(S), compute.backend_of(S), compute.like(w, S)
-        of_right = self.temperature * _row_similarities(
-            u, compute.take_rows(v, right), self.task.cosine
-        )
-        matches, documents = self.task.matches, self.task.documents
-        out, own = (of(queries, documents, S) for of in (matches.relevant, matches.themselves))
-        S = xp.where(out if own is None else out | own, -xp.inf + 0 * S[:1, :1], S)
-        S = backend.set_entries(S, right, of_right)
-        top = xp.max(S, axis=1, keepdims=True)
-        P = backend.exponential(S - top, _LOWEST_EXPONENT)
-        sums = xp.sum(P, axis=1, keepdims=True)
-        logs = (xp.log(sums) + top)[:, 0] - of_right
-        G = P * (self.temperature * w[:, None] / sums)
-        G = backend.set_entries(G, right, self.temperature * w * xp.expm1(-logs))
-        return xp.sum(w * logs), G
+def refined(task: Task, seed: int) -> Iterator[tuple[int, np.ndarray]]:
+    """After each number of steps the map B."""
+    Q, D = (_scaled(rough(Z), task.cosine) for Z in (task.Q, task.D))
+    r, batches = Q.shape[1], _batches(len(task.pairs), np.random.RandomState(seed))
+    xp, B = namespace(Q), like(np.eye(r), Q)
+    mean, square = 0 * B, 0 * B
+    for step in range(1, STEPS[-1] + 1):
+        some = next(batches)
+        Z = xp.concat([take_rows(X, some) for X in (Q, D)])
+        weights = np.tile(task.weights[some], 2)
+        told = like(weights / np.sum(weights), Z), *(like(A, Z) for A in _relations(task, some))
+        gradient = batch_loss(B, Z, *told, cosine=task.cosine)[1]
+        mean = _DECAY[0] * mean + (1 - _DECAY[0]) * gradient
+        square = _DECAY[1] * square + (1 - _DECAY[1]) * gradient * gradient
+        length = _RATE * (1 - _DECAY[1] ** step) ** 0.5 / (1 - _DECAY[0] ** step) / r**0.5
+        B = B - length * mean / (xp.sqrt(square) + _LEAST)
+        if step in STEPS:
+            yield step, to_numpy(B).astype(np.float64)
 
 
-def _row_similarities(u: Any, v: Any, cosine: bool) -> Any:
-    xp = compute.namespace(u)
-    inner = xp.sum(u * v, axis=1)
-    return inner if cosine else inner - 0.5 * xp.sum(v * v, axis=1)
+def batch_loss(
+    B: Any, Z: Any, weights: Any, shares: Any, out: Any, *, cosine: bool
+) -> tuple[float, Any]:
+    """The loss of a batch Z and its gradient.
+
+    Rows of ``shares`` are one over the number of matches, ``out`` is -inf for what is left out.
+    """
+    xp, y = namespace(Z), Z @ B.T
+    u = directions(y) if cosine else y
+    S = _SHARPNESS * similarities(u, u, cosine=cosine)
+    S = S - xp.max(S + out, axis=1, keepdims=True)
+    E = backend_of(S).exponential(S + out, _LOWEST_EXPONENT)
+    sums = xp.sum(E, axis=1, keepdims=True)
+    value = xp.sum(weights * (xp.log(sums)[:, 0] - xp.sum(shares * S, axis=1)))
+    G = _SHARPNESS * weights[:, None] * (E / sums - shares)
+    du = (G + G.T) @ u
+    du = _through(du, u, y) if cosine else du - xp.sum(G, axis=0)[:, None] * u
+    return float(value), du.T @ Z
+
+
+def _scaled(Z: Any, cosine: bool) -> Any:
+    """Directions, or points whose squared distances are as large as those of directions."""
+    if cosine:
+        return directions(Z)
+    xp = namespace(Z)
+    spread = xp.mean(xp.sum((Z - xp.mean(Z, axis=0)) ** 2, axis=1))
+    return Z / xp.sqrt(spread) if spread > 0 else Z
+
+
+def _batches(n: int, rng: np.random.RandomState) -> Iterator[np.ndarray]:
+    """Parts of a permutation, and of another when it is used up."""
+    while True:
+        yield from np.array_split(rng.permutation(n), -(-n // _BATCH))
+
+
+def _relations(task: Task, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of a batch, shares of the matches of each row, and -inf for what is left out of its sum."""
+    asked, found = task.pairs[some].T
+    rows, n = np.concatenate([asked, found]), len(some)
+    if task.matches.one_table:
+        right = _matching(task.matches, rows, rows)
+        right |= right.T
+        same = rows[:, None] == rows
+    else:
+        same = (rows[:, None] == rows) & np.kron(np.eye(2, dtype=bool), np.ones((n, n), bool))
+        right = np.zeros_like(same)
+        right[:n, n:] = across = _matching(task.matches, asked, found)
+        right[n:, :n] = across.T
+    right &= ~same
+    near = right.astype(np.float32)
+    out = np.where(same | (~right & (near @ near > 0)), -np.inf, 0.0)
+    return right / right.sum(axis=1, keepdims=True), out
+
+
+def _matching(matches: Matches, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
+    """Which of some documents, in any order, match which of some queries."""
+    there, place = np.unique(documents, return_inverse=True)
+    return matches.relevant(queries, there, np.zeros((len(queries), len(there))))[:, place]
 
 
 def _through(du: Any, u: Any, z: Any) -> Any:
     """Derivatives by z of what has derivatives du by the direction u of z."""
-    xp = compute.namespace(z)
+    xp = namespace(z)
     lengths = xp.sqrt(xp.sum(z * z, axis=1, keepdims=True))
     lengths = xp.where(lengths > 0, lengths, xp.ones_like(lengths))
     return (du - u * xp.sum(du * u, axis=1, keepdims=True)) / lengths
