@@ -22,15 +22,16 @@ from kernelmetric.transductive._sizes import margin_of, sharpened, soft_shares
 
 NEIGHBORS, MUTUAL = 10, 20  # of a point in the graph, and in that of mutual ones
 LAMS: tuple[float, ...] = (10.0, 1.0)  # the first unless the other finds more hidden labels
-_SHARPNESS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of scores, in one over the usual margin
-_NEAREST = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # what distances to labels count beside them
-_USUAL = (2.0, 0.5)  # of either, unless hidden labels say otherwise
+_SHARPNESS = tuple(2.0 ** np.arange(-3, 4))  # of scores, in one over the usual margin
+_RATIOS = tuple(2.0 ** np.arange(-2, 6))  # of what distances to labels count to what scores do
+_USUAL = 0.25  # ratio where scores find all hidden labels
+_AS_SHARP = 2.0  # ratio at which distances are as sharp as scores
 _BLIND = (0.75, 0.1)  # of either, where no label can be hidden
 _SIZED = 1.7  # times as sharp where the sizes of classes are known
 _LOST = 0.05  # share of points in parts without a label that is worth a warning
 _ROUNDED = 0.02  # that stated shares may miss one by
 _UNEVEN = 3  # times as many labels as another class has, up to which distances are compared
-_COSTS = (0.25, 0.5)  # of a squared octave of their ratio, and of sharpness
+_COSTS = np.array([0.25, 0.5])  # of a squared octave of their ratio, and of sharpness
 _TRUST, _OF_EACH = 0.1, 3  # least share found beyond chance, and labels of a class that show it
 _CHANCE = 0.01  # of classes that nothing speaks for, in a logarithm
 
@@ -127,7 +128,7 @@ def spread_labels(
     best, highest, usual = None, -np.inf, np.empty(0)
     scores: dict[str, dict[float, float]] = {}
     for name, size, W, part in until_limit(graphs, "the graph"):
-        diffusion = Diffusion(W, graphs.place)
+        diffusion = Diffusion(W, graphs.place, few.codes >= 0)
         by_lam = scores.setdefault(f"{name} {size}" if size else name, {}) if folds else {}
         for value, hidden in found_by(diffusion):
             by_lam[value] = share = float(hidden.hits.mean()) if len(hidden.hits) else 0.0
@@ -234,22 +235,26 @@ def _pool(Z: np.ndarray, G: np.ndarray, classes: np.ndarray, heard: bool) -> tup
 
     As few labels say little, a ratio of the factors that is not the usual one has to pay. Usually
     distances count more where scores alone find few hidden labels: by one over the squared share
-    that is found beyond chance. With two labels of a class, the one that is left finds too few.
+    that is found beyond chance. Until shown, a graph helps: some more labels count as found.
     """
-    rows, chance = np.arange(len(Z)), 1.0 / Z.shape[1]
-    hits = np.append(Z.argmax(axis=1) == classes, True)  # until shown, a graph helps
-    found = hits.mean() if len(Z) >= _OF_EACH / chance else 1.0
-    usual = _USUAL[1] / max((found - chance) / (1.0 - chance), _TRUST) ** 2
+    rows, n_classes = np.arange(len(Z)), Z.shape[1]
+    chance = 1.0 / n_classes
+    more = n_classes * (1 if len(Z) >= _OF_EACH * n_classes else 2)
+    found = (np.sum(Z.argmax(axis=1) == classes) + more) / (len(Z) + more)
+    usual = _USUAL / max((found - chance) / (1.0 - chance), _TRUST) ** 2
 
-    def loss(factors: tuple[float, float]) -> float:
-        sharpness, nearest = factors
+    def loss(choice: tuple[float, float]) -> float:
+        sharpness, nearest = factors(*choice)
         P = soft_shares(sharpness * Z + nearest * G, 1.0)[rows, classes]
-        octaves = np.log2(sharpness / _USUAL[0])
-        ratio = np.log2(max(nearest, _NEAREST[1] / 2) / usual) - octaves if heard else 0.0
-        doubted = np.log((1.0 - _CHANCE) * P + _CHANCE * chance)
-        return float(_COSTS[0] * ratio**2 + _COSTS[1] * octaves**2 - doubted.sum())
+        octaves = np.log2([choice[1] / usual if heard else 1.0, choice[0]])
+        return float(_COSTS @ octaves**2 - np.log((1.0 - _CHANCE) * P + _CHANCE * chance).sum())
 
-    return min(product(_SHARPNESS, _NEAREST if heard else (0.0,)), key=loss)
+    def factors(sharpness: float, ratio: float) -> tuple[float, float]:
+        """Of such a ratio, and such that sharpness is nearly that of their sum."""
+        scores = sharpness / (1.0 + ratio / _AS_SHARP)
+        return scores, ratio * scores
+
+    return factors(*min(product(_SHARPNESS, _RATIOS if heard else (0.0,)), key=loss))
 
 
 def warn_of_lost(part: np.ndarray, codes: np.ndarray) -> None:
