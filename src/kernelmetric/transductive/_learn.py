@@ -103,6 +103,9 @@ def learn(
         "lam_scores_": spread.lam_scores,
         "nearest_weight_": spread.nearest,
         "_graphs": graphs,
+        "_scores": spread.scores,
+        "_reach": spread.reach,
+        "_counted": 0.0 if sizes is not None else spread.nearest,
     }
     labelled = source.codes >= 0
     least = max(_choice.FEWEST, _OF_CLASS * few.n_classes)

@@ -287,7 +287,7 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
 
     def _values(self, X: np.ndarray) -> np.ndarray:
         k = min(_NEAREST, len(self._points))
-        F = self._levels + interpolate(self._points, self._along, X, k)
+        F = self._levels + interpolate(self._points, self._along, X, k)[0]
         if not self._coef:
             return F
 

@@ -33,6 +33,7 @@ _ROUNDED = 0.02  # that stated shares may miss one by
 _UNEVEN = 3  # times as many labels as another class has, up to which distances are compared
 _COSTS = np.array([0.25, 0.5])  # of a squared octave of their ratio, and of sharpness
 _TRUST, _OF_EACH = 0.1, 3  # least share found beyond chance, and labels of a class that show it
+_LEAST_REACH = 1e-6  # of the largest, in squares
 _CHANCE = 0.01  # of classes that nothing speaks for, in a logarithm
 
 
@@ -48,7 +49,9 @@ class Spread(NamedTuple):
     graph: str
     n_neighbors: int | None
     part: np.ndarray  # of the graph, by point
+    reach: np.ndarray | None  # squared distance of each point to its last neighbour
     n_products: int
+    scores: np.ndarray | None = None  # of the graph alone, as the probabilities need them
 
 
 class Few(NamedTuple):
@@ -87,15 +90,16 @@ class Graphs:
         distinct, self.place = places_of(points) if ours else (points, None)
         self.named, self._distinct = isinstance(graph, str), distinct
         self._left = _graphs_of(graph, n_neighbors, distinct)
-        self._made: list[tuple[str, Any, Any, np.ndarray]] = []
+        self._made: list[tuple[str, Any, Any, np.ndarray, Any]] = []
 
-    def __iter__(self) -> Iterator[tuple[str, Any, Any, np.ndarray]]:
-        """Kind, number of neighbours, weights with all parts joined, and the part of each row."""
+    def __iter__(self) -> Iterator[tuple[str, Any, Any, np.ndarray, Any]]:
+        """Kind, number of neighbours, weights with all parts joined; part and reach of each row."""
         yield from self._made
-        for name, size, W in self._left:
+        for name, size, W, reach in self._left:
             whole, part = joined(W, self._distinct)
-            part = part if self.place is None else part[self.place]
-            self._made.append((name, size, whole, part))
+            if self.place is not None:
+                part, reach = part[self.place], reach[self.place]
+            self._made.append((name, size, whole, part, reach))
             yield self._made[-1]
 
 
@@ -107,7 +111,7 @@ def spread_labels(
     folds = _folds(few.codes, n_folds)
     asked = [hidden_rows(kept, few.codes) for kept in folds]
     heard = graphs.named and isinstance(lam, str)  # what a user sets is used alone
-    near = [nearest_evidence(points, kept, rows) for kept, rows in zip(folds, asked, strict=True)]
+    near = [nearest_evidence(points, kept, points[rows]) for kept, rows in zip(folds, asked, strict=True)]
 
     def found_by(diffusion: Diffusion) -> Iterator[tuple[float, Hidden]]:
         """What becomes of hidden labels, by λ; without folds, of the first λ alone."""
@@ -127,20 +131,20 @@ def spread_labels(
 
     best, highest, usual = None, -np.inf, np.empty(0)
     scores: dict[str, dict[float, float]] = {}
-    for name, size, W, part in until_limit(graphs, "the graph"):
+    for name, size, W, part, reach in until_limit(graphs, "the graph"):
         diffusion = Diffusion(W, graphs.place, few.codes >= 0)
         by_lam = scores.setdefault(f"{name} {size}" if size else name, {}) if folds else {}
         for value, hidden in found_by(diffusion):
             by_lam[value] = share = float(hidden.hits.mean()) if len(hidden.hits) else 0.0
             if best is None or (share > highest and _clearly(hidden.hits, usual, errors=2.0)):
                 usual = hidden.hits if best is None else usual
-                best, highest = (diffusion, part, name, size, value, hidden, by_lam), share
+                best, highest = (diffusion, part, reach, name, size, value, hidden, by_lam), share
         if not folds:
             break  # nothing can be compared
     assert best is not None  # the first is always tried
-    diffusion, part, name, size, value, hidden, by_lam = best
+    diffusion, part, reach, name, size, value, hidden, by_lam = best
     by_graph = {name: max(found.values()) for name, found in scores.items() if found}
-    told = by_graph, by_lam if folds else {}, name, size, part
+    told = by_graph, by_lam if folds else {}, name, size, part, reach
     if folds and may_stay and not sparse.issparse(points):
         own = np.concatenate(near).argmax(axis=1) == few.codes[np.concatenate(asked)]
         if own.mean() > highest and _clearly(own, hidden.hits, errors=1.0):
@@ -148,14 +152,17 @@ def spread_labels(
     F, labelled = few.scores(diffusion, value, few.codes), few.codes >= 0
     known, others = corners(few.codes[labelled], few.n_classes), np.flatnonzero(~labelled)
     F *= hidden.sharpness / margin_of(F)
+    whole = F.copy()
     if hidden.nearest and len(others):
-        F[others] += hidden.nearest * nearest_evidence(points, few.codes, others)
-    if few.sizes is not None:
-        F = sharpened(diffusion, F, few.codes, few.sizes)
-        F *= _SIZED * hidden.sharpness / margin_of(F)
-    shares = soft_shares(F, 1.0)
+        whole[others] += hidden.nearest * nearest_evidence(points, few.codes, points[others])
+    if few.sizes is not None:  # of which the distances are a part
+        whole = sharpened(diffusion, whole, few.codes, few.sizes)
+        whole *= _SIZED * hidden.sharpness / margin_of(whole)
+        F = whole
+    shares = soft_shares(whole, 1.0)
     shares[labelled] = known
-    return Spread(shares, hidden.nearest, value, hidden.hits, *told, diffusion.n_products)
+    told = *told, diffusion.n_products, F
+    return Spread(shares, hidden.nearest, value, hidden.hits, *told)
 
 
 def read_sizes(sizes: Any, classes: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
@@ -195,18 +202,20 @@ def read_sizes(sizes: Any, classes: np.ndarray, codes: np.ndarray) -> np.ndarray
     return shares / total
 
 
-def _graphs_of(graph: Any, n_neighbors: Any, points: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Kind, number of neighbours, and weights of the graphs that labels may spread over."""
+def _graphs_of(graph: Any, n_neighbors: Any, points: Any) -> Iterator[tuple[str, Any, Any, Any]]:
+    """Kind, number of neighbours, weights and reach of the graphs that labels may spread over."""
     if not (isinstance(graph, str) and graph in ("auto", "neighbors")):
         kind = graph if isinstance(graph, str) else "given"
-        yield kind, None, as_graph(graph, points, 1, quiet=True)
+        yield kind, None, as_graph(graph, points, 1, quiet=True), None
         return
     open_, n = isinstance(n_neighbors, str), points.shape[0]
     k = min(NEIGHBORS if open_ else n_neighbors, n - 1)
     nearest, squares = nearest_points(points, min(MUTUAL, n - 1) if open_ else k)
-    yield "neighbors", k, local_graph(nearest[:, :k], squares[:, :k])
+    reach = squares[:, k - 1]
+    reach = np.maximum(reach, _LEAST_REACH * reach.max() or 1.0)
+    yield "neighbors", k, local_graph(nearest[:, :k], squares[:, :k]), reach
     if open_ and graph == "auto":
-        yield "mutual", nearest.shape[1], local_graph(nearest, squares, mutual=True)
+        yield "mutual", nearest.shape[1], local_graph(nearest, squares, mutual=True), reach
 
 
 def _folds(codes: np.ndarray, n_folds: int) -> list[np.ndarray]:

@@ -23,6 +23,8 @@ from kernelmetric.transductive._choice import POINTS, label_mass
 from kernelmetric.transductive._classifying import FewLabels
 from kernelmetric.transductive._learn import learn, peak_bytes, placing_seconds, rows_in_time
 from kernelmetric.transductive._penalties import Geometry, coordinates_of
+from kernelmetric.transductive._shares import nearest_evidence
+from kernelmetric.transductive._sizes import soft_shares
 
 _PLACED, _POWER = 7, 2  # neighbours between which a new point lies, of one over squares
 _LAM = Numbers(Real, 0, LARGEST, above=True, words=("auto",))  # or infinity
@@ -267,8 +269,9 @@ class TransductiveDistance(FewLabels):
         """Map points, new ones too, to the coordinates in which Euclidean distance is the learned.
 
         With a kernel, ``f(x) = Σ α_i k(x_i, x)``. Without one, the mean of the ``n_neighbors_``
-        nearest training points, weighed by the inverse squared distance; by diffusion of at most
-        seven, by its square.
+        nearest training points, weighed by the inverse squared distance. By diffusion at most seven
+        count by its square, in units of how far their own neighbours are, for what the graph says;
+        distances to the labels are those of the new point.
 
         Parameters
         ----------
@@ -314,9 +317,20 @@ class TransductiveDistance(FewLabels):
         if getattr(self, "graph_", None) == POINTS.kind:  # which old files do not have
             points = points.toarray() if sparse.issparse(points) else points
             return points.astype(self.embedding_.dtype)
-        k, spread = self.n_neighbors_, self._kind == "diffusion"
-        how = (min(k, _PLACED), _POWER) if spread else (k,)
-        E = _given.interpolate(known, self.embedding_, points, *how)
+        E, k = self.embedding_, self.n_neighbors_
+        scores = getattr(self, "_scores", None)  # which old files do not have
+        if self._kind != "diffusion" or scores is None:
+            how = (min(k, _PLACED), _POWER) if self._kind == "diffusion" else (k,)
+            E = _given.interpolate(known, E, points, *how)[0]
+        else:  # distances to labels are known of new points too
+            both = np.hstack([E, scores])
+            both, there = _given.interpolate(
+                known, both, points, min(k, _PLACED), _POWER, self._reach
+            )
+            E, F = np.hsplit(both, 2)
+            if self._counted:
+                F += self._counted * nearest_evidence(known, self._codes, points)
+            E = np.where(there[:, None], E, soft_shares(F, 1.0))
         return E.astype(self.embedding_.dtype, copy=False)
 
     def _keep(
@@ -328,6 +342,7 @@ class TransductiveDistance(FewLabels):
         self.__dict__.update(chosen)
         self._store(found, geometry, X)
         if len(self.embedding_) < points.shape[0]:  # the others are placed as new points are
+            self._scores = None  # of the others are not known
             self.embedding_ = self._placed(points, points[some])
             spoken_of = np.asarray(source.codes) >= 0
             self.__dict__.pop("_graphs", None)
