@@ -4,15 +4,13 @@ The embedding of a point are the probabilities of its classes. A labelled point 
 of its class, so the nearest label of a point is one of its most probable class.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from kernelmetric._warnings import warn
-from kernelmetric.compute.watch import until_limit
 from kernelmetric.graphs import local_graph
 from kernelmetric.transductive._choice import hidden_folds, hidden_rows
 from kernelmetric.transductive._diffusion import Diffusion, joined, places_of
@@ -20,8 +18,7 @@ from kernelmetric.transductive._given import as_graph, nearest_points
 from kernelmetric.transductive._shares import nearest_evidence
 from kernelmetric.transductive._sizes import margin_of, sharpened, soft_shares
 
-NEIGHBORS, MUTUAL = 10, 20  # of a point in the graph, and in that of mutual ones
-LAMS: tuple[float, ...] = (10.0, 1.0)  # the first unless the other finds more hidden labels
+NEIGHBORS, LAM = 10, 10.0  # of a point in the graph; labels are nearly sources
 _SHARPNESS = tuple(2.0 ** np.arange(-3, 4))  # of scores, in one over the usual margin
 _RATIOS = tuple(2.0 ** np.arange(-2, 6))  # of what distances to labels count to what scores do
 _USUAL = 0.25  # ratio where scores find all hidden labels
@@ -41,17 +38,11 @@ class Spread(NamedTuple):
     """Probabilities of classes for all points, and how they came about."""
 
     shares: np.ndarray  # (n, C)
+    scores: np.ndarray  # of the graph alone, as the probabilities need them
     nearest: float  # what distances to labels count
-    lam: float | None  # None where the points as they are find more of the hidden labels
+    lam: float
     hits: np.ndarray  # of hidden labels; empty where none could be hidden
-    graph_scores: dict[str, float]  # shares of hidden labels found, by graph
-    lam_scores: dict[float, float]  # on the graph that was chosen
-    graph: str
-    n_neighbors: int | None
-    part: np.ndarray  # of the graph, by point
-    reach: np.ndarray | None  # squared distance of each point to its last neighbour
     n_products: int
-    scores: np.ndarray | None = None  # of the graph alone, as the probabilities need them
 
 
 class Few(NamedTuple):
@@ -82,87 +73,66 @@ def corners(codes: np.ndarray, n_classes: int) -> np.ndarray:
     return Y
 
 
-class Graphs:
-    """The graphs over points, each made when it is first asked for; copies are one point."""
+class LabelGraph:
+    """The graph that labels spread over, its parts joined; copies are one point."""
 
     def __init__(self, graph: Any, n_neighbors: Any, points: Any):
-        ours = isinstance(graph, str) and graph in ("auto", "neighbors")
-        distinct, self.place = places_of(points) if ours else (points, None)
-        self.named, self._distinct = isinstance(graph, str), distinct
-        self._left = _graphs_of(graph, n_neighbors, distinct)
-        self._made: list[tuple[str, Any, Any, np.ndarray, Any]] = []
+        self.named = isinstance(graph, str)
+        self.place = self.reach = self.n_neighbors = None
+        if self.named and graph in ("auto", "neighbors"):
+            points, self.place = places_of(points)
+            wanted = NEIGHBORS if isinstance(n_neighbors, str) else n_neighbors
+            self.kind, self.n_neighbors = "neighbors", min(wanted, points.shape[0] - 1)
+            nearest, squares = nearest_points(points, self.n_neighbors)
+            W, last = local_graph(nearest, squares), squares[:, -1]
+            #: Squared distance of each point to its last neighbour; none where none is known.
+            self.reach = np.maximum(last, _LEAST_REACH * last.max() or 1.0)
+        else:
+            self.kind = graph if self.named else "given"
+            W = as_graph(graph, points, 1, quiet=True)
+        self.weights, self.part = joined(W, points)
+        if self.place is not None:
+            self.part, self.reach = self.part[self.place], self.reach[self.place]
 
-    def __iter__(self) -> Iterator[tuple[str, Any, Any, np.ndarray, Any]]:
-        """Kind, number of neighbours, weights with all parts joined; part and reach of each row."""
-        yield from self._made
-        for name, size, W, reach in self._left:
-            whole, part = joined(W, self._distinct)
-            if self.place is not None:
-                part, reach = part[self.place], reach[self.place]
-            self._made.append((name, size, whole, part, reach))
-            yield self._made[-1]
 
-
-def spread_labels(
-    points: Any, few: Few, graphs: Graphs, lam: Any, *, n_folds: int, may_stay: bool
-) -> Spread:
-    """Spread labels as it finds those that are hidden; ``may_stay`` lets the points win."""
-    tried = LAMS if isinstance(lam, str) else (float(lam),)
+def spread_labels(points: Any, few: Few, graph: LabelGraph, lam: Any, *, n_folds: int) -> Spread:
+    """Spread labels as it finds those that are hidden."""
+    heard = graph.named and isinstance(lam, str)  # what a user sets is used alone
+    lam = LAM if isinstance(lam, str) else float(lam)
+    labelled = few.codes >= 0
+    diffusion = Diffusion(graph.weights, graph.place, labelled)
     folds = _folds(few.codes, n_folds)
     asked = [hidden_rows(kept, few.codes) for kept in folds]
-    heard = graphs.named and isinstance(lam, str)  # what a user sets is used alone
-    near = [nearest_evidence(points, kept, points[rows]) for kept, rows in zip(folds, asked, strict=True)]
-
-    def found_by(diffusion: Diffusion) -> Iterator[tuple[float, Hidden]]:
-        """What becomes of hidden labels, by λ; without folds, of the first λ alone."""
-        if not folds:
-            counts = np.bincount(few.codes[few.codes >= 0])
-            even = counts.max() <= _UNEVEN * counts.min()  # else distances favour larger classes
-            yield tried[0], Hidden(np.empty(0), _BLIND[0], _BLIND[1] if heard and even else 0.0)
-            return
-        classes, G = few.codes[np.concatenate(asked)], np.concatenate(near)
-        for lam in until_limit(tried, "lam"):
-            spread = [few.scores(diffusion, lam, kept) for kept in folds]
-            parts = [F[rows] / margin_of(F) for F, rows in zip(spread, asked, strict=True)]
-            Z = np.concatenate(parts)
-            sharpness, nearest = _pool(Z, G, classes, heard)
-            hits = (sharpness * Z + nearest * G).argmax(axis=1) == classes
-            yield lam, Hidden(hits, sharpness, nearest)
-
-    best, highest, usual = None, -np.inf, np.empty(0)
-    scores: dict[str, dict[float, float]] = {}
-    for name, size, W, part, reach in until_limit(graphs, "the graph"):
-        diffusion = Diffusion(W, graphs.place, few.codes >= 0)
-        by_lam = scores.setdefault(f"{name} {size}" if size else name, {}) if folds else {}
-        for value, hidden in found_by(diffusion):
-            by_lam[value] = share = float(hidden.hits.mean()) if len(hidden.hits) else 0.0
-            if best is None or (share > highest and _clearly(hidden.hits, usual, errors=2.0)):
-                usual = hidden.hits if best is None else usual
-                best, highest = (diffusion, part, reach, name, size, value, hidden, by_lam), share
-        if not folds:
-            break  # nothing can be compared
-    assert best is not None  # the first is always tried
-    diffusion, part, reach, name, size, value, hidden, by_lam = best
-    by_graph = {name: max(found.values()) for name, found in scores.items() if found}
-    told = by_graph, by_lam if folds else {}, name, size, part, reach
-    if folds and may_stay and not sparse.issparse(points):
-        own = np.concatenate(near).argmax(axis=1) == few.codes[np.concatenate(asked)]
-        if own.mean() > highest and _clearly(own, hidden.hits, errors=1.0):
-            return Spread(np.empty((0, 0)), 0.0, None, own, *told, diffusion.n_products)
-    F, labelled = few.scores(diffusion, value, few.codes), few.codes >= 0
-    known, others = corners(few.codes[labelled], few.n_classes), np.flatnonzero(~labelled)
-    F *= hidden.sharpness / margin_of(F)
+    hits = np.empty(0)
+    if folds:
+        spread = [few.scores(diffusion, lam, kept) for kept in folds]
+        parts = [F[rows] / margin_of(F) for F, rows in zip(spread, asked, strict=True)]
+        near = [
+            nearest_evidence(points, kept, points[rows])
+            for kept, rows in zip(folds, asked, strict=True)
+        ]
+        Z, G, classes = (
+            np.concatenate(parts),
+            np.concatenate(near),
+            few.codes[np.concatenate(asked)],
+        )
+        sharpness, nearest = _pool(Z, G, classes, heard)
+        hits = (sharpness * Z + nearest * G).argmax(axis=1) == classes
+    else:
+        counts = np.bincount(few.codes[labelled])
+        even = counts.max() <= _UNEVEN * counts.min()  # else distances favour larger classes
+        sharpness, nearest = _BLIND[0], _BLIND[1] if heard and even else 0.0
+    F, others = few.scores(diffusion, lam, few.codes), np.flatnonzero(~labelled)
+    F *= sharpness / margin_of(F)
     whole = F.copy()
-    if hidden.nearest and len(others):
-        whole[others] += hidden.nearest * nearest_evidence(points, few.codes, points[others])
+    if nearest and len(others):
+        whole[others] += nearest * nearest_evidence(points, few.codes, points[others])
     if few.sizes is not None:  # of which the distances are a part
-        whole = sharpened(diffusion, whole, few.codes, few.sizes)
-        whole *= _SIZED * hidden.sharpness / margin_of(whole)
-        F = whole
+        F = whole = sharpened(diffusion, whole, few.codes, few.sizes)
+        F *= _SIZED * sharpness / margin_of(F)
     shares = soft_shares(whole, 1.0)
-    shares[labelled] = known
-    told = *told, diffusion.n_products, F
-    return Spread(shares, hidden.nearest, value, hidden.hits, *told)
+    shares[labelled] = corners(few.codes[labelled], few.n_classes)
+    return Spread(shares, F, nearest, lam, hits, diffusion.n_products)
 
 
 def read_sizes(sizes: Any, classes: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
@@ -202,41 +172,11 @@ def read_sizes(sizes: Any, classes: np.ndarray, codes: np.ndarray) -> np.ndarray
     return shares / total
 
 
-def _graphs_of(graph: Any, n_neighbors: Any, points: Any) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Kind, number of neighbours, weights and reach of the graphs that labels may spread over."""
-    if not (isinstance(graph, str) and graph in ("auto", "neighbors")):
-        kind = graph if isinstance(graph, str) else "given"
-        yield kind, None, as_graph(graph, points, 1, quiet=True), None
-        return
-    open_, n = isinstance(n_neighbors, str), points.shape[0]
-    k = min(NEIGHBORS if open_ else n_neighbors, n - 1)
-    nearest, squares = nearest_points(points, min(MUTUAL, n - 1) if open_ else k)
-    reach = squares[:, k - 1]
-    reach = np.maximum(reach, _LEAST_REACH * reach.max() or 1.0)
-    yield "neighbors", k, local_graph(nearest[:, :k], squares[:, :k]), reach
-    if open_ and graph == "auto":
-        yield "mutual", nearest.shape[1], local_graph(nearest, squares, mutual=True), reach
-
-
 def _folds(codes: np.ndarray, n_folds: int) -> list[np.ndarray]:
     """Codes with labels hidden in turn; none where a class has a single label to be found by."""
     if np.bincount(codes[codes >= 0]).min() < 2:
         return []
     return list(hidden_folds(codes, n_folds, np.random.RandomState(0)))
-
-
-class Hidden(NamedTuple):
-    """Which hidden labels are found, how sharp scores should be, and what distances count."""
-
-    hits: np.ndarray
-    sharpness: float
-    nearest: float
-
-
-def _clearly(hits: np.ndarray, usual: np.ndarray, *, errors: float) -> bool:
-    """Whether more is found than usual, by so many standard errors: the best has luck."""
-    gain = hits.astype(np.float64) - usual
-    return bool(gain.sum() > errors * np.sqrt((gain**2).sum()))
 
 
 def _pool(Z: np.ndarray, G: np.ndarray, classes: np.ndarray, heard: bool) -> tuple[float, float]:

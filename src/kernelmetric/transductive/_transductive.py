@@ -338,14 +338,14 @@ class TransductiveDistance(FewLabels):
         source: _given.Source, some: Any, points: Any, X: Any,
     ) -> None:  # fmt: skip
         """What was learned of some points, and where the others are."""
-        self.__dict__.pop("_graphs", None)
+        self.__dict__.pop("_graph", None)
         self.__dict__.update(chosen)
         self._store(found, geometry, X)
         if len(self.embedding_) < points.shape[0]:  # the others are placed as new points are
             self._scores = None  # of the others are not known
             self.embedding_ = self._placed(points, points[some])
             spoken_of = np.asarray(source.codes) >= 0
-            self.__dict__.pop("_graphs", None)
+            self.__dict__.pop("_graph", None)
         self._points, self._codes = points, source.codes
         drawn = self.method_ != "diffusion"  # whose corners are meant to be far out
         self.label_mass_ = label_mass(self.embedding_, spoken_of, warned=drawn)
