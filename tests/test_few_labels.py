@@ -450,10 +450,8 @@ def test_sizes_are_kept_against_the_graph():
 
 def test_offsets_are_not_needed_where_shares_are_right():
     F = np.repeat(np.eye(3), 20, axis=0)
-    assert_allclose(offsets(F, np.full(3, 1 / 3), narrow=True), 0.0, atol=1e-6)
-    added = offsets(
-        F + np.random.RandomState(0).uniform(0, 3, F.shape), np.array([0.5, 0.3, 0.2]), narrow=True
-    )
+    assert_allclose(offsets(F, np.full(3, 1 / 3)), 0.0, atol=1e-6)
+    added = offsets(F + np.random.RandomState(0).uniform(0, 3, F.shape), np.array([0.5, 0.3, 0.2]))
     assert added[0] > added[1] > added[2]
 
 

@@ -138,12 +138,11 @@ class FewLabels(Metric, BaseEstimator):
                 f"Got rows={rows!r}, but expected different row numbers from 0 to {numbers[-1]}, "
                 "of rows whose sample_weight was not zero."
             )
-        n = len(codes)
-        y = np.full(n, None, dtype=object)
+        y = np.full(len(codes), None, dtype=object)
         y[codes >= 0] = self.classes_[codes[codes >= 0]].tolist()
         y[np.searchsorted(numbers, rows)] = labels.tolist()
         with unchanged_on_failure(self), device_like(self._points):
-            source = Source(*partial_labels(y, n))
+            source = Source(*partial_labels(y, len(y)))
             learned = learn(self, self._points, source, None, self._mass, graph=self._graph)
             self._keep(*learned, source, slice(None), self._points, self.embedding_)
         return self
@@ -167,8 +166,7 @@ class FewLabels(Metric, BaseEstimator):
             raise ValueError("Got no labels in fit, but expected some: try y instead of pairs.")
         E, labelled = self.embedding_, self._codes >= 0
         diffusion = Diffusion(self._graph.weights, self._graph.place)
-        spread = self._kind == "diffusion"
-        P = E if spread else shares_by_distance(E, self._codes, E)
+        P = E if self._kind == "diffusion" else shares_by_distance(E, self._codes, E)
         doubt, found = np.where(labelled, 0.0, 1.0 - P.max(axis=1))[:, None], []
         open_ = ~labelled
         for _ in range(min(n, int(open_.sum()))):

@@ -42,10 +42,10 @@ class Diffusion:
         ones, rows = np.ones(len(self._place)), np.arange(len(self._place))
         self._sums = sparse.csr_array((ones, (self._place, rows)), (len(root), len(rows)))
         self._flat = self._here(root[:, None] / np.linalg.norm(root))
-        self._at = self._effects = None
+        self._effects: Any = None
         if labelled is not None and len(root) <= DIRECT:
-            self._at = np.unique(self._place[labelled])
-            self._effects = _effects(S, root, self._at)
+            at = np.unique(self._place[labelled])
+            self._effects = at, _effects(S, root, at)
 
     def spread(self, targets: np.ndarray, mass: np.ndarray, lam: float) -> np.ndarray:
         """The f that minimises ``Σ m_i (f_i - y_i)² + λ fᵀLf / d̄``, less its mean by degrees.
@@ -54,11 +54,12 @@ class Diffusion:
         have shape (n, p), a problem in every column; the result has, too.
         """
         mean, endless = self.degrees.mean(), np.isinf(lam)
+        pulled, mass = self._sums @ (mass * targets), self._sums @ mass
         if self._effects is not None:
-            F = self._summed(self._sums @ (mass * targets), self._sums @ mass, lam)
-            return (F - self.degrees @ F / self.degrees.sum())[self._place]
-        pull = None if endless else mean / lam * (self._sums @ mass) / self.degrees[:, None]
-        F = self._solve(mean * (self._sums @ (mass * targets)), pull, centred=endless)
+            F = self._summed(pulled, mass, lam)
+        else:
+            pull = None if endless else mean / lam * mass / self.degrees[:, None]
+            F = self._solve(mean * pulled, pull, centred=endless)
         return (F - self.degrees @ F / self.degrees.sum())[self._place]
 
     def _summed(self, pulled: np.ndarray, mass: np.ndarray, lam: float) -> np.ndarray:
@@ -67,9 +68,9 @@ class Diffusion:
         With the effects H between labelled points, their strengths w and a constant c are
         those of ``w / m + H w / λ + c = y``, where w adds up to zero.
         """
-        assert self._at is not None and self._effects is not None  # the caller has looked
-        there = mass[self._at, 0] > 0
-        at, H = self._at[there], self._effects[:, there]
+        at, H = self._effects
+        there = mass[at, 0] > 0
+        at, H = at[there], H[:, there]
         n, unit = len(at), min(lam, 1.0)  # of strengths, which a small λ makes small
         A = np.ones((n + 1, n + 1))
         A[:n, :n] = unit / lam * H[at] + np.diag(unit / mass[at, 0])
@@ -125,8 +126,8 @@ class Diffusion:
 
 def _effects(S: Any, root: np.ndarray, at: np.ndarray) -> np.ndarray:
     """The solutions of ``L f = d̄ e`` for units e at some points, up to constants."""
-    A = -S.toarray() if sparse.issparse(S) else -S
-    A += np.outer(root, root) / (root @ root)  # what it does not see, and sums of zero do not ask
+    # What S does not see, sums of zero do not ask for.
+    A = np.asarray(np.outer(root, root) / (root @ root) - S)
     A[np.diag_indices_from(A)] += 1.0
     units = np.zeros((len(root), len(at)))
     units[at, np.arange(len(at))] = np.mean(root**2) / root[at]

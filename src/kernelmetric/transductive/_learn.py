@@ -17,6 +17,7 @@ from kernelmetric.inputs._parameters import is_auto, require_word
 from kernelmetric.solvers import Eigenpairs, evenly, smallest_eigenvectors
 from kernelmetric.transductive import _choice, _penalties
 from kernelmetric.transductive._costs import as_cost, gram_form
+from kernelmetric.transductive._diffusion import DIRECT
 from kernelmetric.transductive._given import Source, neighbors_among, warn_of_single
 from kernelmetric.transductive._spread import (
     Few,
@@ -91,12 +92,9 @@ def learn(
         assert found is not None  # there is nothing to be better than
         return found
     assert source.codes is not None  # labels spread
-    auto = metric.method == "auto"
-    sizes = read_sizes(metric.class_sizes, source.classes, source.codes)
-    few = Few(source.codes, weights, sizes)
+    few = Few(source.codes, weights, read_sizes(metric.class_sizes, source.classes, source.codes))
     graph = graph or LabelGraph(metric.graph, metric.n_neighbors, points)
     spread = spread_labels(points, few, graph, metric.lam, n_folds=metric.cv)
-    share = float(spread.hits.mean()) if len(spread.hits) else None
     told: dict[str, Any] = {
         "method_": "diffusion",
         "graph_": graph.kind,
@@ -105,27 +103,27 @@ def learn(
         "graph_scores_": {},
         "dimension_scores_": {},
         "lam_": spread.lam,
-        "lam_scores_": {} if share is None else {spread.lam: share},
+        "lam_scores_": {} if spread.found is None else {spread.lam: spread.found},
         "nearest_weight_": spread.nearest,
         "_graph": graph,
         "_scores": spread.scores,
         "_reach": graph.reach,
-        "_counted": 0.0 if sizes is not None else spread.nearest,
+        "_counted": spread.nearest if few.sizes is None else 0.0,
     }
     labelled = source.codes >= 0
     least = max(_choice.FEWEST, _OF_CLASS * few.n_classes)
-    enough = share is not None and labelled.sum() >= least
+    enough = spread.found is not None and labelled.sum() >= least
     small = points.shape[0] <= _choice.FULL and not sparse.issparse(points)
-    if auto and sizes is None and enough and small:
-        found = _learn_eigenvectors(metric, points, source, start, weights, above=share)
+    if metric.method == "auto" and few.sizes is None and enough and small:
+        found = _learn_eigenvectors(metric, points, source, start, weights, above=spread.found)
         if found is not None:
             found[3]["_graph"] = graph
             return found
     warn_of_lost(graph.part, source.codes)
     warn_of_single(source, _ASSUMED.format(lam=told["lam_"]))
-    E = spread.shares
-    zeros, geometry = np.zeros(E.shape[1]), _penalties.Geometry(None, None, 1.0)
-    return Eigenpairs(zeros, E, zeros, True, spread.n_products), geometry, labelled, told
+    zeros, geometry = np.zeros(few.n_classes), _penalties.Geometry(None, None, 1.0)
+    pairs = Eigenpairs(zeros, spread.shares, zeros, True, spread.n_products)
+    return pairs, geometry, labelled, told
 
 
 def spreads(metric: Any, source: Source) -> bool:
@@ -302,5 +300,6 @@ def peak_bytes(metric: Any, n: int, n_features: int) -> int:
         in_range = 8 * rank * (2 * n + 5 * rank)  # the basis of the range, and eq. (7) in it
         total += max(in_range, space.estimate_memory(n, n_features))
     else:
-        total += 8 * 4 * n * n if n <= _DENSE else 8 * n * 2 * (d + 74)
+        factored = n <= DIRECT and metric.method != "eigenvectors"  # and its other triangle
+        total += 8 * n * (4 * n if n <= _DENSE else 2 * n if factored else 2 * (d + 74))
     return int(total)

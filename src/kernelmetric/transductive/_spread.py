@@ -21,7 +21,7 @@ from kernelmetric.transductive._sizes import margin_of, sharpened, soft_shares
 NEIGHBORS, LAM = 10, 10.0  # of a point in the graph; labels are nearly sources
 _SHARPNESS = tuple(2.0 ** np.arange(-3, 4))  # of scores, in one over the usual margin
 _RATIOS = tuple(2.0 ** np.arange(-2, 6))  # of what distances to labels count to what scores do
-_USUAL = 0.25  # ratio where scores find all hidden labels
+_USUAL = (2.0, 0.25)  # sharpness, and ratio where scores find all hidden labels
 _AS_SHARP = 2.0  # ratio at which distances are as sharp as scores
 _BLIND = (0.75, 0.1)  # of either, where no label can be hidden
 _SIZED = 1.7  # times as sharp where the sizes of classes are known
@@ -30,7 +30,6 @@ _ROUNDED = 0.02  # that stated shares may miss one by
 _UNEVEN = 3  # times as many labels as another class has, up to which distances are compared
 _COSTS = np.array([0.25, 0.5])  # of a squared octave of their ratio, and of sharpness
 _TRUST, _OF_EACH = 0.1, 3  # least share found beyond chance, and labels of a class that show it
-_LEAST_REACH = 1e-6  # of the largest, in squares
 _CHANCE = 0.01  # of classes that nothing speaks for, in a logarithm
 
 
@@ -41,7 +40,7 @@ class Spread(NamedTuple):
     scores: np.ndarray  # of the graph alone, as the probabilities need them
     nearest: float  # what distances to labels count
     lam: float
-    hits: np.ndarray  # of hidden labels; empty where none could be hidden
+    found: float | None  # share of hidden labels; None where none could be hidden
     n_products: int
 
 
@@ -78,7 +77,8 @@ class LabelGraph:
 
     def __init__(self, graph: Any, n_neighbors: Any, points: Any):
         self.named = isinstance(graph, str)
-        self.place = self.reach = self.n_neighbors = None
+        self.place: Any = None
+        self.reach = self.n_neighbors = None
         if self.named and graph in ("auto", "neighbors"):
             points, self.place = places_of(points)
             wanted = NEIGHBORS if isinstance(n_neighbors, str) else n_neighbors
@@ -86,12 +86,12 @@ class LabelGraph:
             nearest, squares = nearest_points(points, self.n_neighbors)
             W, last = local_graph(nearest, squares), squares[:, -1]
             #: Squared distance of each point to its last neighbour; none where none is known.
-            self.reach = np.maximum(last, _LEAST_REACH * last.max() or 1.0)
+            self.reach = np.maximum(last, 1e-6 * last.max() or 1.0)  # of copies
         else:
             self.kind = graph if self.named else "given"
             W = as_graph(graph, points, 1, quiet=True)
         self.weights, self.part = joined(W, points)
-        if self.place is not None:
+        if self.place is not None and self.reach is not None:
             self.part, self.reach = self.part[self.place], self.reach[self.place]
 
 
@@ -101,23 +101,15 @@ def spread_labels(points: Any, few: Few, graph: LabelGraph, lam: Any, *, n_folds
     lam = LAM if isinstance(lam, str) else float(lam)
     labelled = few.codes >= 0
     diffusion = Diffusion(graph.weights, graph.place, labelled)
-    folds = _folds(few.codes, n_folds)
-    asked = [hidden_rows(kept, few.codes) for kept in folds]
-    hits = np.empty(0)
-    if folds:
-        spread = [few.scores(diffusion, lam, kept) for kept in folds]
-        parts = [F[rows] / margin_of(F) for F, rows in zip(spread, asked, strict=True)]
-        near = [
-            nearest_evidence(points, kept, points[rows])
-            for kept, rows in zip(folds, asked, strict=True)
-        ]
-        Z, G, classes = (
-            np.concatenate(parts),
-            np.concatenate(near),
-            few.codes[np.concatenate(asked)],
-        )
+    share, found = None, []
+    for kept in _folds(few.codes, n_folds):
+        rows = hidden_rows(kept, few.codes)
+        F, G = few.scores(diffusion, lam, kept), nearest_evidence(points, kept, points[rows])
+        found.append((F[rows] / margin_of(F), G, few.codes[rows]))
+    if found:
+        Z, G, classes = (np.concatenate(part) for part in zip(*found, strict=True))
         sharpness, nearest = _pool(Z, G, classes, heard)
-        hits = (sharpness * Z + nearest * G).argmax(axis=1) == classes
+        share = float(np.mean((sharpness * Z + nearest * G).argmax(axis=1) == classes))
     else:
         counts = np.bincount(few.codes[labelled])
         even = counts.max() <= _UNEVEN * counts.min()  # else distances favour larger classes
@@ -132,7 +124,7 @@ def spread_labels(points: Any, few: Few, graph: LabelGraph, lam: Any, *, n_folds
         F *= _SIZED * sharpness / margin_of(F)
     shares = soft_shares(whole, 1.0)
     shares[labelled] = corners(few.codes[labelled], few.n_classes)
-    return Spread(shares, F, nearest, lam, hits, diffusion.n_products)
+    return Spread(shares, F, nearest, lam, share, diffusion.n_products)
 
 
 def read_sizes(sizes: Any, classes: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
@@ -174,9 +166,8 @@ def read_sizes(sizes: Any, classes: np.ndarray, codes: np.ndarray) -> np.ndarray
 
 def _folds(codes: np.ndarray, n_folds: int) -> list[np.ndarray]:
     """Codes with labels hidden in turn; none where a class has a single label to be found by."""
-    if np.bincount(codes[codes >= 0]).min() < 2:
-        return []
-    return list(hidden_folds(codes, n_folds, np.random.RandomState(0)))
+    single = np.bincount(codes[codes >= 0]).min() < 2
+    return [] if single else list(hidden_folds(codes, n_folds, np.random.RandomState(0)))
 
 
 def _pool(Z: np.ndarray, G: np.ndarray, classes: np.ndarray, heard: bool) -> tuple[float, float]:
@@ -186,16 +177,15 @@ def _pool(Z: np.ndarray, G: np.ndarray, classes: np.ndarray, heard: bool) -> tup
     distances count more where scores alone find few hidden labels: by one over the squared share
     that is found beyond chance. Until shown, a graph helps: some more labels count as found.
     """
-    rows, n_classes = np.arange(len(Z)), Z.shape[1]
-    chance = 1.0 / n_classes
-    more = n_classes * (1 if len(Z) >= _OF_EACH * n_classes else 2)
+    rows, chance = np.arange(len(Z)), 1.0 / Z.shape[1]
+    more = Z.shape[1] * (1 if len(Z) >= _OF_EACH * Z.shape[1] else 2)
     found = (np.sum(Z.argmax(axis=1) == classes) + more) / (len(Z) + more)
-    usual = _USUAL / max((found - chance) / (1.0 - chance), _TRUST) ** 2
+    usual = _USUAL[1] / max((found - chance) / (1.0 - chance), _TRUST) ** 2
 
     def loss(choice: tuple[float, float]) -> float:
         sharpness, nearest = factors(*choice)
         P = soft_shares(sharpness * Z + nearest * G, 1.0)[rows, classes]
-        octaves = np.log2([choice[1] / usual if heard else 1.0, choice[0]])
+        octaves = np.log2([choice[1] / usual if heard else 1.0, choice[0] / _USUAL[0]])
         return float(_COSTS @ octaves**2 - np.log((1.0 - _CHANCE) * P + _CHANCE * chance).sum())
 
     def factors(sharpness: float, ratio: float) -> tuple[float, float]:

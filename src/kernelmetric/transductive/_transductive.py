@@ -55,7 +55,7 @@ class TransductiveDistance(FewLabels):
     lam : float or 'auto', default='auto'
         Weight λ of the penalty. 'auto' is infinity, which leaves labels to the vote, unless hidden
         labels are clearly better found with 2⁵ to 2¹⁴ over the scale of the penalty. By diffusion
-        it is 10, or 1 where that clearly finds more of the hidden labels.
+        it is 10.
     n_neighbors : int or 'auto', default='auto'
         Neighbours of each point in the graph, and in the interpolation of new points. 'auto'
         chooses 5, 10 or 20, and interpolates between 5 where the graph is another.
@@ -108,7 +108,7 @@ class TransductiveDistance(FewLabels):
     lam_, n_neighbors_ : float, int
         λ, infinite where labels did not help, and neighbours of each point, as used.
     graph_, width_ : str, float or None
-        The graph as used: 'neighbors', 'mutual', 'gaussian', 'given', 'points', or 'none' where the
+        The graph as used: 'neighbors', 'gaussian', 'given', 'points', or 'none' where the
         penalty has none; and the width of a full graph that was chosen.
     graph_scores_, dimension_scores_ : dict
         How near hidden labels were to their class, at best 1, by graph and by dimension; by
@@ -317,19 +317,16 @@ class TransductiveDistance(FewLabels):
         if getattr(self, "graph_", None) == POINTS.kind:  # which old files do not have
             points = points.toarray() if sparse.issparse(points) else points
             return points.astype(self.embedding_.dtype)
-        E, k = self.embedding_, self.n_neighbors_
+        k, spread = self.n_neighbors_, self._kind == "diffusion"
+        how: Any = (min(k, _PLACED), _POWER) if spread else (k,)
         scores = getattr(self, "_scores", None)  # which old files do not have
-        if self._kind != "diffusion" or scores is None:
-            how = (min(k, _PLACED), _POWER) if self._kind == "diffusion" else (k,)
-            E = _given.interpolate(known, E, points, *how)[0]
+        if not spread or scores is None:
+            E = _given.interpolate(known, self.embedding_, points, *how)[0]
         else:  # distances to labels are known of new points too
-            both = np.hstack([E, scores])
-            both, there = _given.interpolate(
-                known, both, points, min(k, _PLACED), _POWER, self._reach
-            )
+            both = np.hstack([self.embedding_, scores])
+            both, there = _given.interpolate(known, both, points, *how, reach=self._reach)
             E, F = np.hsplit(both, 2)
-            if self._counted:
-                F += self._counted * nearest_evidence(known, self._codes, points)
+            F = F + self._counted * nearest_evidence(known, np.asarray(self._codes), points)
             E = np.where(there[:, None], E, soft_shares(F, 1.0))
         return E.astype(self.embedding_.dtype, copy=False)
 
@@ -347,8 +344,8 @@ class TransductiveDistance(FewLabels):
             spoken_of = np.asarray(source.codes) >= 0
             self.__dict__.pop("_graph", None)
         self._points, self._codes = points, source.codes
-        drawn = self.method_ != "diffusion"  # whose corners are meant to be far out
-        self.label_mass_ = label_mass(self.embedding_, spoken_of, warned=drawn)
+        # By diffusion, corners are meant to be far out.
+        self.label_mass_ = label_mass(self.embedding_, spoken_of, warned=self._kind != "diffusion")
         if source.codes is not None:
             self.classes_ = source.classes
             labels = np.where(spoken_of, source.codes, self._vote(self.embedding_, some))
@@ -362,8 +359,7 @@ class TransductiveDistance(FewLabels):
                 ConvergenceWarning,
             )
         V, E = found.vectors, coordinates_of(geometry, found.vectors)
-        drawn = self.method_ == "eigenvectors"
-        signs = column_signs(E) if drawn else 1.0  # of vectors are arbitrary
+        signs = column_signs(E) if self.method_ == "eigenvectors" else 1.0  # are arbitrary
         dtype = X.dtype if sparse.issparse(X) else to_numpy(X[:0, :]).dtype
         self.embedding_ = (E * signs).astype(dtype, copy=False)
         self.eigenvalues_ = found.values
