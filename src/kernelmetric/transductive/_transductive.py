@@ -82,9 +82,8 @@ class TransductiveDistance(FewLabels):
         Largest residual of an eigenvector, relative to the norm of the matrix.
     method : {'auto', 'diffusion', 'eigenvectors'}, default='auto'
         'auto' is diffusion, unless penalty, cost, votes, dimension or λ are set, or there are no
-        labels. Where each class has two labels, the points stay as they are if these find more of
-        the hidden labels. Up to a thousand points, and from ten labels and four for each class
-        on, eigenvectors are taken where they find as many.
+        labels. Up to a thousand points, and from ten labels and four for each class on,
+        eigenvectors are taken where they find as many hidden labels.
     class_sizes : dict, array or 'equal', default=None
         What is known of how many points, or what share, each class has: by class, in the order of
         ``classes_``, or all alike. Classes get these sizes; by diffusion only.
@@ -111,13 +110,13 @@ class TransductiveDistance(FewLabels):
         The graph as used: 'neighbors', 'gaussian', 'given', 'points', or 'none' where the
         penalty has none; and the width of a full graph that was chosen.
     graph_scores_, dimension_scores_ : dict
-        How near hidden labels were to their class, at best 1, by graph and by dimension; by
-        diffusion the share found again. Empty where there was no choice, or too few labels.
+        How near hidden labels were to their class, at best 1, by graph and by dimension. Empty
+        by diffusion, where there was no choice, or with too few labels.
     nearest_weight_ : float
         What :math:`-\log d_c^2` counts beside the scores of a diffusion, with the distance to the
         nearest label of each class; zero where λ or the graph was given.
     lam_scores_ : dict
-        Share of hidden labels found again, by λ, where it was chosen.
+        Share of hidden labels found again, by λ, where it was chosen, or by diffusion.
     label_mass_ : ndarray of shape (n_components,)
         Share of each eigenvector's squared length on labelled points (or points in pairs).
     n_matvecs_ : int
@@ -318,13 +317,13 @@ class TransductiveDistance(FewLabels):
             points = points.toarray() if sparse.issparse(points) else points
             return points.astype(self.embedding_.dtype)
         k, spread = self.n_neighbors_, self._kind == "diffusion"
-        how: Any = (min(k, _PLACED), _POWER) if spread else (k,)
+        k, power = (min(k, _PLACED), _POWER) if spread else (k, 1)
         scores = getattr(self, "_scores", None)  # which old files do not have
         if not spread or scores is None:
-            E = _given.interpolate(known, self.embedding_, points, *how)[0]
+            E = _given.interpolate(known, self.embedding_, points, k, power)[0]
         else:  # distances to labels are known of new points too
             both = np.hstack([self.embedding_, scores])
-            both, there = _given.interpolate(known, both, points, *how, reach=self._reach)
+            both, there = _given.interpolate(known, both, points, k, power, self._reach)
             E, F = np.hsplit(both, 2)
             F = F + self._counted * nearest_evidence(known, np.asarray(self._codes), points)
             E = np.where(there[:, None], E, soft_shares(F, 1.0))
