@@ -175,11 +175,12 @@ def _pool(Z: np.ndarray, G: np.ndarray, classes: np.ndarray, heard: bool) -> tup
 
     As few labels say little, a ratio of the factors that is not the usual one has to pay. Usually
     distances count more where scores alone find few hidden labels: by one over the squared share
-    that is found beyond chance. Until shown, a graph helps: some more labels count as found.
+    that is found beyond chance. Until shown, a graph helps: one more label of each class counts as
+    found. With two labels of a class, the one that is left finds too few.
     """
     rows, chance = np.arange(len(Z)), 1.0 / Z.shape[1]
-    more = Z.shape[1] * (1 if len(Z) >= _OF_EACH * Z.shape[1] else 2)
-    found = (np.sum(Z.argmax(axis=1) == classes) + more) / (len(Z) + more)
+    hits, more = np.sum(Z.argmax(axis=1) == classes), Z.shape[1]
+    found = (hits + more) / (len(Z) + more) if len(Z) >= _OF_EACH * more else 1.0
     usual = _USUAL[1] / max((found - chance) / (1.0 - chance), _TRUST) ** 2
 
     def loss(choice: tuple[float, float]) -> float:
