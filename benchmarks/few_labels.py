@@ -2,8 +2,10 @@
 
 ``python benchmarks/few_labels.py RESULTS.jsonl`` adds a line for each set, number of labels, draw
 and method, and passes over those that are there. ``--sets``, ``--points``, ``--draws`` and
-``--quick`` take less; ``--jobs`` asks for processes; ``--table`` prints the means. Where
-graphlearning 1.7 is installed, its methods run on its usual graph, exp(-4 d²/t) of ten neighbours.
+``--quick`` take less; ``--jobs`` asks for processes; ``--table`` prints the means. "Poisson
+learning" is written out here. Where graphlearning 1.7 is installed, its methods run too, all on
+its usual graph, exp(-4 d²/t) of ten neighbours; without it, a sentence says that they are left out.
+``--device cuda`` runs ours there, for full sets; others are for ``--jobs``.
 Fashion-MNIST is read from ``--fashion``, a folder with the four gz files of its Debian package.
 ``--pack FOLDER`` writes the points as they are used, ``--packed FOLDER`` reads them from there.
 
@@ -28,15 +30,16 @@ import os
 import resource
 import time
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
 from scipy import sparse
-from scipy.special import log_softmax
 from sklearn.preprocessing import StandardScaler, minmax_scale
 from sklearn.semi_supervised import LabelSpreading
 
+from few_labels_peers import best_loss, of_graphlearning, peer_graph, poisson
 from kernelmetric import TransductiveDistance, use_device
 from kernelmetric.compute import to_device
 from kernelmetric.compute.reductions import nearest_neighbors
@@ -55,7 +58,6 @@ _PARTS = (  # of points, of which accuracies are told too
     ("ours", "others", "ours, the others"),
     ("ours, new points", "others", "ours, a fifth away"),
 )
-_TEMPERATURES = np.logspace(-2, 3, 41)
 
 
 def read(
@@ -102,13 +104,9 @@ def draw(y: np.ndarray, count: int, seed: int) -> np.ndarray:
     return known
 
 
-def peer_graph(nearest: np.ndarray, squares: np.ndarray) -> sparse.csr_matrix:
-    """The usual graph of the papers: ten neighbours, exp(-4 d²/t), (A + Aᵀ)/2, no loops."""
-    nearest, squares = nearest[:, :10], squares[:, :10]
-    W = np.exp(-4.0 * squares / np.maximum(squares[:, -1:], 1e-30))
-    rows = np.repeat(np.arange(len(W)), W.shape[1])
-    A = sparse.csr_matrix((W.ravel(), (rows, nearest.ravel())), shape=(len(W), len(W)))
-    return (A + A.T) / 2
+def nearest_to(points: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """Which point is nearest to each query."""
+    return nearest_neighbors(to_device(points), 1, queries=to_device(queries))[0][:, 0]
 
 
 def methods(W: sparse.csr_matrix, X: np.ndarray, y: np.ndarray) -> dict:
@@ -125,9 +123,18 @@ def methods(W: sparse.csr_matrix, X: np.ndarray, y: np.ndarray) -> dict:
 
     def nearest_label(known):
         labelled = np.flatnonzero(known >= 0)
-        return known[labelled][nearest_neighbors(X[labelled], 1, queries=X)[0][:, 0]], None
+        return known[labelled][nearest_to(X[labelled], X)], None
 
-    found = {"nearest label": nearest_label, "ours": ours, "ours, given sizes": sized}
+    def by_poisson(known):
+        U = poisson(W, known)
+        return U.argmax(axis=1), U
+
+    found = {
+        "nearest label": nearest_label,
+        "ours": ours,
+        "ours, given sizes": sized,
+        "Poisson learning": by_poisson,
+    }
     if len(X) <= _SPREADS:
 
         def spreading(known):
@@ -135,31 +142,7 @@ def methods(W: sparse.csr_matrix, X: np.ndarray, y: np.ndarray) -> dict:
             return model.transduction_, np.log(np.maximum(model.label_distributions_, 1e-12))
 
         found["LabelSpreading"] = spreading
-    if importlib.util.find_spec("graphlearning"):
-        import graphlearning as gl
-
-        def peer(make):
-            def run(known):
-                train, model = np.flatnonzero(known >= 0), make()
-                return model.fit_predict(train, known[train]), model.prob
-
-            return run
-
-        found |= {
-            "gl Laplace": peer(lambda: gl.ssl.laplace(W)),
-            "gl Poisson": peer(lambda: gl.ssl.poisson(W)),
-            "gl PoissonMBO, given sizes": peer(lambda: gl.ssl.poisson_mbo(W, class_priors=shares)),
-            "gl volume MBO, given sizes": peer(lambda: gl.ssl.volume_mbo(W, class_priors=shares)),
-            "gl p-Laplace": peer(lambda: gl.ssl.plaplace(W)),
-        }
-    return found
-
-
-def best_loss(F: np.ndarray, y: np.ndarray) -> float:
-    """The log-loss of scores at the temperature that is best for these very points."""
-    Z = F / (F.std() or 1.0)
-    logs = (log_softmax(t * Z, axis=1)[np.arange(len(y)), y] for t in _TEMPERATURES)
-    return min(-float(np.mean(np.maximum(part, np.log(1e-3)))) for part in logs)
+    return found | of_graphlearning(W, shares)
 
 
 def measure(method: str, run, y: np.ndarray, known: np.ndarray) -> dict[str, float]:
@@ -202,6 +185,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*")
     parser.add_argument("--fashion", type=Path)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--device", help="of torch, such as cuda; with one job")
     parser.add_argument("--pack", type=Path)
     parser.add_argument("--packed", type=Path)
     parser.add_argument("--million", action="store_true")
@@ -222,13 +206,18 @@ def main() -> None:
         return
     if arguments.results is None:
         parser.error("RESULTS.jsonl says where results go")
+    if arguments.device and arguments.jobs > 1:
+        parser.error("--device is for one job: processes do not share it")
     if not arguments.table:
-        run_all(arguments)
+        with use_device(arguments.device) if arguments.device else nullcontext():
+            run_all(arguments)
     print_table(arguments.results)
 
 
 def run_all(arguments: argparse.Namespace) -> None:
     done = {row["key"] for row in rows_of(arguments.results)}
+    if not importlib.util.find_spec("graphlearning"):
+        print("graphlearning is not installed, so its methods (gl ...) are left out.", flush=True)
     for name in arguments.sets:
         try:
             X, y = read(name, arguments.points, arguments.fashion, arguments.packed)
@@ -236,9 +225,10 @@ def run_all(arguments: argparse.Namespace) -> None:
             print(f"{name} is left out: {missing}")
             continue
         begun = time.perf_counter()
-        W = peer_graph(*nearest_neighbors(X, 10))
+        W = peer_graph(*nearest_neighbors(to_device(X), 10))
         print(f"{name}: {X.shape}, 10 neighbours {time.perf_counter() - begun:.1f} s", flush=True)
-        asked = arguments.methods or [*methods(W, X, y), "ours, new points"]
+        there = [*methods(W, X, y), "ours, new points"]
+        asked = [method for method in arguments.methods or there if method in there]
         slow = y.max() >= _MANY
         cells = [
             (method, count, seed)

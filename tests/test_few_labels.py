@@ -95,6 +95,21 @@ def test_a_label_behind_a_weak_edge_does_not_outweigh_the_others():
     assert np.ptp(sources) > 100.0
 
 
+@pytest.mark.parametrize("lam", [0.01, 10.0, np.inf])
+def test_a_factor_finds_what_conjugate_gradients_find(lam):
+    W, (targets, mass) = ring(), sources()
+    place = np.append(np.arange(40), [11, 7])  # copies, one of a label and one of none
+    targets, mass = (np.vstack([part, part[[11]], 0 * part[[7]]]) for part in (targets, mass))
+    targets -= (mass * targets).sum(axis=0) / mass.sum()
+    slow = Diffusion(W, place).spread(targets, mass, lam)
+    quick = Diffusion(W, place, mass[:, 0] > 0).spread(targets, mass, lam)
+    assert_allclose(quick, slow, atol=1e-4 * np.abs(slow).max())
+    fewer = np.where(np.arange(42) == 2, 0.0, mass[:, 0])[:, None]  # one is hidden
+    quick = Diffusion(W, place, mass[:, 0] > 0).spread(targets, fewer, 3.0)
+    slow = Diffusion(W, place).spread(targets, fewer, 3.0)
+    assert_allclose(quick, slow, atol=1e-4 * np.abs(slow).max())
+
+
 def test_a_walk_takes_means_and_labels_stay():
     W, Y = ring(), np.eye(3)[np.random.RandomState(0).randint(3, size=40)]
     fixed, expected = np.isin(np.arange(40), [4, 9]).astype(float), Y
@@ -131,12 +146,11 @@ def test_conjugate_gradients_solve_every_column_by_itself():
     assert found.residual <= 1e-10
 
 
-def test_an_edge_is_as_strong_as_its_weaker_side_says():
+def test_an_edge_is_the_mean_of_what_both_sides_say():
     nearest, squares = np.array([[1, 2], [0, 2], [1, 0]]), np.array([[1.0, 4], [1, 1], [1, 4]])
-    W = local_graph(nearest, squares, mutual=True).toarray()
+    W = local_graph(nearest, squares).toarray()
     assert_allclose(W, W.T)
-    assert_allclose(W[0, 1], np.exp(-4.0))  # of 1/4 and of 1, the weaker
-    assert_allclose(local_graph(nearest, squares).toarray()[0, 1], (np.exp(-1) + np.exp(-4)) / 2)
+    assert_allclose(W[0, 1], (np.exp(-1) + np.exp(-4)) / 2)
     assert np.all(local_graph(nearest, 0.0 * squares).data == 1.0)  # of copies
 
 
@@ -204,6 +218,28 @@ def test_new_points_get_the_classes_that_they_would_have_had():
     inside = TransductiveDistance(method="diffusion").fit(X, y)
     outside = TransductiveDistance(method="diffusion").fit(X[~new], y[~new])
     assert np.mean(outside.predict(X[new]) == inside.transduction_[new]) >= 0.98
+
+
+def test_a_new_point_is_among_those_whose_neighbours_are_as_far():
+    tight, wide = np.linspace(0, 1, 30), np.linspace(3, 60, 30)
+    X, truth = np.concatenate([tight, wide])[:, None], np.repeat([0, 1], 30)
+    model = TransductiveDistance(method="diffusion", lam=10.0).fit(X, labelled(truth, 5))
+    new = np.array([[1.9]])  # nearer to the tight ones, but far out of them
+    assert model.predict(new) == 1
+    model._reach = None
+    assert model.predict(new) == 0
+
+
+def test_new_points_know_their_own_distances_to_the_labels():
+    rng = np.random.RandomState(0)
+    X, truth = rng.standard_normal((200, 10)), np.arange(200) % 2  # of which a graph says nothing
+    y = labelled(truth, 20)
+    model = TransductiveDistance(method="diffusion").fit(X, y)
+    assert model.nearest_weight_ > 0
+    at_labels = X[y >= 0] + 1e-3
+    found = model.predict_proba(at_labels)
+    assert np.mean(found.argmax(axis=1) == y[y >= 0]) > 0.9
+    assert not np.allclose(found, model.predict_proba(X[y >= 0]))  # which are corners
 
 
 @ONE_EACH
@@ -343,14 +379,23 @@ def test_distances_count_more_where_scores_find_no_hidden_label():
     assert _pool(wrong, 0.0 * wrong, classes, False)[1] == 0.0  # the user has set the graph
 
 
+def test_scores_that_are_not_sharp_do_not_hold_distances_back():
+    rng, classes = np.random.RandomState(0), np.arange(300) % 3
+    chance = rng.standard_normal((300, 3))
+    near = 0.3 * np.eye(3)[classes] + 0.3 * rng.standard_normal((300, 3))  # right, but not sure
+    scores, distances = _pool(chance, near, classes, True)
+    assert distances > 10 * scores
+
+
 @ONE_EACH
-def test_lambda_is_chosen_by_hidden_labels():
+def test_lambda_is_ten_unless_it_is_set_and_hidden_labels_say_how_good_it_is():
     X, y, _ = moons(count=6)
     model = TransductiveDistance(method="diffusion").fit(X, y)
-    assert set(model.lam_scores_) == {10.0, 1.0}
-    assert model.lam_ in (10.0, 1.0)
+    assert model.lam_ == 10.0
+    assert set(model.lam_scores_) == {10.0}
     single = TransductiveDistance(method="diffusion").fit(*moons()[:2])
-    assert single.lam_ == 10.0  # there is nothing to judge by
+    assert single.lam_ == 10.0
+    assert single.lam_scores_ == {}  # there is nothing to judge by
     assert TransductiveDistance(method="diffusion", lam=5.0).fit(X, y).lam_ == 5.0
 
 
@@ -405,10 +450,8 @@ def test_sizes_are_kept_against_the_graph():
 
 def test_offsets_are_not_needed_where_shares_are_right():
     F = np.repeat(np.eye(3), 20, axis=0)
-    assert_allclose(offsets(F, np.full(3, 1 / 3), narrow=True), 0.0, atol=1e-6)
-    added = offsets(
-        F + np.random.RandomState(0).uniform(0, 3, F.shape), np.array([0.5, 0.3, 0.2]), narrow=True
-    )
+    assert_allclose(offsets(F, np.full(3, 1 / 3)), 0.0, atol=1e-6)
+    added = offsets(F + np.random.RandomState(0).uniform(0, 3, F.shape), np.array([0.5, 0.3, 0.2]))
     assert added[0] > added[1] > added[2]
 
 
@@ -475,9 +518,9 @@ def test_labels_that_come_later_are_as_if_they_had_been_there(method):
     later = np.flatnonzero(y < 0)[::17]
     w = np.where(np.arange(120) % 2, 1.0, 2.0)
     model = TransductiveDistance(method=method, random_state=0).fit(X, y, sample_weight=w)
-    graphs = model._graphs
+    graph = model._graph
     assert model.add_labels(later, truth[later]) is model
-    assert model._graphs is graphs or method == "eigenvectors"
+    assert model._graph is graph or method == "eigenvectors"
     y[later] = truth[later]
     other = TransductiveDistance(method=method, random_state=0).fit(X, y, sample_weight=w)
     assert_allclose(model.embedding_, other.embedding_, atol=1e-6)

@@ -101,19 +101,15 @@ def union_graph(neighbors: np.ndarray) -> sparse.csr_array:
     return A.maximum(A.T).tocsr()
 
 
-def local_graph(
-    neighbors: np.ndarray, squared: np.ndarray, *, mutual: bool = False
-) -> sparse.csr_array:
+def local_graph(neighbors: np.ndarray, squared: np.ndarray) -> sparse.csr_array:
     """``s exp(-4 d² / t)``, t a point's squared distance to its last neighbour, mean of both sides.
 
-    s is the share of neighbours that both have in common. ``mutual``: without it, the smaller of
-    both sides, so that each has to be among the neighbours of the other.
+    s is the share of neighbours that both have in common.
     """
     last = squared[:, -1:]
     ratio = np.divide(squared, last, out=np.zeros(squared.shape), where=last > 0)
-    near = np.exp(-4.0 * ratio)
-    A = adjacency(neighbors, near if mutual else near * _in_common(neighbors))
-    return sparse.csr_array(A.minimum(A.T) if mutual else (A + A.T) / 2)
+    A = adjacency(neighbors, np.exp(-4.0 * ratio) * _in_common(neighbors))
+    return sparse.csr_array((A + A.T) / 2)
 
 
 def _in_common(neighbors: np.ndarray) -> np.ndarray:

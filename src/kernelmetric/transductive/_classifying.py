@@ -18,7 +18,7 @@ from kernelmetric.transductive._diffusion import Diffusion
 from kernelmetric.transductive._given import Source, partial_labels
 from kernelmetric.transductive._learn import learn, spreads
 from kernelmetric.transductive._shares import shares_by_distance
-from kernelmetric.transductive._spread import Graphs
+from kernelmetric.transductive._spread import LabelGraph
 
 _AROUND = 0.1  # leak of a walk: doubt is that of ten steps around
 
@@ -99,8 +99,8 @@ class FewLabels(Metric, BaseEstimator):
         return vote(self.embedding_[some], self._codes[some], E, self.n_votes)
 
     @cached_property
-    def _graphs(self) -> Graphs:  # of a metric that was not fitted, but copied or loaded
-        return Graphs(self.graph, self.n_neighbors, self._points)
+    def _graph(self) -> LabelGraph:  # of a metric that was not fitted, but copied or loaded
+        return LabelGraph(self.graph, self.n_neighbors, self._points)
 
     @property
     def _row_numbers(self) -> np.ndarray:
@@ -109,7 +109,7 @@ class FewLabels(Metric, BaseEstimator):
         return np.arange(len(self.embedding_)) if rows is None else rows
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: part for name, part in super().__getstate__().items() if name != "_graphs"}
+        return {name: part for name, part in super().__getstate__().items() if name != "_graph"}
 
     def add_labels(self, rows: Any, labels: Any) -> Self:
         """Learn more labels of the points of ``fit``, on the graphs that were made then.
@@ -138,13 +138,12 @@ class FewLabels(Metric, BaseEstimator):
                 f"Got rows={rows!r}, but expected different row numbers from 0 to {numbers[-1]}, "
                 "of rows whose sample_weight was not zero."
             )
-        n = len(codes)
-        y = np.full(n, None, dtype=object)
+        y = np.full(len(codes), None, dtype=object)
         y[codes >= 0] = self.classes_[codes[codes >= 0]].tolist()
         y[np.searchsorted(numbers, rows)] = labels.tolist()
         with unchanged_on_failure(self), device_like(self._points):
-            source = Source(*partial_labels(y, n))
-            learned = learn(self, self._points, source, None, self._mass, graphs=self._graphs)
+            source = Source(*partial_labels(y, len(y)))
+            learned = learn(self, self._points, source, None, self._mass, graph=self._graph)
             self._keep(*learned, source, slice(None), self._points, self.embedding_)
         return self
 
@@ -165,10 +164,9 @@ class FewLabels(Metric, BaseEstimator):
         Numbers(Integral, 1).require("n", n)
         if self._codes is None:
             raise ValueError("Got no labels in fit, but expected some: try y instead of pairs.")
-        graphs, E, labelled = self._graphs, self.embedding_, self._codes >= 0
-        diffusion = Diffusion(next(iter(graphs))[2], graphs.place)
-        spread = self._kind == "diffusion"
-        P = E if spread else shares_by_distance(E, self._codes, E)
+        E, labelled = self.embedding_, self._codes >= 0
+        diffusion = Diffusion(self._graph.weights, self._graph.place)
+        P = E if self._kind == "diffusion" else shares_by_distance(E, self._codes, E)
         doubt, found = np.where(labelled, 0.0, 1.0 - P.max(axis=1))[:, None], []
         open_ = ~labelled
         for _ in range(min(n, int(open_.sum()))):

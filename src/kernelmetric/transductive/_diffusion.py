@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
 
@@ -17,6 +17,7 @@ from kernelmetric.transductive._penalties import degrees_of
 
 _PER_PART = 200  # points of a part that look for the nearest point outside
 _SMALL = 20  # points of parts that look together
+DIRECT = 3000  # points up to which a Cholesky factor is quicker than many solutions
 _TOL = 1e-6  # relative: parts that a weak edge joins have eigenvalues of 1e-4 and less
 
 
@@ -25,10 +26,11 @@ class Diffusion:
 
     With :math:`v = D^{1/2} f` they are ``(I - D^-½ W D^-½ + diag(μ)) v = D^-½ b``: eigenvalues lie
     between zero and two, whatever the degrees. ``place`` says which point of the graph each row is,
-    where copies are one.
+    where copies are one. Small graphs keep what a unit at each of the ``labelled`` rows does to
+    all points, of which every solution is a sum.
     """
 
-    def __init__(self, W: Any, place: np.ndarray | None = None):
+    def __init__(self, W: Any, place: np.ndarray | None = None, labelled: Any = None):
         degrees = degrees_of(W)
         root = np.sqrt(degrees)
         scale = sparse.diags_array(1.0 / root)
@@ -40,6 +42,10 @@ class Diffusion:
         ones, rows = np.ones(len(self._place)), np.arange(len(self._place))
         self._sums = sparse.csr_array((ones, (self._place, rows)), (len(root), len(rows)))
         self._flat = self._here(root[:, None] / np.linalg.norm(root))
+        self._effects: Any = None
+        if labelled is not None and len(root) <= DIRECT:
+            at = np.unique(self._place[labelled])
+            self._effects = at, _effects(S, root, at)
 
     def spread(self, targets: np.ndarray, mass: np.ndarray, lam: float) -> np.ndarray:
         """The f that minimises ``Σ m_i (f_i - y_i)² + λ fᵀLf / d̄``, less its mean by degrees.
@@ -48,9 +54,29 @@ class Diffusion:
         have shape (n, p), a problem in every column; the result has, too.
         """
         mean, endless = self.degrees.mean(), np.isinf(lam)
-        pull = None if endless else mean / lam * (self._sums @ mass) / self.degrees[:, None]
-        F = self._solve(mean * (self._sums @ (mass * targets)), pull, centred=endless)
+        pulled, mass = self._sums @ (mass * targets), self._sums @ mass
+        if self._effects is not None:
+            F = self._summed(pulled, mass, lam)
+        else:
+            pull = None if endless else mean / lam * mass / self.degrees[:, None]
+            F = self._solve(mean * pulled, pull, centred=endless)
         return (F - self.degrees @ F / self.degrees.sum())[self._place]
+
+    def _summed(self, pulled: np.ndarray, mass: np.ndarray, lam: float) -> np.ndarray:
+        """The effects that add up to the solution: as strong as what the errors leave to pull.
+
+        With the effects H between labelled points, their strengths w and a constant c are
+        those of ``w / m + H w / λ + c = y``, where w adds up to zero.
+        """
+        at, H = self._effects
+        there = mass[at, 0] > 0
+        at, H = at[there], H[:, there]
+        n, unit = len(at), min(lam, 1.0)  # of strengths, which a small λ makes small
+        A = np.ones((n + 1, n + 1))
+        A[:n, :n] = unit / lam * H[at] + np.diag(unit / mass[at, 0])
+        A[n, n] = 0.0
+        y = np.vstack([pulled[at] / mass[at], np.zeros((1, pulled.shape[1]))])
+        return H @ (unit * np.linalg.solve(A, y)[:n])
 
     def walk(self, values: np.ndarray, fixed: np.ndarray, n_steps: int) -> np.ndarray:
         """Means of values after steps of a random walk, ``D^-1 W``; some rows keep theirs."""
@@ -96,6 +122,17 @@ class Diffusion:
             )
         self.n_products += found.n_iter * b.shape[1]
         return to_numpy(r * (first + found.X) / self._root)
+
+
+def _effects(S: Any, root: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """The solutions of ``L f = d̄ e`` for units e at some points, up to constants."""
+    # What S does not see, sums of zero do not ask for.
+    A = np.asarray(np.outer(root, root) / (root @ root) - S)
+    A[np.diag_indices_from(A)] += 1.0
+    units = np.zeros((len(root), len(at)))
+    units[at, np.arange(len(at))] = np.mean(root**2) / root[at]
+    factor = linalg.cho_factor(A.T, lower=True, overwrite_a=True)  # symmetric: nothing is copied
+    return linalg.cho_solve(factor, units, overwrite_b=True) / root[:, None]
 
 
 def places_of(points: Any) -> tuple[Any, np.ndarray | None]:

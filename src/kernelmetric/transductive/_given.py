@@ -23,6 +23,7 @@ from kernelmetric.tables._cells import is_gap
 from kernelmetric.transductive._penalties import warn_of_gaps
 
 _AT_ONCE = 4_096  # rows that are placed together, so that their differences stay in the cache
+_SOME = 4  # times as many neighbours, of which those are taken that reach as far
 _NEIGHBORS = 5  # unless the user, or labels, ask for others
 _TEXT_OF_UNKNOWN = ("-1", "-1.0", "nan", b"-1", b"-1.0", b"nan")
 
@@ -227,21 +228,34 @@ def _squares_to(points: Any, neighbors: np.ndarray, queries: Any) -> np.ndarray:
     return np.stack([np.asarray((d * d).sum(axis=1)).ravel() for d in deltas], axis=1)
 
 
-def interpolate(points: Any, E: np.ndarray, queries: Any, k: int, power: int = 1) -> np.ndarray:
-    """Mean of the embedding at the k nearest points, by a power of one over squared distances."""
+def interpolate(
+    points: Any, E: np.ndarray, queries: Any, k: int, power: int = 1, reach: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean of E at the k nearest points, by a power of one over squares; and who is at a point.
+
+    Squared distances are in units of the ``reach`` of the point, among some more than k.
+    """
     if sparse.issparse(points) != sparse.issparse(queries):
         queries = queries.toarray() if sparse.issparse(queries) else sparse.csr_array(queries)
-    neighbors = nearest_points(points, k, queries=queries)[0]
+    asked = k if reach is None else min(_SOME * k, points.shape[0])
+    neighbors = nearest_points(points, asked, queries=queries)[0]
 
     def means(rows: slice) -> np.ndarray:
         # From differences: at a training point the distance must be zero, not round-off.
-        D2 = _squares_to(points, neighbors[rows], queries[rows])
+        near = neighbors[rows]
+        D2 = _squares_to(points, near, queries[rows])
+        if reach is not None:
+            D2 = D2 / reach[near]
+            first = np.argsort(D2, axis=1, kind="stable")[:, :k]
+            D2, near = (np.take_along_axis(part, first, axis=1) for part in (D2, near))
         same = D2 == 0
         # relative to the nearest: one over a tiny square would be infinite
         inverse = D2.min(axis=1, keepdims=True) / np.where(same, 1.0, D2)
-        weights = np.where(same.any(axis=1, keepdims=True), same, inverse**power)
+        there = same.any(axis=1)
+        weights = np.where(there[:, None], same, inverse**power)
         weights /= weights.sum(axis=1, keepdims=True)
-        return np.einsum("mk,mkr->mr", weights, E[neighbors[rows]])
+        return np.column_stack([np.einsum("mk,mkr->mr", weights, E[near]), there])
 
-    bytes_per_row = 8 * k * (2 * points.shape[1] + E.shape[1] + 4)
-    return map_rows(means, queries.shape[0], bytes_per_row, most=_AT_ONCE)
+    bytes_per_row = 8 * asked * (2 * points.shape[1] + E.shape[1] + 4)
+    found = map_rows(means, queries.shape[0], bytes_per_row, most=_AT_ONCE)
+    return found[:, :-1], found[:, -1] > 0

@@ -17,8 +17,15 @@ from kernelmetric.inputs._parameters import is_auto, require_word
 from kernelmetric.solvers import Eigenpairs, evenly, smallest_eigenvectors
 from kernelmetric.transductive import _choice, _penalties
 from kernelmetric.transductive._costs import as_cost, gram_form
+from kernelmetric.transductive._diffusion import DIRECT
 from kernelmetric.transductive._given import Source, neighbors_among, warn_of_single
-from kernelmetric.transductive._spread import Few, Graphs, read_sizes, spread_labels, warn_of_lost
+from kernelmetric.transductive._spread import (
+    Few,
+    LabelGraph,
+    read_sizes,
+    spread_labels,
+    warn_of_lost,
+)
 
 #: The embedding, its penalty, which points have a label or pair, and what was chosen.
 Learned = tuple[Eigenpairs, _penalties.Geometry, np.ndarray, dict[str, Any]]
@@ -71,7 +78,7 @@ def learn(
     start: Any,
     weights: np.ndarray | None,
     *,
-    graphs: Graphs | None = None,
+    graph: LabelGraph | None = None,
 ) -> Learned:
     """The embedding by the method that is asked for, or under which hidden labels are found."""
     if not spreads(metric, source):
@@ -85,43 +92,38 @@ def learn(
         assert found is not None  # there is nothing to be better than
         return found
     assert source.codes is not None  # labels spread
-    auto = metric.method == "auto"
-    sizes = read_sizes(metric.class_sizes, source.classes, source.codes)
-    few = Few(source.codes, weights, sizes)
-    graphs = graphs or Graphs(metric.graph, metric.n_neighbors, points)
-    spread = spread_labels(
-        points, few, graphs, metric.lam, n_folds=metric.cv, may_stay=auto and sizes is None
-    )
+    few = Few(source.codes, weights, read_sizes(metric.class_sizes, source.classes, source.codes))
+    graph = graph or LabelGraph(metric.graph, metric.n_neighbors, points)
+    spread = spread_labels(points, few, graph, metric.lam, n_folds=metric.cv)
     told: dict[str, Any] = {
         "method_": "diffusion",
-        "graph_": spread.graph,
+        "graph_": graph.kind,
         "width_": None,
-        "n_neighbors_": spread.n_neighbors or neighbors_among(metric.n_neighbors, len(few.codes)),
-        "graph_scores_": spread.graph_scores,
+        "n_neighbors_": graph.n_neighbors or neighbors_among(metric.n_neighbors, len(few.codes)),
+        "graph_scores_": {},
         "dimension_scores_": {},
         "lam_": spread.lam,
-        "lam_scores_": spread.lam_scores,
+        "lam_scores_": {} if spread.found is None else {spread.lam: spread.found},
         "nearest_weight_": spread.nearest,
-        "_graphs": graphs,
+        "_graph": graph,
+        "_scores": spread.scores,
+        "_reach": graph.reach,
+        "_counted": spread.nearest if few.sizes is None else 0.0,
     }
     labelled = source.codes >= 0
     least = max(_choice.FEWEST, _OF_CLASS * few.n_classes)
-    enough = len(spread.hits) and labelled.sum() >= least
+    enough = spread.found is not None and labelled.sum() >= least
     small = points.shape[0] <= _choice.FULL and not sparse.issparse(points)
-    if auto and sizes is None and enough and small:
-        share = float(spread.hits.mean())
-        found = _learn_eigenvectors(metric, points, source, start, weights, above=share)
+    if metric.method == "auto" and few.sizes is None and enough and small:
+        found = _learn_eigenvectors(metric, points, source, start, weights, above=spread.found)
         if found is not None:
-            found[3]["_graphs"] = graphs
+            found[3]["_graph"] = graph
             return found
-    if spread.lam is None:
-        told |= {"method_": "points", "graph_": _choice.POINTS.kind, "lam_": np.inf}
-    else:
-        warn_of_lost(spread.part, source.codes)
+    warn_of_lost(graph.part, source.codes)
     warn_of_single(source, _ASSUMED.format(lam=told["lam_"]))
-    E = points if spread.lam is None else spread.shares
-    zeros, geometry = np.zeros(E.shape[1]), _penalties.Geometry(None, None, 1.0)
-    return Eigenpairs(zeros, E, zeros, True, spread.n_products), geometry, labelled, told
+    zeros, geometry = np.zeros(few.n_classes), _penalties.Geometry(None, None, 1.0)
+    pairs = Eigenpairs(zeros, spread.shares, zeros, True, spread.n_products)
+    return pairs, geometry, labelled, told
 
 
 def spreads(metric: Any, source: Source) -> bool:
@@ -298,5 +300,6 @@ def peak_bytes(metric: Any, n: int, n_features: int) -> int:
         in_range = 8 * rank * (2 * n + 5 * rank)  # the basis of the range, and eq. (7) in it
         total += max(in_range, space.estimate_memory(n, n_features))
     else:
-        total += 8 * 4 * n * n if n <= _DENSE else 8 * n * 2 * (d + 74)
+        factored = n <= DIRECT and metric.method != "eigenvectors"  # and its other triangle
+        total += 8 * n * (4 * n if n <= _DENSE else 2 * n if factored else 2 * (d + 74))
     return int(total)

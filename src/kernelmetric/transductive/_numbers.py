@@ -29,7 +29,7 @@ from kernelmetric.solvers import evenly
 from kernelmetric.transductive._diffusion import Diffusion
 from kernelmetric.transductive._given import interpolate
 from kernelmetric.transductive._learn import placing_seconds, seconds_of_pairs
-from kernelmetric.transductive._spread import Graphs
+from kernelmetric.transductive._spread import LabelGraph
 
 _WIDTHS = (0.25, 1.0, 4.0, 16.0)  # of Gaussians, in median squared distances
 _LEAKS = (0.1, 0.01, 0.001)  # of walks on the graph: how far numbers speak
@@ -238,8 +238,8 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
     def _learn(self, points: np.ndarray, Y: np.ndarray) -> None:
         known = ~np.isnan(Y)
         rows = np.flatnonzero(known.any(axis=1))
-        graphs = Graphs(self.graph, self.n_neighbors, points)
-        diffusion = Diffusion(next(iter(graphs))[2], graphs.place)
+        graph = LabelGraph(self.graph, self.n_neighbors, points)
+        diffusion = Diffusion(graph.weights, graph.place)
         self._points, self._anchors = points, points[rows]
         self._middle = points.mean(axis=0)
         self._width = median_squared_distance(points) or 1.0
@@ -251,7 +251,7 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
             ]
             blocks[f"graph {leak:g}"] = np.hstack(columns)
         walks = list(blocks)
-        if graphs.named:
+        if graph.named:
             blocks |= dict(self._of_features(self._anchors))
         scales = {name: float(np.mean(np.diag(K))) or 1.0 for name, K in blocks.items()}
         blocks = {name: (K + K.T) / (2.0 * scales[name]) for name, K in blocks.items()}
@@ -287,7 +287,7 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
 
     def _values(self, X: np.ndarray) -> np.ndarray:
         k = min(_NEAREST, len(self._points))
-        F = self._levels + interpolate(self._points, self._along, X, k)
+        F = self._levels + interpolate(self._points, self._along, X, k)[0]
         if not self._coef:
             return F
 

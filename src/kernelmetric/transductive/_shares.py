@@ -31,9 +31,9 @@ def shares_by_distance(E: np.ndarray, codes: np.ndarray, Q: np.ndarray) -> np.nd
     return _shares(_nearest_of_classes(E, codes, Q), best)
 
 
-def nearest_evidence(points: Any, codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def nearest_evidence(points: Any, codes: np.ndarray, queries: Any) -> np.ndarray:
     """``-log d_c²``, less the largest, with the distance to the nearest label of each class c."""
-    return np.log(np.maximum(_nearness(_nearest_of_classes(points, codes, points[rows])), _LEAST))
+    return np.log(np.maximum(_nearness(_nearest_of_classes(points, codes, queries)), _LEAST))
 
 
 def _nearest_of_classes(

@@ -26,15 +26,15 @@ def soft_shares(F: np.ndarray, width: float) -> np.ndarray:
     return P / P.sum(axis=1, keepdims=True)
 
 
-def offsets(F: np.ndarray, shares: np.ndarray, *, narrow: bool) -> np.ndarray:
+def offsets(F: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """What to add to the scores of each class so that it gets its share of the points.
 
-    Points count for the classes that they are between, in a zone of one margin, or a ``narrow`` one
+    Points count for the classes that they are between, in a zone of one margin, then in narrow ones
     in which counts are nearly those of the best class.
     """
     some = F[evenly(len(F), _ROWS)].astype(np.float64)
     added, width = np.zeros(F.shape[1]), margin_of(some)
-    for zone in (1.0, 0.3, _NARROW) if narrow else (1.0,):
+    for zone in (1.0, 0.3, _NARROW):
         for _ in range(_STEPS):
             found = soft_shares(some + added, zone * width).mean(axis=0)
             added += 0.8 * zone * width * np.log(shares / np.maximum(found, 1e-9))
@@ -50,12 +50,12 @@ def sharpened(
     of Merriman, Bence and Osher.
     """
     labelled, earlier = codes >= 0, None
-    F = F + offsets(F, shares, narrow=True)
+    F = F + offsets(F, shares)
     for _ in range(_ROUNDS):
         found = np.where(labelled, codes, F.argmax(axis=1))
         if earlier is not None and np.mean(found != earlier) < _SETTLED:
             break
         earlier = found
         F = diffusion.walk(np.eye(F.shape[1])[found], labelled.astype(np.float64), _WALK)
-        F += offsets(F, shares, narrow=True)
+        F += offsets(F, shares)
     return F

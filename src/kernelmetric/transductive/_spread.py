@@ -4,15 +4,13 @@ The embedding of a point are the probabilities of its classes. A labelled point 
 of its class, so the nearest label of a point is one of its most probable class.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from kernelmetric._warnings import warn
-from kernelmetric.compute.watch import until_limit
 from kernelmetric.graphs import local_graph
 from kernelmetric.transductive._choice import hidden_folds, hidden_rows
 from kernelmetric.transductive._diffusion import Diffusion, joined, places_of
@@ -20,17 +18,17 @@ from kernelmetric.transductive._given import as_graph, nearest_points
 from kernelmetric.transductive._shares import nearest_evidence
 from kernelmetric.transductive._sizes import margin_of, sharpened, soft_shares
 
-NEIGHBORS, MUTUAL = 10, 20  # of a point in the graph, and in that of mutual ones
-LAMS: tuple[float, ...] = (10.0, 1.0)  # the first unless the other finds more hidden labels
-_SHARPNESS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of scores, in one over the usual margin
-_NEAREST = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # what distances to labels count beside them
-_USUAL = (2.0, 0.5)  # of either, unless hidden labels say otherwise
+NEIGHBORS, LAM = 10, 10.0  # of a point in the graph; labels are nearly sources
+_SHARPNESS = tuple(2.0 ** np.arange(-3, 4))  # of scores, in one over the usual margin
+_RATIOS = tuple(2.0 ** np.arange(-2, 6))  # of what distances to labels count to what scores do
+_USUAL = (2.0, 0.25)  # sharpness, and ratio where scores find all hidden labels
+_AS_SHARP = 2.0  # ratio at which distances are as sharp as scores
 _BLIND = (0.75, 0.1)  # of either, where no label can be hidden
 _SIZED = 1.7  # times as sharp where the sizes of classes are known
 _LOST = 0.05  # share of points in parts without a label that is worth a warning
 _ROUNDED = 0.02  # that stated shares may miss one by
 _UNEVEN = 3  # times as many labels as another class has, up to which distances are compared
-_COSTS = (0.25, 0.5)  # of a squared octave of their ratio, and of sharpness
+_COSTS = np.array([0.25, 0.5])  # of a squared octave of their ratio, and of sharpness
 _TRUST, _OF_EACH = 0.1, 3  # least share found beyond chance, and labels of a class that show it
 _CHANCE = 0.01  # of classes that nothing speaks for, in a logarithm
 
@@ -39,14 +37,10 @@ class Spread(NamedTuple):
     """Probabilities of classes for all points, and how they came about."""
 
     shares: np.ndarray  # (n, C)
+    scores: np.ndarray  # of the graph alone, as the probabilities need them
     nearest: float  # what distances to labels count
-    lam: float | None  # None where the points as they are find more of the hidden labels
-    hits: np.ndarray  # of hidden labels; empty where none could be hidden
-    graph_scores: dict[str, float]  # shares of hidden labels found, by graph
-    lam_scores: dict[float, float]  # on the graph that was chosen
-    graph: str
-    n_neighbors: int | None
-    part: np.ndarray  # of the graph, by point
+    lam: float
+    found: float | None  # share of hidden labels; None where none could be hidden
     n_products: int
 
 
@@ -78,83 +72,59 @@ def corners(codes: np.ndarray, n_classes: int) -> np.ndarray:
     return Y
 
 
-class Graphs:
-    """The graphs over points, each made when it is first asked for; copies are one point."""
+class LabelGraph:
+    """The graph that labels spread over, its parts joined; copies are one point."""
 
     def __init__(self, graph: Any, n_neighbors: Any, points: Any):
-        ours = isinstance(graph, str) and graph in ("auto", "neighbors")
-        distinct, self.place = places_of(points) if ours else (points, None)
-        self.named, self._distinct = isinstance(graph, str), distinct
-        self._left = _graphs_of(graph, n_neighbors, distinct)
-        self._made: list[tuple[str, Any, Any, np.ndarray]] = []
+        self.named = isinstance(graph, str)
+        self.place: Any = None
+        self.reach = self.n_neighbors = None
+        if self.named and graph in ("auto", "neighbors"):
+            points, self.place = places_of(points)
+            wanted = NEIGHBORS if isinstance(n_neighbors, str) else n_neighbors
+            self.kind, self.n_neighbors = "neighbors", min(wanted, points.shape[0] - 1)
+            nearest, squares = nearest_points(points, self.n_neighbors)
+            W, last = local_graph(nearest, squares), squares[:, -1]
+            #: Squared distance of each point to its last neighbour; none where none is known.
+            self.reach = np.maximum(last, 1e-6 * last.max() or 1.0)  # of copies
+        else:
+            self.kind = graph if self.named else "given"
+            W = as_graph(graph, points, 1, quiet=True)
+        self.weights, self.part = joined(W, points)
+        if self.place is not None and self.reach is not None:
+            self.part, self.reach = self.part[self.place], self.reach[self.place]
 
-    def __iter__(self) -> Iterator[tuple[str, Any, Any, np.ndarray]]:
-        """Kind, number of neighbours, weights with all parts joined, and the part of each row."""
-        yield from self._made
-        for name, size, W in self._left:
-            whole, part = joined(W, self._distinct)
-            part = part if self.place is None else part[self.place]
-            self._made.append((name, size, whole, part))
-            yield self._made[-1]
 
-
-def spread_labels(
-    points: Any, few: Few, graphs: Graphs, lam: Any, *, n_folds: int, may_stay: bool
-) -> Spread:
-    """Spread labels as it finds those that are hidden; ``may_stay`` lets the points win."""
-    tried = LAMS if isinstance(lam, str) else (float(lam),)
-    folds = _folds(few.codes, n_folds)
-    asked = [hidden_rows(kept, few.codes) for kept in folds]
-    heard = graphs.named and isinstance(lam, str)  # what a user sets is used alone
-    near = [nearest_evidence(points, kept, rows) for kept, rows in zip(folds, asked, strict=True)]
-
-    def found_by(diffusion: Diffusion) -> Iterator[tuple[float, Hidden]]:
-        """What becomes of hidden labels, by λ; without folds, of the first λ alone."""
-        if not folds:
-            counts = np.bincount(few.codes[few.codes >= 0])
-            even = counts.max() <= _UNEVEN * counts.min()  # else distances favour larger classes
-            yield tried[0], Hidden(np.empty(0), _BLIND[0], _BLIND[1] if heard and even else 0.0)
-            return
-        classes, G = few.codes[np.concatenate(asked)], np.concatenate(near)
-        for lam in until_limit(tried, "lam"):
-            spread = [few.scores(diffusion, lam, kept) for kept in folds]
-            parts = [F[rows] / margin_of(F) for F, rows in zip(spread, asked, strict=True)]
-            Z = np.concatenate(parts)
-            sharpness, nearest = _pool(Z, G, classes, heard)
-            hits = (sharpness * Z + nearest * G).argmax(axis=1) == classes
-            yield lam, Hidden(hits, sharpness, nearest)
-
-    best, highest, usual = None, -np.inf, np.empty(0)
-    scores: dict[str, dict[float, float]] = {}
-    for name, size, W, part in until_limit(graphs, "the graph"):
-        diffusion = Diffusion(W, graphs.place)
-        by_lam = scores.setdefault(f"{name} {size}" if size else name, {}) if folds else {}
-        for value, hidden in found_by(diffusion):
-            by_lam[value] = share = float(hidden.hits.mean()) if len(hidden.hits) else 0.0
-            if best is None or (share > highest and _clearly(hidden.hits, usual, errors=2.0)):
-                usual = hidden.hits if best is None else usual
-                best, highest = (diffusion, part, name, size, value, hidden, by_lam), share
-        if not folds:
-            break  # nothing can be compared
-    assert best is not None  # the first is always tried
-    diffusion, part, name, size, value, hidden, by_lam = best
-    by_graph = {name: max(found.values()) for name, found in scores.items() if found}
-    told = by_graph, by_lam if folds else {}, name, size, part
-    if folds and may_stay and not sparse.issparse(points):
-        own = np.concatenate(near).argmax(axis=1) == few.codes[np.concatenate(asked)]
-        if own.mean() > highest and _clearly(own, hidden.hits, errors=1.0):
-            return Spread(np.empty((0, 0)), 0.0, None, own, *told, diffusion.n_products)
-    F, labelled = few.scores(diffusion, value, few.codes), few.codes >= 0
-    known, others = corners(few.codes[labelled], few.n_classes), np.flatnonzero(~labelled)
-    F *= hidden.sharpness / margin_of(F)
-    if hidden.nearest and len(others):
-        F[others] += hidden.nearest * nearest_evidence(points, few.codes, others)
-    if few.sizes is not None:
-        F = sharpened(diffusion, F, few.codes, few.sizes)
-        F *= _SIZED * hidden.sharpness / margin_of(F)
-    shares = soft_shares(F, 1.0)
-    shares[labelled] = known
-    return Spread(shares, hidden.nearest, value, hidden.hits, *told, diffusion.n_products)
+def spread_labels(points: Any, few: Few, graph: LabelGraph, lam: Any, *, n_folds: int) -> Spread:
+    """Spread labels as it finds those that are hidden."""
+    heard = graph.named and isinstance(lam, str)  # what a user sets is used alone
+    lam = LAM if isinstance(lam, str) else float(lam)
+    labelled = few.codes >= 0
+    diffusion = Diffusion(graph.weights, graph.place, labelled)
+    share, found = None, []
+    for kept in _folds(few.codes, n_folds):
+        rows = hidden_rows(kept, few.codes)
+        F, G = few.scores(diffusion, lam, kept), nearest_evidence(points, kept, points[rows])
+        found.append((F[rows] / margin_of(F), G, few.codes[rows]))
+    if found:
+        Z, G, classes = (np.concatenate(part) for part in zip(*found, strict=True))
+        sharpness, nearest = _pool(Z, G, classes, heard)
+        share = float(np.mean((sharpness * Z + nearest * G).argmax(axis=1) == classes))
+    else:
+        counts = np.bincount(few.codes[labelled])
+        even = counts.max() <= _UNEVEN * counts.min()  # else distances favour larger classes
+        sharpness, nearest = _BLIND[0], _BLIND[1] if heard and even else 0.0
+    F, others = few.scores(diffusion, lam, few.codes), np.flatnonzero(~labelled)
+    F *= sharpness / margin_of(F)
+    whole = F.copy()
+    if nearest and len(others):
+        whole[others] += nearest * nearest_evidence(points, few.codes, points[others])
+    if few.sizes is not None:  # of which the distances are a part
+        F = whole = sharpened(diffusion, whole, few.codes, few.sizes)
+        F *= _SIZED * sharpness / margin_of(F)
+    shares = soft_shares(whole, 1.0)
+    shares[labelled] = corners(few.codes[labelled], few.n_classes)
+    return Spread(shares, F, nearest, lam, share, diffusion.n_products)
 
 
 def read_sizes(sizes: Any, classes: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
@@ -194,39 +164,10 @@ def read_sizes(sizes: Any, classes: np.ndarray, codes: np.ndarray) -> np.ndarray
     return shares / total
 
 
-def _graphs_of(graph: Any, n_neighbors: Any, points: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Kind, number of neighbours, and weights of the graphs that labels may spread over."""
-    if not (isinstance(graph, str) and graph in ("auto", "neighbors")):
-        kind = graph if isinstance(graph, str) else "given"
-        yield kind, None, as_graph(graph, points, 1, quiet=True)
-        return
-    open_, n = isinstance(n_neighbors, str), points.shape[0]
-    k = min(NEIGHBORS if open_ else n_neighbors, n - 1)
-    nearest, squares = nearest_points(points, min(MUTUAL, n - 1) if open_ else k)
-    yield "neighbors", k, local_graph(nearest[:, :k], squares[:, :k])
-    if open_ and graph == "auto":
-        yield "mutual", nearest.shape[1], local_graph(nearest, squares, mutual=True)
-
-
 def _folds(codes: np.ndarray, n_folds: int) -> list[np.ndarray]:
     """Codes with labels hidden in turn; none where a class has a single label to be found by."""
-    if np.bincount(codes[codes >= 0]).min() < 2:
-        return []
-    return list(hidden_folds(codes, n_folds, np.random.RandomState(0)))
-
-
-class Hidden(NamedTuple):
-    """Which hidden labels are found, how sharp scores should be, and what distances count."""
-
-    hits: np.ndarray
-    sharpness: float
-    nearest: float
-
-
-def _clearly(hits: np.ndarray, usual: np.ndarray, *, errors: float) -> bool:
-    """Whether more is found than usual, by so many standard errors: the best has luck."""
-    gain = hits.astype(np.float64) - usual
-    return bool(gain.sum() > errors * np.sqrt((gain**2).sum()))
+    single = np.bincount(codes[codes >= 0]).min() < 2
+    return [] if single else list(hidden_folds(codes, n_folds, np.random.RandomState(0)))
 
 
 def _pool(Z: np.ndarray, G: np.ndarray, classes: np.ndarray, heard: bool) -> tuple[float, float]:
@@ -234,22 +175,26 @@ def _pool(Z: np.ndarray, G: np.ndarray, classes: np.ndarray, heard: bool) -> tup
 
     As few labels say little, a ratio of the factors that is not the usual one has to pay. Usually
     distances count more where scores alone find few hidden labels: by one over the squared share
-    that is found beyond chance. With two labels of a class, the one that is left finds too few.
+    that is found beyond chance. Until shown, a graph helps: one more label of each class counts as
+    found. With two labels of a class, the one that is left finds too few.
     """
     rows, chance = np.arange(len(Z)), 1.0 / Z.shape[1]
-    hits = np.append(Z.argmax(axis=1) == classes, True)  # until shown, a graph helps
-    found = hits.mean() if len(Z) >= _OF_EACH / chance else 1.0
+    hits, more = np.sum(Z.argmax(axis=1) == classes), Z.shape[1]
+    found = (hits + more) / (len(Z) + more) if len(Z) >= _OF_EACH * more else 1.0
     usual = _USUAL[1] / max((found - chance) / (1.0 - chance), _TRUST) ** 2
 
-    def loss(factors: tuple[float, float]) -> float:
-        sharpness, nearest = factors
+    def loss(choice: tuple[float, float]) -> float:
+        sharpness, nearest = factors(*choice)
         P = soft_shares(sharpness * Z + nearest * G, 1.0)[rows, classes]
-        octaves = np.log2(sharpness / _USUAL[0])
-        ratio = np.log2(max(nearest, _NEAREST[1] / 2) / usual) - octaves if heard else 0.0
-        doubted = np.log((1.0 - _CHANCE) * P + _CHANCE * chance)
-        return float(_COSTS[0] * ratio**2 + _COSTS[1] * octaves**2 - doubted.sum())
+        octaves = np.log2([choice[1] / usual if heard else 1.0, choice[0] / _USUAL[0]])
+        return float(_COSTS @ octaves**2 - np.log((1.0 - _CHANCE) * P + _CHANCE * chance).sum())
 
-    return min(product(_SHARPNESS, _NEAREST if heard else (0.0,)), key=loss)
+    def factors(sharpness: float, ratio: float) -> tuple[float, float]:
+        """Of such a ratio, and such that sharpness is nearly that of their sum."""
+        scores = sharpness / (1.0 + ratio / _AS_SHARP)
+        return scores, ratio * scores
+
+    return factors(*min(product(_SHARPNESS, _RATIOS if heard else (0.0,)), key=loss))
 
 
 def warn_of_lost(part: np.ndarray, codes: np.ndarray) -> None:

@@ -23,6 +23,8 @@ from kernelmetric.transductive._choice import POINTS, label_mass
 from kernelmetric.transductive._classifying import FewLabels
 from kernelmetric.transductive._learn import learn, peak_bytes, placing_seconds, rows_in_time
 from kernelmetric.transductive._penalties import Geometry, coordinates_of
+from kernelmetric.transductive._shares import nearest_evidence
+from kernelmetric.transductive._sizes import soft_shares
 
 _PLACED, _POWER = 7, 2  # neighbours between which a new point lies, of one over squares
 _LAM = Numbers(Real, 0, LARGEST, above=True, words=("auto",))  # or infinity
@@ -53,7 +55,7 @@ class TransductiveDistance(FewLabels):
     lam : float or 'auto', default='auto'
         Weight λ of the penalty. 'auto' is infinity, which leaves labels to the vote, unless hidden
         labels are clearly better found with 2⁵ to 2¹⁴ over the scale of the penalty. By diffusion
-        it is 10, or 1 where that clearly finds more of the hidden labels.
+        it is 10.
     n_neighbors : int or 'auto', default='auto'
         Neighbours of each point in the graph, and in the interpolation of new points. 'auto'
         chooses 5, 10 or 20, and interpolates between 5 where the graph is another.
@@ -80,9 +82,8 @@ class TransductiveDistance(FewLabels):
         Largest residual of an eigenvector, relative to the norm of the matrix.
     method : {'auto', 'diffusion', 'eigenvectors'}, default='auto'
         'auto' is diffusion, unless penalty, cost, votes, dimension or λ are set, or there are no
-        labels. Where each class has two labels, the points stay as they are if these find more of
-        the hidden labels. Up to a thousand points, and from ten labels and four for each class
-        on, eigenvectors are taken where they find as many.
+        labels. Up to a thousand points, and from ten labels and four for each class on,
+        eigenvectors are taken where they find as many hidden labels.
     class_sizes : dict, array or 'equal', default=None
         What is known of how many points, or what share, each class has: by class, in the order of
         ``classes_``, or all alike. Classes get these sizes; by diffusion only.
@@ -106,16 +107,16 @@ class TransductiveDistance(FewLabels):
     lam_, n_neighbors_ : float, int
         λ, infinite where labels did not help, and neighbours of each point, as used.
     graph_, width_ : str, float or None
-        The graph as used: 'neighbors', 'mutual', 'gaussian', 'given', 'points', or 'none' where the
+        The graph as used: 'neighbors', 'gaussian', 'given', 'points', or 'none' where the
         penalty has none; and the width of a full graph that was chosen.
     graph_scores_, dimension_scores_ : dict
-        How near hidden labels were to their class, at best 1, by graph and by dimension; by
-        diffusion the share found again. Empty where there was no choice, or too few labels.
+        How near hidden labels were to their class, at best 1, by graph and by dimension. Empty
+        by diffusion, where there was no choice, or with too few labels.
     nearest_weight_ : float
         What :math:`-\log d_c^2` counts beside the scores of a diffusion, with the distance to the
         nearest label of each class; zero where λ or the graph was given.
     lam_scores_ : dict
-        Share of hidden labels found again, by λ, where it was chosen.
+        Share of hidden labels found again, by λ, where it was chosen, or by diffusion.
     label_mass_ : ndarray of shape (n_components,)
         Share of each eigenvector's squared length on labelled points (or points in pairs).
     n_matvecs_ : int
@@ -267,8 +268,9 @@ class TransductiveDistance(FewLabels):
         """Map points, new ones too, to the coordinates in which Euclidean distance is the learned.
 
         With a kernel, ``f(x) = Σ α_i k(x_i, x)``. Without one, the mean of the ``n_neighbors_``
-        nearest training points, weighed by the inverse squared distance; by diffusion of at most
-        seven, by its square.
+        nearest training points, weighed by the inverse squared distance. By diffusion at most seven
+        count by its square, in units of how far their own neighbours are, for what the graph says;
+        distances to the labels are those of the new point.
 
         Parameters
         ----------
@@ -315,8 +317,16 @@ class TransductiveDistance(FewLabels):
             points = points.toarray() if sparse.issparse(points) else points
             return points.astype(self.embedding_.dtype)
         k, spread = self.n_neighbors_, self._kind == "diffusion"
-        how = (min(k, _PLACED), _POWER) if spread else (k,)
-        E = _given.interpolate(known, self.embedding_, points, *how)
+        k, power = (min(k, _PLACED), _POWER) if spread else (k, 1)
+        scores = getattr(self, "_scores", None)  # which old files do not have
+        if not spread or scores is None:
+            E = _given.interpolate(known, self.embedding_, points, k, power)[0]
+        else:  # distances to labels are known of new points too
+            both = np.hstack([self.embedding_, scores])
+            both, there = _given.interpolate(known, both, points, k, power, self._reach)
+            E, F = np.hsplit(both, 2)
+            F = F + self._counted * nearest_evidence(known, np.asarray(self._codes), points)
+            E = np.where(there[:, None], E, soft_shares(F, 1.0))
         return E.astype(self.embedding_.dtype, copy=False)
 
     def _keep(
@@ -324,16 +334,17 @@ class TransductiveDistance(FewLabels):
         source: _given.Source, some: Any, points: Any, X: Any,
     ) -> None:  # fmt: skip
         """What was learned of some points, and where the others are."""
-        self.__dict__.pop("_graphs", None)
+        self.__dict__.pop("_graph", None)
         self.__dict__.update(chosen)
         self._store(found, geometry, X)
         if len(self.embedding_) < points.shape[0]:  # the others are placed as new points are
+            self._scores = None  # of the others are not known
             self.embedding_ = self._placed(points, points[some])
             spoken_of = np.asarray(source.codes) >= 0
-            self.__dict__.pop("_graphs", None)
+            self.__dict__.pop("_graph", None)
         self._points, self._codes = points, source.codes
-        drawn = self.method_ != "diffusion"  # whose corners are meant to be far out
-        self.label_mass_ = label_mass(self.embedding_, spoken_of, warned=drawn)
+        # By diffusion, corners are meant to be far out.
+        self.label_mass_ = label_mass(self.embedding_, spoken_of, warned=self._kind != "diffusion")
         if source.codes is not None:
             self.classes_ = source.classes
             labels = np.where(spoken_of, source.codes, self._vote(self.embedding_, some))
@@ -347,8 +358,7 @@ class TransductiveDistance(FewLabels):
                 ConvergenceWarning,
             )
         V, E = found.vectors, coordinates_of(geometry, found.vectors)
-        drawn = self.method_ == "eigenvectors"
-        signs = column_signs(E) if drawn else 1.0  # of vectors are arbitrary
+        signs = column_signs(E) if self.method_ == "eigenvectors" else 1.0  # are arbitrary
         dtype = X.dtype if sparse.issparse(X) else to_numpy(X[:0, :]).dtype
         self.embedding_ = (E * signs).astype(dtype, copy=False)
         self.eigenvalues_ = found.values
