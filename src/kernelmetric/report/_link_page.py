@@ -18,7 +18,7 @@ _BEFORE = "before comparing"
 _PARTS = 20  # of the probabilities
 _LISTED = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)  # thresholds
 _CUTS = np.linspace(0.01, 0.99, 99)  # thresholds, in the curve
-_BAND = "stroke: none; opacity: 0.15; fill"  # of a curve to and fro
+_BAND = "stroke: none; opacity: 0.15; fill"  # of the area between two curves
 _Z = 1.96  # of intervals that hold the truth 95 times of 100
 _COUNTED = (
     "Counted on {:,} labelled pairs, each judged without its own label. Bands are 95 % intervals. "
