@@ -104,8 +104,6 @@ class OnnxGraph:
 
     def concatenated(self, parts: list[Columns]) -> Columns:
         """The columns of several arrays in one."""
-        if len(parts) == 1:
-            return parts[0]
         name = self.add("Concat", *(part.name for part in parts), axis=1)
         return Columns(name, sum(part.width for part in parts))
 
