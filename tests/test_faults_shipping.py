@@ -28,7 +28,7 @@ from kernelmetric import (
     save,
 )
 from kernelmetric.inputs._points import MOST_LOST, refuse_lost
-from kernelmetric.shipping import SavedFileError, _compress, _container, _faiss, _onnx, _tree
+from kernelmetric.shipping import SavedFileError, _compress, _container, _faiss, _onnx, _save, _tree
 from kernelmetric.shipping._attributes import Attributes, is_count
 from kernelmetric.shipping._checks import check_fitted
 from kernelmetric.shipping._container import npy_bytes, read_npy
@@ -298,9 +298,7 @@ def test_only_versions_that_matter_are_warned_of(recwarn):
 
 
 def _tree_version():
-    from kernelmetric.shipping._extras import library_version
-
-    return library_version()
+    return _save.versions()["kernelmetric"]
 
 
 # --- attributes ---------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -122,10 +122,9 @@ class Study:
         """How long the metric takes to learn from so many rows, if not a moment, and on a GPU."""
         if self.pairs is not None or len(self.rows) <= _SOON_DONE:
             return []
-        metrics = [self.metric]
+        models = [self.model()[-1]]
         if self._may_be_easy():  # a sample cannot say whether boundary rows will do
-            metrics = [clone(self.metric).set_params(space=RidgeKPCA(rows="boundary")), *metrics]
-        models = [replace(self, metric=metric).model()[-1] for metric in metrics]
+            models.append(clone(models[0]).set_params(metric__space=RidgeKPCA(rows="boundary")))
 
         def seconds(model: Any) -> float:
             return sum(model.estimate_time(n, len(self.plan.used)) for n in n_rows)
@@ -138,7 +137,7 @@ class Study:
         device = found_device() if taken[0] > _WORTH_A_DEVICE else None
         if device is not None:
             with suppress(RuntimeError, ValueError), use_device(device):  # it may be full
-                there = seconds(models[-1])
+                there = seconds(models[0])
                 if _SHORTER * there < taken[0]:
                     said.append(f"With --device {device} it would take about {_in_words(there)}.")
         return said
@@ -303,10 +302,9 @@ def open_study(data: Path | Sequence[Path], **options: Any) -> Study:
         notes = [first, *notes]
     if y is not None and pairs is None:
         notes += _notes_on_size(metric, wanted, y)
-    size = n_labelled if sampled else None
     return Study(
         paths[0], frame, numbers[rows], plan, metric, y, pairs, tuple(notes), wanted, counts,
-        encoder, size,
+        encoder, n_labelled if sampled else None,
     )  # fmt: skip
 
 

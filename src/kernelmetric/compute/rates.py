@@ -40,14 +40,10 @@ class Rates(NamedTuple):
 
 def rates(device: Any = None) -> Rates:
     """What a short run on this machine says, or on a device of it, once a process."""
-    return _rates_of(device)
-
-
-@cache
-def _rates_of(device: Any) -> Rates:
     return Context().run(_measured, device)  # a time limit would end it
 
 
+@cache
 def _measured(device: Any) -> Rates:
     """How long products, kernel values and passes take, on one thread as others may be busy."""
     rng, far = np.random.RandomState(0), device is not None

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, told apart by colour-blind eyes and, by their lightness, in grey.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C8C8C", "#111111")
 _MARKERS = "os^Dvp<>"
-_GREY = "#666666"
 
 
 def _pyplot() -> Any:
@@ -121,7 +120,7 @@ def plot_fig2(panels: Sequence[Panel]) -> np.ndarray:
     symbols: list[dict[str, Any]] = [
         {"marker": _MARKERS[0], "ms": 7, "c": PALETTE[0], "label": "class 1"},
         {"marker": _MARKERS[1], "ms": 7, "c": PALETTE[1], "label": "class 2"},
-        {"marker": ".", "ms": 4, "c": _GREY, "label": "test point, as predicted"},
+        {"marker": ".", "ms": 4, "c": "#666666", "label": "test point, as predicted"},
         {"marker": "x", "ms": 5, "c": "#111111", "label": "predicted wrongly"},
     ]
     handles = [_pyplot().Line2D([], [], ls="", **symbol) for symbol in symbols]

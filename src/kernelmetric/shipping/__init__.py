@@ -18,7 +18,7 @@ Under save and load lie::
     _container.py      the file
 
 ``_maps.py`` writes a metric as features times a matrix; ``_onnx_graph.py`` holds the nodes of a
-model. ``_files.py`` writes files as a whole or not at all, ``_extras.py`` says the version.
+model. ``_files.py`` writes files as a whole or not at all.
 """
 
 from kernelmetric.inputs._extras import MissingExtraError, require

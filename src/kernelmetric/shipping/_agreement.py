@@ -83,13 +83,11 @@ def _sizes_of_groups(encoder: Attributes, sizes: list[int]) -> list[int]:
 def _check_steps(composed: Attributes) -> None:
     for name in ("steps", "transformer_list", "transformers", "transformers_"):
         steps, length = composed.get(name, []), 3 if name.startswith("transformers") else 2
-        good = isinstance(steps, list) and all(
-            isinstance(step, tuple | list)
-            and len(step) == length
-            and isinstance(step[0], str)
-            and (step[1] is None or isinstance(step[1], str | BaseEstimator))
-            for step in steps
-        )
+        good = isinstance(steps, list)
+        for step in steps if good else ():
+            good = good and isinstance(step, tuple | list) and len(step) == length
+            good = good and isinstance(step[0], str)
+            good = good and isinstance(step[1], str | BaseEstimator | None)
         composed.require(good, name, "names with estimators")
 
 
@@ -101,13 +99,10 @@ def _check_columns(composed: Attributes) -> None:
         listed = columns if isinstance(columns, list | np.ndarray) else [columns]
         good = all(-d <= i < d for i in listed if isinstance(i, int | np.integer))
         composed.require(good, "transformers_", f"columns below {d}")
-    good = table is None or (
-        isinstance(table, dict)
-        and all(
-            isinstance(columns, list | np.ndarray) and all(is_count(i) and i < d for i in columns)
-            for columns in table.values()
-        )
-    )
+    good = table is None or isinstance(table, dict)
+    for columns in table.values() if isinstance(table, dict) else ():
+        good = good and isinstance(columns, list | np.ndarray)
+        good = good and all(is_count(i) and i < d for i in columns)
     composed.require(good, "_transformer_to_input_indices", f"columns below {d}")
 
 

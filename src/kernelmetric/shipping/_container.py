@@ -64,7 +64,7 @@ def pack(tree: Any, arrays: list[bytes], versions: dict[str, str]) -> bytes:
         "format": FORMAT,
         "schema": SCHEMA,
         "versions": versions,
-        "sha256": {name: _digest(data) for name, data in members.items()},
+        "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
     }
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
@@ -82,7 +82,7 @@ def unpack(path: str | os.PathLike) -> Content:
         members = _members(stream, os.fstat(stream.fileno()).st_size)
     manifest = _checked_manifest(members)
     for name, digest in manifest["sha256"].items():
-        if digest != _digest(members[name]):
+        if digest != hashlib.sha256(members[name]).hexdigest():
             raise SavedFileError(
                 f"Got {name} with another SHA-256 than the manifest has: the file was changed "
                 "after it was saved."
@@ -215,10 +215,6 @@ def _integer(text: str) -> int:
     if len(text.lstrip("-")) > MOST_DIGITS:
         raise ValueError(f"an integer of {len(text)} digits")
     return int(text)
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def npy_bytes(array: np.ndarray) -> bytes:

@@ -104,16 +104,10 @@ def _check_linker(linker: Attributes) -> None:
 
 def _check_evidence(evidence: Attributes) -> None:
     scopes = evidence.get("scopes")
-    good = (
-        WHOLE in scopes
-        and are_texts(list(scopes))
-        and all(
-            isinstance(both, tuple)
-            and len(both) == 2
-            and all(isinstance(f, Frequencies) for f in both)
-            for both in scopes.values()
-        )
-    )
+    good = WHOLE in scopes and are_texts(list(scopes))
+    for both in scopes.values():
+        good = good and isinstance(both, tuple) and len(both) == 2
+        good = good and all(isinstance(each, Frequencies) for each in both)
     evidence.require(good, "scopes", "two frequencies for each scope")
     for name in ("parted", "listed"):
         evidence.require(set(evidence.get(name)) <= set(scopes), name, "names of scopes")

@@ -12,8 +12,8 @@ from kernelmetric._warnings import warn
 from kernelmetric.inputs._extras import require
 from kernelmetric.inputs._points import MOST_LOST
 from kernelmetric.shipping._allowed import names_of_classes
-from kernelmetric.shipping._extras import library_version
 from kernelmetric.shipping._maps import Affine
+from kernelmetric.shipping._save import versions
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
 IR_VERSION = 8  # what came with this opset: newer ones are refused by older runtimes
@@ -104,8 +104,6 @@ class OnnxGraph:
 
     def concatenated(self, parts: list[Columns]) -> Columns:
         """The columns of several arrays in one."""
-        if len(parts) == 1:
-            return parts[0]
         name = self.add("Concat", *(part.name for part in parts), axis=1)
         return Columns(name, sum(part.width for part in parts))
 
@@ -165,7 +163,7 @@ class OnnxGraph:
             opset_imports=[helper.make_opsetid(name, OPSETS[name]) for name in sorted(domains)],
             ir_version=IR_VERSION,
             producer_name="kernelmetric",
-            producer_version=library_version(),
+            producer_version=versions()["kernelmetric"],
             doc_string=text,
         )
         self.onnx.checker.check_model(model)

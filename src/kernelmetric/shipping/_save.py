@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric._warnings import warn
 from kernelmetric.shipping._container import SavedFileError, pack, unpack
-from kernelmetric.shipping._extras import library_version
 from kernelmetric.shipping._files import write_atomically
 from kernelmetric.shipping._tree import TreeReader, TreeWriter, refuse
 
@@ -136,8 +135,10 @@ def load(path: str | os.PathLike, *, kernels: Iterable[type] = ()) -> Any:
 
 def versions() -> dict[str, str]:
     """Versions of this library, of what it computes with, and of Python, by name."""
+    from kernelmetric import __version__  # it stands in the flat API above all rooms
+
     return {
-        "kernelmetric": library_version(),
+        "kernelmetric": __version__,
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "scikit-learn": sklearn.__version__,

@@ -57,11 +57,10 @@ def read_pieces(paths: str | Path | Iterable[str | Path]) -> Generator[_files.Ta
     n_rows = 0
     path = Path()
     for path in _different(paths):
-        n_before = n_rows
         with closing(_parquet_pieces(path) if _is_parquet(path) else _others(path)) as pieces:
-            for piece in pieces:
+            for number, piece in enumerate(pieces):
                 _files.check_names(piece.frame, path)
-                if n_rows == n_before:
+                if number == 0:
                     kinds = _kinds(path, piece.frame)
                     model = model or (path, kinds)
                     _require_alike(path, kinds, *model)

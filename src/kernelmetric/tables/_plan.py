@@ -318,13 +318,10 @@ def _judge_dates(look: _Look, formats: list[str], forced: bool) -> tuple[str, li
         reason = f"{text!r} may begin with the day or with the month: write 2026-06-30"
         return _left_out(look, reason, [], forced)
     look.format = formats[0]
-    clock = "%Y" not in look.format
-    said = [
-        f"times of day such as {text!r} count by their place in the day."
-        if clock
-        else f"dates such as {text!r} count by their age, and by their places in the week and year."
-    ]
-    return "date", [*said, *_gaps(look, int(np.sum(~np.isnan(look.numbers))), "dates")]
+    said = f"dates such as {text!r} count by their age, and by their places in the week and year."
+    if "%Y" not in look.format:
+        said = f"times of day such as {text!r} count by their place in the day."
+    return "date", [said, *_gaps(look, int(np.sum(~np.isnan(look.numbers))), "dates")]
 
 
 def _gaps(look: _Look, n_known: int, what: str) -> list[str]:

@@ -129,15 +129,13 @@ def _without_blanks(records: Iterator[Record], width: int, notes: list[str]) -> 
 def _records(lines: Iterator[str], delimiter: str, start: int = 0) -> Iterator[Record]:
     rest = islice(lines, start, None)
     reader = csv.reader(rest, delimiter=delimiter, skipinitialspace=True, strict=True)
-    while True:
-        line = start + reader.line_num + 1
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise csv.Error(f"line {line}: {error}") from error
-        yield line, fields
+    line = start + 1
+    try:
+        for fields in reader:
+            yield line, fields
+            line = start + reader.line_num + 1
+    except csv.Error as error:
+        raise csv.Error(f"line {line}: {error}") from error
 
 
 def _parsed(lines: Iterator[str], delimiter: str, path: Path, start: int) -> Iterator[Record]:
