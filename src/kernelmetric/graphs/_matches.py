@@ -56,11 +56,7 @@ class Matches:
                 "Got no pair of a query and its document, but expected some: row numbers of both, "
                 "labels of both, or triplets."
             )
-        w = (
-            np.ones(len(rows))
-            if weights is None
-            else check_weights(weights, len(rows), "pair_weight")
-        )
+        w = check_weights(1.0 if weights is None else weights, len(rows), "pair_weight")
         rows, w = rows[w > 0], w[w > 0]
         codes, first, place = np.unique(_codes(rows, shape), return_index=True, return_inverse=True)
         if len(codes) < len(rows) and weights is None:
