@@ -192,9 +192,8 @@ def _finished(estimator: Any, outcome: tuple[Any, ...]) -> Any:
         return result
     held, parameters = vars(estimator), estimator.get_params(deep=False)
     own = {name: value for name, value in held.items() if name in parameters}
-    after = {**state, **own}
     held.clear()
-    held.update(after)
+    held.update(state | own)
     return estimator
 
 
