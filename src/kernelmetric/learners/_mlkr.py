@@ -100,7 +100,7 @@ class MLKR(GradientLearner):
 
     learns_from = "targets"
     _enough_rows = 3_000  # of few coordinates that hold predictions
-    _blocks, _bytes_of_pair = 2, 8
+    _blocks = 2
     _where_labels_are_known: ClassVar = {"reg": "shrink"}  # what 'auto' is there
     _takes_numbers = True
     _allowed: ClassVar = {"reg": REG}
