@@ -177,6 +177,5 @@ def held_back(problem: NCAProblem, random_state: Any) -> tuple[NCAProblem, HeldO
     rows = rows[counts[problem.codes[rows]] > 2]  # a class needs two to learn from
     if not len(rows):
         return problem, None
-    rest = np.setdiff1d(np.arange(n), rows)
-    learned = problem.subset(rest)
+    learned = problem.subset(np.setdiff1d(np.arange(n), rows))
     return learned, HeldOut(problem, rows, learned)
