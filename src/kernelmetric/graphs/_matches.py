@@ -142,9 +142,8 @@ class Matches:
         places = np.minimum(np.searchsorted(documents, found), len(documents) - 1)
         there = documents[places] == found
         nothing = S != S
-        return backend_of(S).set_pairs(
-            nothing, rows[there], places[there], np.ones(there.sum(), bool)
-        )
+        true = np.ones(there.sum(), bool)
+        return backend_of(S).set_pairs(nothing, rows[there], places[there], true)
 
     def themselves(self, queries: np.ndarray, documents: np.ndarray, S: Any) -> Any:
         """Which documents are the queries, and never found; None for two tables."""

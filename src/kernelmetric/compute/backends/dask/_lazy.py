@@ -40,8 +40,7 @@ def by_chunks(estimator: Any, method: str, given: dict[str, Any]) -> Any:
 def placed_rows(fitted: Any, X: Any, places: Any, sample_weight: Any) -> Any:
     """Where a fit has its rows, in chunks; rows without weight, which it has not seen, as new."""
     as_new = fitted.transform(X)
-    known = not any(map(math.isnan, as_new.shape))
-    chunks = as_new.chunks if known else "auto"
+    chunks = "auto" if any(map(math.isnan, as_new.shape)) else as_new.chunks
     if sample_weight is None:
         return da.from_array(np.asarray(places), chunks=chunks)
     (weights,) = dask.compute(sample_weight)
