@@ -167,7 +167,8 @@ def parse_bytes(size: int | float | str) -> int:
             )
         digits, power, unit = match.groups()
         number = float(digits + (power or "")) * _UNITS[unit.upper()]
-    if not (isinstance(number, Real) and 1 <= number < float("inf")):
+    real = isinstance(number, Real)
+    if not (real and 1 <= number < float("inf")):
         raise ValueError(
             f"Got a memory budget of {size!r}, but expected a positive number of bytes: try '1GB'."
         )

@@ -280,7 +280,8 @@ def refuse_indefinite(smallest: float, largest: float, *, rounding: float, eps: 
 
 def check_n_components(value: Any) -> None:
     """Refuse what is neither None, a positive integer nor a fraction between 0 and 1."""
-    count = isinstance(value, Integral) and not isinstance(value, bool) and value >= 1
+    whole = isinstance(value, Integral)
+    count = whole and not isinstance(value, bool) and value >= 1
     share = isinstance(value, float | np.floating) and bool(0 < value < 1)
     if not (value is None or count or share):
         raise ValueError(
