@@ -191,8 +191,9 @@ def _finished(estimator: Any, outcome: tuple[Any, ...]) -> Any:
         return result
     held, parameters = vars(estimator), estimator.get_params(deep=False)
     own = {name: value for name, value in held.items() if name in parameters}
+    after = {**state, **own}  # the state may be what is cleared
     held.clear()
-    held.update(state | own)
+    held.update(after)
     return estimator
 
 
