@@ -158,9 +158,8 @@ def parse_bytes(size: int | float | str) -> int:
     """Bytes from a number or from a string with a unit."""
     number: Any = size
     if isinstance(size, str):
-        match = re.fullmatch(
-            r"\s*(\d+\.?\d*|\.\d+)(e\d{1,3})?\s*([KMGT]?)B?\s*", size, re.IGNORECASE
-        )
+        form = r"\s*(\d+\.?\d*|\.\d+)(e\d{1,3})?\s*([KMGT]?)B?\s*"
+        match = re.fullmatch(form, size, re.IGNORECASE)
         if match is None:
             raise ValueError(
                 f"Got a memory budget of {size!r}, but expected bytes or a string such as "

@@ -227,9 +227,8 @@ def _one_openmp_thread() -> None:
 
 def _counts(user_api: str) -> list[tuple[Any, int]]:
     """Libraries of a kind, and how many threads each uses now."""
-    counts = [
-        (library, library.num_threads) for library in _libraries() if library.user_api == user_api
-    ]
+    asked = [library for library in _libraries() if library.user_api == user_api]
+    counts = [(library, library.num_threads) for library in asked]
     return [(library, count) for library, count in counts if count]
 
 
@@ -243,10 +242,8 @@ def _set(library: Any, count: int) -> None:
 
 
 def _blas_has_openmp() -> bool:
-    return any(
-        library.user_api == "blas" and getattr(library, "threading_layer", "") == "openmp"
-        for library in _libraries()
-    )
+    blas = [library for library in _libraries() if library.user_api == "blas"]
+    return any(getattr(library, "threading_layer", "") == "openmp" for library in blas)
 
 
 @lru_cache(maxsize=1)

@@ -62,9 +62,8 @@ def inverse_factor(L: np.ndarray) -> np.ndarray:
 
 def _call(name: str, operations: float, *arguments: Any) -> None:
     """Call a routine of LAPACK with letters, whole numbers, and arrays in Fortran order."""
-    (wrapped,) = linalg.get_lapack_funcs(
-        (name,), [given for given in arguments if isinstance(given, np.ndarray)][:1]
-    )
+    arrays = [given for given in arguments if isinstance(given, np.ndarray)]
+    (wrapped,) = linalg.get_lapack_funcs((name,), arrays[:1])
     letters, numbers = np.dtype("S1"), wrapped.int_dtype
     dtypes = {str: letters, int: numbers}
     given = [np.asarray(each, dtypes.get(type(each))) for each in (*arguments, 0)]

@@ -36,9 +36,8 @@ def discriminant_graph(
     .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
        learning algorithms", Neurocomputing 73 (2010).
     """
-    warn_small_classes(codes, k)
-    k = min(k, len(codes))
-    same, other = (class_neighbors(X, codes, k, same=inside)[0] for inside in (True, False))
+    same = target_neighbors(X, codes, k)
+    other = class_neighbors(X, codes, min(k, len(codes)), same=False)[0]
     return (_union(same, weights) - _union(other, weights)).tocsr()
 
 
@@ -58,10 +57,8 @@ def patch_graph(
     .. [1] Zhang, Tao, Li and Yang, "Patch alignment for dimensionality reduction", IEEE
        Transactions on Knowledge and Data Engineering 21 (2009).
     """
-    warn_small_classes(codes, k_same)
-    k_same, k_other = min(k_same, len(codes)), min(k_other, len(codes))
-    same = class_neighbors(X, codes, k_same, same=True)[0]
-    other = class_neighbors(X, codes, k_other, same=False)[0]
+    same = target_neighbors(X, codes, k_same)
+    other = class_neighbors(X, codes, min(k_other, len(codes)), same=False)[0]
     W = adjacency(same, _given(same, weights))
     W = W - float(beta) * adjacency(other, _given(other, weights))
     return (W + W.T).tocsr()

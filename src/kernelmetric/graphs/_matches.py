@@ -56,11 +56,7 @@ class Matches:
                 "Got no pair of a query and its document, but expected some: row numbers of both, "
                 "labels of both, or triplets."
             )
-        w = (
-            np.ones(len(rows))
-            if weights is None
-            else check_weights(weights, len(rows), "pair_weight")
-        )
+        w = check_weights(1.0 if weights is None else weights, len(rows), "pair_weight")
         rows, w = rows[w > 0], w[w > 0]
         codes, first, place = np.unique(_codes(rows, shape), return_index=True, return_inverse=True)
         if len(codes) < len(rows) and weights is None:
@@ -146,9 +142,8 @@ class Matches:
         places = np.minimum(np.searchsorted(documents, found), len(documents) - 1)
         there = documents[places] == found
         nothing = S != S
-        return backend_of(S).set_pairs(
-            nothing, rows[there], places[there], np.ones(there.sum(), bool)
-        )
+        true = np.ones(there.sum(), bool)
+        return backend_of(S).set_pairs(nothing, rows[there], places[there], true)
 
     def themselves(self, queries: np.ndarray, documents: np.ndarray, S: Any) -> Any:
         """Which documents are the queries, and never found; None for two tables."""

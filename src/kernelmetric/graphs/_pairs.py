@@ -175,11 +175,8 @@ class Pairs(_row_tuples.RowTuples):
         """
         codes = sources.chunk_codes(codes)
         groups = sources.members_of(codes)
-        return cls(
-            sources.pairs_within(groups),
-            sources.pairs_across(groups) if between else None,
-            len(codes),
-        )
+        apart = sources.pairs_across(groups) if between else None
+        return cls(sources.pairs_within(groups), apart, len(codes))
 
     _read = staticmethod(sources.read_pairs)
 
@@ -230,9 +227,8 @@ class Pairs(_row_tuples.RowTuples):
             )
         groups = sources.members_of(codes)
         joined = ((groups[a], groups[b]) for a, b in np.unique(ends, axis=0).tolist())
-        return self._made(
-            self.n_samples, sources.pairs_within(groups), sources.pairs_between(joined)
-        )
+        similar, dissimilar = sources.pairs_within(groups), sources.pairs_between(joined)
+        return self._made(self.n_samples, similar, dissimilar)
 
     def select(
         self,
@@ -291,10 +287,8 @@ class Pairs(_row_tuples.RowTuples):
         return _rebuild, (self.similar, self.dissimilar, self.n_samples, self.labelled)
 
     def __repr__(self) -> str:
-        return (
-            f"Pairs({len(self.similar)} similar, {len(self.dissimilar)} dissimilar, "
-            f"n_samples={self.n_samples})"
-        )
+        kinds = f"{len(self.similar)} similar, {len(self.dissimilar)} dissimilar"
+        return f"Pairs({kinds}, n_samples={self.n_samples})"
 
 
 def _rebuild(similar: np.ndarray, dissimilar: np.ndarray, n_samples: int, labelled: bool) -> Pairs:

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from kernelmetric.compute import require_memory
 from kernelmetric.compute.reductions import class_neighbors
 from kernelmetric.graphs import _row_tuples
-from kernelmetric.graphs._pair_sources import class_codes, members_of, read_row_numbers
+from kernelmetric.graphs._pair_sources import class_codes, read_row_numbers
 from kernelmetric.inputs._parameters import COUNT
 
 
@@ -40,9 +40,7 @@ class IndexTuples(_row_tuples.RowTuples):
         near, far = (
             _row_tuples.unordered_keys(rows[:, part], n_samples) for part in (cls._near, cls._far)
         )
-        selves = np.zeros(len(rows), dtype=bool)
-        for part in (cls._near, cls._far):
-            selves |= rows[:, part[0]] == rows[:, part[1]]
+        selves = np.any([rows[:, a] == rows[:, b] for a, b in (cls._near, cls._far)], axis=0)
         # The pairs are numbered, so that two numbers make one integer.
         near, far = np.unique([near, far], return_inverse=True)[1].reshape(2, -1)
         size = 2 * len(rows)
@@ -274,12 +272,9 @@ def _draws(
     """Points, for each a random one of its class and one of another; and the class codes."""
     COUNT.require("per_point", per_point)
     codes, rng = class_codes(y), check_random_state(random_state)
-    groups, n = members_of(codes), len(codes)
-    order = np.concatenate([np.empty(0, dtype=np.intp), *groups])
-    sizes = np.array([len(group) for group in groups], dtype=np.intp)
-    place = np.empty(n, dtype=np.intp)
-    place[order] = np.arange(n)
-    size = sizes[codes]
+    n, sizes = len(codes), np.bincount(codes)
+    order = np.argsort(codes, kind="stable")
+    place, size = np.argsort(order), sizes[codes]
     able = np.flatnonzero((size > 1) & (size < n))  # others have no partner of their class, or none
     a = np.repeat(able, int(per_point))
     begin = (np.cumsum(sizes) - sizes)[codes[a]]

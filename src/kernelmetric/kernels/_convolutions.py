@@ -78,8 +78,7 @@ class Convolutions(SeriesKernel):
         if self.learned is not None:
             return {"learned": dict(self.learned)}
         Numbers(Integral, low=len(_PATTERNS)).check(self, "n_features")
-        items = self._prepared(X.listed())
-        known = self._drawn(items)
+        known = self._drawn(self._prepared(X.listed()))
         counts = self._counted(X, known)
         known["means"] = counts.mean(axis=0)
         spread = counts.std(axis=0)

@@ -82,8 +82,7 @@ class WeisfeilerLehman(CountKernel):
         ends = [edges + start for (edges, _), start in zip(items, starts, strict=True)]
         a, b = np.concatenate([np.empty((0, 2), np.int64), *ends]).T
         here, there = np.append(a, b), np.append(b, a)
-        names = [label for _, labels in items for label in labels]
-        codes = text_codes(names)
+        codes = text_codes([label for _, labels in items for label in labels])
         found = [codes]
         for _ in range(int(self.depth)):
             around = np.zeros(len(codes), dtype=np.uint64)

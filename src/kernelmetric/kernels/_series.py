@@ -1,7 +1,5 @@
 """Series: how they are read, and kernels and distances by their alignments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise

@@ -35,7 +35,6 @@ class Learner(Metric, BaseEstimator):
     _others: int | None = None  # rows that each meets in a pass; None for all
     _least_rows = 2_000  # that a time limit leaves to learn from
     _takes_numbers = False  # targets, one or several for each point
-    _bytes_of_pair = 8  # in a block of rows × n, all temporaries together
     _blocks = 1  # that one thread holds at a time
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -144,7 +143,7 @@ class Learner(Metric, BaseEstimator):
         # copies of X and its images, L with twenty vectors of L-BFGS, blocks of rows × n
         arrays = 4 * n_samples * (n_features + r) + 25 * n_features * r
         blocks = bytes_at_once(self._blocks * BLOCK_BYTES)
-        return 8 * arrays + min(blocks, self._bytes_of_pair * n_samples**2)
+        return 8 * arrays + min(blocks, 8 * n_samples**2)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

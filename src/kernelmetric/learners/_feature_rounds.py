@@ -119,10 +119,8 @@ def held_out_errors(
         others = np.delete(np.arange(len(Y)), judged)
         some = None if roots is None else roots[others]
         rounds = feature_rounds(X[others], Y[others], roots=some, **how)
-        found = [
-            np.sum(w[judged] @ (fit.predict(X[judged]) - Y[judged]) ** 2)
-            for fit in islice(rounds, most + 1)
-        ]
+        predictions = (fit.predict(X[judged]) for fit in islice(rounds, most + 1))
+        found = [np.sum(w[judged] @ (F - Y[judged]) ** 2) for F in predictions]
         errors += found + [found[-1]] * (most + 1 - len(found))
     return errors / np.sum(w @ (Y - np.average(Y, axis=0, weights=w)) ** 2)
 

@@ -147,8 +147,7 @@ class LargeMargin(TakesTuples, GradientLearner):
         flops = 2.0 * n_samples**2 * self._start_rank(n_samples, n_features)
         # the pairs of few points are looked at all at once
         some = bytes_at_once(BLOCK_BYTES, flops) if n_samples > _margin.FEW_POINTS else np.inf
-        at_once = min(some, 6 * n_samples**2)
-        blocks = (1 + 3 * k) * at_once
+        blocks = (1 + 3 * k) * min(some, 6 * n_samples**2)
         listed = 24 * n_samples * min(100, n_samples)
         return super()._fit_bytes(n_samples, n_features) + blocks + listed
 

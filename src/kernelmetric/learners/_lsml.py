@@ -1,7 +1,5 @@
 """Least squared-residual metric learning."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar

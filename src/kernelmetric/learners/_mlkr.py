@@ -100,7 +100,7 @@ class MLKR(GradientLearner):
 
     learns_from = "targets"
     _enough_rows = 3_000  # of few coordinates that hold predictions
-    _blocks, _bytes_of_pair = 2, 8
+    _blocks = 2
     _where_labels_are_known: ClassVar = {"reg": "shrink"}  # what 'auto' is there
     _takes_numbers = True
     _allowed: ClassVar = {"reg": REG}
@@ -173,8 +173,7 @@ def _standardized(y: Any, X: Any) -> np.ndarray:
     Y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
     check_consistent_length(X, Y)
     Y = Y.reshape(len(Y), -1)
-    top = np.abs(Y).max()
-    Y = Y / (top or 1.0)
+    Y = Y / (np.abs(Y).max() or 1.0)
     Y = Y - Y.mean(axis=0)
     spread = float(np.sqrt(np.sum(Y * Y) / len(Y)))
     refuse_one_target(spread > 1e-12)

@@ -218,8 +218,7 @@ class NCA(GradientLearner):
         above, most, tol = _PULLED_COARSE if problem.pull else _COARSE
         if n >= above and fresh:
             rows = np.linspace(0, len(problem.codes) - 1, most).astype(int)
-            some = problem.subset(rows)
-            some = some.rough(descents.OF_POINTS * tol)
+            some = problem.subset(rows).rough(descents.OF_POINTS * tol)
             quiet = some.unit, some.objective, L, lambda *_: False
             L = descents.descend_in(*quiet, self.max_iter, tol)[0]
             if held_out is not None:

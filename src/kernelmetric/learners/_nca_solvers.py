@@ -61,13 +61,11 @@ class NCAProblem:
     def objective(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient over all pairs."""
         found = nca_loss(like(L, self.points), self.points, self.codes_on_device, self.weights)
-        return self._with_penalty(L, *found)
-
-    def _with_penalty(self, L: np.ndarray, value: float, gradient: Any) -> tuple[float, np.ndarray]:
+        value, gradient = found[0], to_numpy(found[1])
         if not self.penalty:
-            return value, to_numpy(gradient)
+            return value, gradient
         penalty, penalty_gradient = frobenius(L, self.gram)
-        return value + self.penalty * penalty, to_numpy(gradient) + self.penalty * penalty_gradient
+        return value + self.penalty * penalty, gradient + self.penalty * penalty_gradient
 
 
 class DrawnPoints:
@@ -179,6 +177,5 @@ def held_back(problem: NCAProblem, random_state: Any) -> tuple[NCAProblem, HeldO
     rows = rows[counts[problem.codes[rows]] > 2]  # a class needs two to learn from
     if not len(rows):
         return problem, None
-    rest = np.setdiff1d(np.arange(n), rows)
-    learned = problem.subset(rest)
+    learned = problem.subset(np.setdiff1d(np.arange(n), rows))
     return learned, HeldOut(problem, rows, learned)

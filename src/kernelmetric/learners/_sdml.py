@@ -152,8 +152,7 @@ class SDML(LogDetLearner, PairLearner):
         total = np.repeat(counts.totals(pairs), [split, len(each) - split])
         shares = np.where(pairs.is_similar, each, -each) / total
         K = scatter(Z, pairs.rows, shares)
-        inside = K if root is None else root.T @ K @ root
-        values = linalg.eigvalsh(inside)
+        values = linalg.eigvalsh(K if root is None else root.T @ K @ root)
         edge = max(-float(values[0]), 1e-3 * float(np.max(np.abs(values))), 1e-300)
         if root is None:
             return np.eye(d) + float(self.balance) / edge * K

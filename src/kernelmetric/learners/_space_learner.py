@@ -134,9 +134,8 @@ class SpaceLearner(PairLearner):
             self.space_ = None
             return super()._learned_on(X, y, given)
         kernel = as_kernel(self.kernel)
-        X = check_points(
-            self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
-        )
+        sparse = kernel.accepts_sparse
+        X = check_points(self, X, reset=True, accept_sparse=sparse, ensure_min_samples=2)
         self._require_memory(X)
         pairs = self.pairs_for_space(*given, y, X.shape[0])
         self.space_ = self._space(X.shape[0], kernel, paired=pairs is not None)

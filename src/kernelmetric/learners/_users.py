@@ -39,11 +39,8 @@ _OF_PAIRS = (
     "decision_pairs and predict_proba_pairs tell of pairs"
 )
 _ELSE_BY = {
-    "predict": f"{_OF_ROWS}; {_OF_PAIRS}",
-    "predict_proba": f"{_OF_ROWS}; {_OF_PAIRS}",
-    "decision_function": _OF_PAIRS,
-    "calibrate_threshold": _OF_PAIRS,
-    "set_threshold": _OF_PAIRS,
+    **dict.fromkeys(("predict", "predict_proba"), f"{_OF_ROWS}; {_OF_PAIRS}"),
+    **dict.fromkeys(("decision_function", "calibrate_threshold", "set_threshold"), _OF_PAIRS),
     "plot": "kernelmetric.report.report_page(learner, X, y) makes a page, which a notebook shows",
     "score_pairs": "it is called pair_score here",
     "kneighbors": (

@@ -258,10 +258,8 @@ def choose(sample: Sample, key: np.ndarray, groups: np.ndarray) -> Choice:
             halves = [sample.take(slice(k, None, 2)) for k in (0, 1)]
             last = _relevance.relevances(halves, learned.logs[-1], _LAST_STEPS, groups)[1]
             scales = _scales(last)
-            grids = [
-                sample.mapped(scales).grid(grid.family, _JUDGED).look([place])
-                for grid, place in zip(grids, learned.places, strict=True)
-            ]
+            mapped, places = sample.mapped(scales), zip(grids, learned.places, strict=True)
+            grids = [mapped.grid(g.family, _JUDGED).look([place]) for g, place in places]
     grid, racing = _best(grids)
     if scales is None:
         candidates |= {grid.name: grid.error for grid in racing}
@@ -284,10 +282,8 @@ def choose_again(choice: Choice, sample: Sample) -> Choice:
     """The same choice, on its scales, with the width, ridge and perhaps family more rows prefer."""
     scales = choice.kernel.scales if isinstance(choice.kernel, Rescaled) else None
     sample = sample.mapped(scales)
-    racing = [
-        sample.grid(grid.family, _JUDGED_AGAIN).look([grid.best]).climb(_STEPS)
-        for grid in choice.racing
-    ]
+    begun = (sample.grid(g.family, _JUDGED_AGAIN).look([g.best]) for g in choice.racing)
+    racing = [grid.climb(_STEPS) for grid in begun]
     grid = min(racing, key=lambda grid: grid.error).settle()
     candidates = choice.candidates
     if scales is None:

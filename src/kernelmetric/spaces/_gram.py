@@ -322,11 +322,9 @@ class KernelTrick(Space):
         self.basis_gram_ = (K + K.T) / 2
         self.gram_ = Gram(self.basis_gram_, singular=self.singular, ridge=self.ridge)
         values = self.gram_.eigenvalues
-        eps, trace = (
-            rounding_of(X if self.kernel_.pairwise else points),
-            np.trace(self.gram_.matrix),
-        )
-        rounding = round_off(float(trace), X.shape[1], eps=eps)
+        eps = rounding_of(X if self.kernel_.pairwise else points)
+        trace = float(np.trace(self.gram_.matrix))
+        rounding = round_off(trace, X.shape[1], eps=eps)
         ends = float(values[0]), float(values[-1])
         refuse_indefinite(*ends, rounding=rounding, eps=rounding_of(X))
         self.explained_variance_ratio_ = 1.0

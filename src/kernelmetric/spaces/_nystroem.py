@@ -209,8 +209,7 @@ def _uniform_rows(n: int, m: int, rng: np.random.RandomState) -> np.ndarray:
 def _kmeans_centres(X: Any, m: int, rng: np.random.RandomState) -> np.ndarray:
     """Return the centres of m clusters of a random sample: O(20 m · m · d) time an iteration."""
     pool = min(X.shape[0], max(_POOL_PER_LANDMARK * m, 2000), max(_POOL, 2 * m))
-    rows = _uniform_rows(X.shape[0], pool, rng)
-    sample = compute.take_rows(X, rows)
+    sample = compute.take_rows(X, _uniform_rows(X.shape[0], pool, rng))
     there = centres_on_device(sample, m, rng, _ITERATIONS)
     if there is not None and np.all(np.isfinite(there)):
         return np.unique(there, axis=0)
@@ -242,9 +241,8 @@ def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) 
     rows = _uniform_rows(X.shape[0], _pool(X.shape[0], m), rng)
     sample = compute.take_rows(X, rows)
     points, numbers = (X, rows) if kernel.pairwise else (sample, np.arange(len(rows)))
-    diagonal = compute.to_numpy(kernel.diag(X if kernel.pairwise else sample)).astype(np.float64)
-    rest = diagonal[rows] if kernel.pairwise else diagonal.copy()
-    rest = np.maximum(rest, 0.0)
+    diagonal = compute.to_numpy(kernel.diag(points)).astype(np.float64)
+    rest = np.maximum(diagonal[numbers], 0.0)
     start = rest.sum()
     F = np.empty((m, len(rows)))  # factors in rows: each step reads them along memory
     chosen: list[int] = []

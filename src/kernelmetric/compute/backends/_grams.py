@@ -57,9 +57,8 @@ class Grams:
         known = self._table, self._bits, codes, ends, len(ends)
         _call("weigh", *known, slots, columns, values, starts[1:])
         n = starts[-1]
-        return csr_array(
-            (values[:n].copy(), columns[:n].copy(), starts), (len(ends), self.n_columns)
-        )
+        parts = values[:n].copy(), columns[:n].copy(), starts
+        return csr_array(parts, (len(ends), self.n_columns))
 
     def _pieces(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """The hashes of all n-grams, and where those of each text end."""

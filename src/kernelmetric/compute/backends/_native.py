@@ -56,13 +56,8 @@ def pair_squares(E: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.nda
 
 def hinge_compiled(X: Any, pairs: np.ndarray) -> bool:
     """Whether :func:`add_listed_hinge` and :func:`add_pulled` take arrays like these."""
-    return (
-        isinstance(X, np.ndarray)
-        and X.dtype in _SUFFIXES
-        and pairs.dtype == np.int32
-        and pairs.flags.c_contiguous
-        and native() is not None
-    )
+    listed = pairs.dtype == np.int32 and pairs.flags.c_contiguous
+    return listed and isinstance(X, np.ndarray) and X.dtype in _SUFFIXES and native() is not None
 
 
 def add_listed_hinge(

@@ -25,11 +25,8 @@ class NumPy(ArrayAPI):
 
     def take_rows(self, X: Any, rows: np.ndarray) -> Any:
         """Rows of X, which may be sparse."""
-        if (
-            isinstance(X, np.ndarray)
-            and X.flags.c_contiguous
-            and np.asarray(rows).dtype.kind == "i"
-        ):
+        compact = isinstance(X, np.ndarray) and X.flags.c_contiguous
+        if compact and np.asarray(rows).dtype.kind == "i":
             return X.take(rows, axis=0)  # in two thirds of the time
         return X[rows]
 

@@ -19,8 +19,7 @@ def unpacked(packed: Any) -> Any:
     there = to_device(packed)
     if isinstance(there, np.ndarray):
         return rough(np.unpackbits(there, axis=1))
-    shifts = like(np.arange(7, -1, -1), there)
-    bits = (there[:, :, None] >> shifts) & 1
+    bits = (there[:, :, None] >> like(np.arange(7, -1, -1), there)) & 1
     return rough(namespace(there).reshape(bits, (there.shape[0], -1)))
 
 

@@ -241,34 +241,24 @@ def overflow_error(dtype: Any) -> ValueError:
 
 def pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """Squared distances of the pairs ``A[i], B[j]``, dense or sparse, from float64 differences."""
-    if is_sparse(A) or is_sparse(B):
-        squares = _sparse_pair_squares(sparse.csr_array(A), sparse.csr_array(B), i, j)
+    backend = backend_of(A)
+    some_sparse = is_sparse(A) or is_sparse(B)
+    if some_sparse:
+        A, B = sparse.csr_array(A), sparse.csr_array(B)
+        per_row = 12.0 * (A.nnz / max(A.shape[0], 1) + B.nnz / max(B.shape[0], 1)) + 1.0
+        step = int(_SPARSE_CHUNK_BYTES / per_row)
     else:
-        squares = _dense_pair_squares(A, B, i, j)
-    if np.any(squares > float(namespace(A).finfo(A.dtype).max)):
-        raise overflow_error(A.dtype)
-    return squares
-
-
-def _dense_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    out, backend = np.empty(len(i)), backend_of(A)
-    most = _CHUNK_BYTES if backend.host else _LARGE_CHUNK_BYTES
-    step = max(1, most // (itemsize_of(A) * max(A.shape[1], 1)))
+        most = _CHUNK_BYTES if backend.host else _LARGE_CHUNK_BYTES
+        step = most // (itemsize_of(A) * max(A.shape[1], 1))
+    squares, step = np.empty(len(i)), max(1, step)
     with np.errstate(over="ignore"):
         for start in range(0, len(i), step):
             part = slice(start, start + step)
             a, b = take_rows(A, i[part]), take_rows(B, j[part])
-            out[part] = backend.squares_between(a, b, wide=True)
-    return out
-
-
-def _sparse_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    out = np.empty(len(i))
-    per_row = 12.0 * (A.nnz / max(A.shape[0], 1) + B.nnz / max(B.shape[0], 1)) + 1.0
-    step = max(1, int(_SPARSE_CHUNK_BYTES / per_row))
-    with np.errstate(over="ignore"):
-        for start in range(0, len(i), step):
-            part = slice(start, start + step)
-            difference = A[i[part]].astype(np.float64) - B[j[part]]
-            out[part] = row_norms(difference, squared=True)
-    return out
+            if some_sparse:
+                squares[part] = row_norms(a.astype(np.float64) - b, squared=True)
+            else:
+                squares[part] = backend.squares_between(a, b, wide=True)
+    if np.any(squares > float(namespace(A).finfo(A.dtype).max)):
+        raise overflow_error(A.dtype)
+    return squares

@@ -83,9 +83,8 @@ def _largest(P: Any, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     n_parts = _PARTS * n
     if counts.max() >= n_parts:
         # Of a row cut into parts, n entries are not below the n-th largest of their maxima.
-        edges = (
-            P.indptr[:-1, None] + counts[:, None] * np.arange(n_parts, dtype=np.int64) // n_parts
-        )
+        parts = np.arange(n_parts, dtype=np.int64)
+        edges = P.indptr[:-1, None] + counts[:, None] * parts // n_parts
         maxima = np.maximum.reduceat(P.data, np.minimum(edges, P.nnz - 1).ravel())
         nth = np.partition(maxima.reshape(-1, n_parts), n_parts - n, axis=1)[:, n_parts - n]
         low[counts >= n_parts] = nth[counts >= n_parts]

@@ -54,9 +54,8 @@ def run_on_worker(estimator: Any, method: str, given: dict[str, Any]) -> Any:
             names = getattr(given["X"], "columns", None)
             plain["X"] = cloudpickle.dumps((_chunks.as_floats(points, "X"), names))
     key = f"kernelmetric-{method}-{type(estimator).__name__}-{uuid4().hex}"
-    task = dask.delayed(_drive, pure=False)(
-        estimator, method, plain, delayed, key, dask_key_name=key
-    )
+    drive = dask.delayed(_drive, pure=False)
+    task = drive(estimator, method, plain, delayed, key, dask_key_name=key)
     what = f"{type(estimator).__name__}.{method}"
     return _finished(estimator, _awaited(client, task, what, [given[name] for name in pieces]))
 
@@ -192,7 +191,7 @@ def _finished(estimator: Any, outcome: tuple[Any, ...]) -> Any:
         return result
     held, parameters = vars(estimator), estimator.get_params(deep=False)
     own = {name: value for name, value in held.items() if name in parameters}
-    after = {**state, **own}
+    after = {**state, **own}  # the state may be what is cleared
     held.clear()
     held.update(after)
     return estimator

@@ -30,7 +30,7 @@ def by_chunks(estimator: Any, method: str, given: dict[str, Any]) -> Any:
     if method in _BY_ROWS:
         return _of_rows(fitted, method, X, given)
     if method in _BY_PAIRS and X is None:
-        return _of_rows(fitted, method, given["pairs"])
+        return _of_rows(fitted, method, given["pairs"], {})
     raise TypeError(
         f"Got a Dask collection for {method}, but expected rows in memory: try {method} for every "
         "chunk, as X.to_delayed() gives them, or the distances between rows of transform(X)."
@@ -40,8 +40,7 @@ def by_chunks(estimator: Any, method: str, given: dict[str, Any]) -> Any:
 def placed_rows(fitted: Any, X: Any, places: Any, sample_weight: Any) -> Any:
     """Where a fit has its rows, in chunks; rows without weight, which it has not seen, as new."""
     as_new = fitted.transform(X)
-    known = not any(map(math.isnan, as_new.shape))
-    chunks = as_new.chunks if known else "auto"
+    chunks = "auto" if any(map(math.isnan, as_new.shape)) else as_new.chunks
     if sample_weight is None:
         return da.from_array(np.asarray(places), chunks=chunks)
     (weights,) = dask.compute(sample_weight)
@@ -51,9 +50,8 @@ def placed_rows(fitted: Any, X: Any, places: Any, sample_weight: Any) -> Any:
     return da.from_array(found, chunks=chunks)
 
 
-def _of_rows(fitted: Any, method: str, X: Any, options: dict[str, Any] | None = None) -> da.Array:
+def _of_rows(fitted: Any, method: str, X: Any, options: dict[str, Any]) -> da.Array:
     """What a method gives for the rows of X, in their chunks."""
-    options = options or {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a sample, which is none of the user's
         like = _plain(getattr(fitted, method)(_sample(X), **options))[:0]
