@@ -173,19 +173,21 @@ def test_more_folds_than_labels_leave_out_one_label_each(cloud):
 def test_interpolation_weighs_by_the_inverse_square_of_the_distance():
     points, E = np.array([[0.0], [1.0], [9.0]]), np.array([[0.0, 5.0], [1.0, 5.0], [7.0, 5.0]])
     # at 1/4 the two weights are 16 and 16/9
-    assert_allclose(interpolate(points, E, np.array([[0.25]]), 2), [[0.1, 5.0]])
+    assert_allclose(interpolate(points, E, np.array([[0.25]]), 2)[0], [[0.1, 5.0]])
     # at 3 of all three: 1/9, 1/4, 1/36
     expected = (0 / 9 + 1 / 4 + 7 / 36) / (1 / 9 + 1 / 4 + 1 / 36)
-    assert_allclose(interpolate(points, E, np.array([[3.0]]), 3)[0, 0], expected)
+    assert_allclose(interpolate(points, E, np.array([[3.0]]), 3)[0][0, 0], expected)
     # the square of it: 256 and 256/81
-    assert_allclose(interpolate(points, E, np.array([[0.25]]), 2, 2)[0, 0], 1 / 82)
+    assert_allclose(interpolate(points, E, np.array([[0.25]]), 2, 2)[0][0, 0], 1 / 82)
 
 
 def test_points_that_coincide_give_their_mean_and_the_nearest_may_be_very_near():
     points, E = np.array([[0.0], [0.0], [1.0]]), np.array([[2.0], [4.0], [9.0]])
-    assert_allclose(interpolate(points, E, np.array([[0.0]]), 3), [[3.0]])
+    found, there = interpolate(points, E, np.array([[0.0], [0.5]]), 3)
+    assert_allclose(found[0], [3.0])
+    assert_allclose(there, [True, False])
     with np.errstate(all="raise", under="ignore"):
-        near = interpolate(points[1:], E[1:], np.array([[1e-158]]), 2)
+        near = interpolate(points[1:], E[1:], np.array([[1e-158]]), 2)[0]
     assert_allclose(near, [[4.0]])
 
 

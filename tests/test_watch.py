@@ -362,9 +362,8 @@ def test_the_choice_of_a_graph_and_of_lam_ends(problem):
     metric = ended(
         lambda: kernelmetric.TransductiveDistance().fit(X, y),
         "the draw of rows for TransductiveDistance at 100 of 120",
-        "the spread of labels",
-        "the choice of lam after 1 candidate",
         "the choice of the graph after 1 candidate",
+        "the choice of lam after 1 candidate",
     )
     assert len(metric.graph_scores_) == 2  # one graph, and the points as they are
     assert np.all(np.isfinite(metric.transform(X)))

@@ -211,7 +211,10 @@ class NearestText(NearestRule):
                 texts = [" ".join(filter(None, both)) for both in zip(texts, more, strict=True)]
             lines += texts
         if not any(line and len(line) + 2 >= self.ngram for line in lines):
-            raise ValueError(f"Got no text of {self.ngram} letters: take another rule.")
+            raise ValueError(
+                f"Got records without a text of {self.ngram} letters, but expected some in the "
+                f"columns {list(columns)}: take another rule, or a smaller ngram."
+            )
         weights = TextWeights(lines, range(self.ngram, self.ngram + 3), self.most)
         Q = weights.rows(lines[: len(left)])
         return Q, Q if right is None else weights.rows(lines[len(left) :])

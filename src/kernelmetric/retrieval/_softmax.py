@@ -116,7 +116,7 @@ def _relations(task: Task, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         right[:n, n:] = across = _matching(task.matches, asked, found)
         right[n:, :n] = across.T
     right &= ~same
-    near = right.astype(np.float32)
+    near = right.astype(float)
     out = np.where(same | (~right & (near @ near > 0)), -np.inf, 0.0)
     return right / right.sum(axis=1, keepdims=True), out
 
