@@ -115,6 +115,8 @@ def test_a_decision_is_saved_with_the_model(asked, tmp_path):
         ([[0, 1], [1]], "matrix of finite costs"),
         ({"ill": "much"}, "matrix of finite costs"),
         ({"ill": np.nan}, "matrix of finite costs"),
+        ({"ill": 10**400}, "matrix of finite costs"),
+        (10**400, "matrix of finite costs"),
         (1.0 - np.full((3, 3), np.inf), "matrix of finite costs"),
         (np.eye(3), "no wrong answer cheaper than the right one"),
         ({"sick": 5}, r"Got a cost of 'sick', but the classes are \['ill', 'odd', 'well'\]"),

@@ -8,7 +8,21 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelmetric import LDA, LMNN, RBF, Kernelized, MetricRegressor, load, save
+from kernelmetric import (
+    ITML,
+    LDA,
+    LMNN,
+    NCA,
+    RBF,
+    SCML,
+    Kernelized,
+    MetricClassifier,
+    MetricRegressor,
+    TransductiveDistance,
+    TransductiveRegressor,
+    load,
+    save,
+)
 from kernelmetric.kernels import TableSchema, is_table
 from kernelmetric.tables import TableEncoder, TableError, plan_columns
 
@@ -142,6 +156,26 @@ def test_long_whole_numbers_of_an_array_are_refused_where_floats_lose_them(use):
 def test_a_list_with_a_number_beyond_all_floats_is_refused_in_a_sentence():
     with pytest.raises(ValueError, match="Got whole numbers in X, column 0, that 64-bit"):
         LMNN().fit([[10**400, 1.0], [2, 3.0]] * 5, [0, 1] * 5)
+
+
+def test_a_parameter_with_a_number_beyond_all_floats_is_refused_in_a_sentence():
+    X, huge = np.column_stack([NUMBERS, WHOLE]), [[10**400, 0.0], [0.0, 1.0]]
+    few = np.where(np.arange(N) < 12, KINDS, -1)
+    for model, y, said in [
+        (NCA(init=huge), KINDS, "Got init of type list"),
+        (ITML(prior=huge), KINDS, "Got prior of type list"),
+        (SCML(basis=huge), KINDS, "Got basis of type list"),
+        (TransductiveDistance(class_sizes=[1, 10**400]), few, "Got class_sizes="),
+        (MetricClassifier(class_weight={0: 1, 1: 10**400}), KINDS, "class_weight"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            model.fit(X, y)
+
+
+@pytest.mark.parametrize("y", [[10**400, *range(N - 1)], WHOLE + 2**60], ids=["huge", "long"])
+def test_known_numbers_that_floats_lose_are_refused(y):
+    with pytest.raises(ValueError, match="Got whole numbers in y, column 0, that 64-bit"):
+        TransductiveRegressor().fit(np.column_stack([NUMBERS, WHOLE]), y)
 
 
 @pytest.mark.parametrize("scale", [1e-170, 1e140])

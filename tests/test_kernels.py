@@ -65,6 +65,15 @@ def Y():
     return np.random.RandomState(1).uniform(0.1, 2.0, size=(7, 4))
 
 
+@pytest.mark.parametrize("name", sorted(pairwise.PAIRWISE_KERNEL_FUNCTIONS))
+def test_a_kernel_of_scikit_learn_takes_points_that_must_not_be_written(name, X, Y):
+    kernel = PairwiseKernel(name)
+    expected = kernel(X, Y)
+    X, Y = X.copy(), Y.copy()
+    X.flags.writeable = Y.flags.writeable = False
+    np.testing.assert_array_equal(kernel(X, Y), expected)
+
+
 @pytest.mark.parametrize("kernel", ALL)
 def test_a_kernel_is_symmetric_and_positive_semi_definite(kernel, X):
     K = kernel.bind(X)(X)

@@ -80,7 +80,7 @@ def coded_targets(y: Any, X: Any) -> Targets:
 def _numbers(table: np.ndarray) -> np.ndarray:
     try:
         return table.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"Got {table.shape[1]} columns of type {table.dtype} as y, but expected numbers: a "
             "class for every row goes into one column."

@@ -81,7 +81,7 @@ def refuse_text(targets: Any) -> None:
     for value in np.ravel(np.asarray(targets, dtype=object)) if kind in tuple("OUS") else ():
         try:
             float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             if isinstance(value, str | bytes):
                 raise ValueError(
                     f"Got y with text, such as {str(value)!r}, but expected numbers to predict: "

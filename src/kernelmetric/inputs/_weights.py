@@ -143,7 +143,7 @@ def check_class_weight(class_weight: Any) -> None:
         )
     try:
         values = np.array(list(class_weight.values()), dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         values = np.array([np.nan])
     if values.ndim != 1 or not np.all((values > 0) & (values < _MOST)):
         raise ValueError(
@@ -173,7 +173,7 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> np
     given = to_numpy(sample_weight) if is_array_api_obj(sample_weight) else sample_weight
     try:
         w = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"Got {name} of type {type(sample_weight).__name__}, but expected a number for each "
             "row."

@@ -94,7 +94,7 @@ def checked_folds(cv: Any, folds: Any, n_samples: int) -> list[tuple[np.ndarray,
     """Folds as row numbers of so many points, refused where they are none of these."""
     try:
         found = [(_numbers(train, n_samples), _numbers(test, n_samples)) for train, test in folds]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = []
     if not found or any(len(rows) == 0 for fold in found for rows in fold):
         raise ValueError(

@@ -159,6 +159,8 @@ class PairwiseKernel(Kernel):
                 f"Got {type(A).__name__}, but scikit-learn's kernel {self.metric!r} expected NumPy "
                 "arrays: try a kernel of this library, such as RBF."
             )
+        # Some of them refuse arrays that must not be written, such as maps of files.
+        A, B = np.require(A, requirements="W"), np.require(B, requirements="W")
         K = pairwise_kernels(A, B, metric=self.metric, **(self.params or {}))
         return K.astype(A.dtype, copy=False)
 

@@ -101,7 +101,7 @@ def as_matrix(value: Any, name: str) -> np.ndarray:
     """A parameter as a new float64 array, refused where it is none."""
     try:
         return np.array(to_numpy(value), dtype=np.float64)
-    except (TypeError, ValueError, AttributeError):
+    except (TypeError, ValueError, AttributeError, OverflowError):
         raise ValueError(
             f"Got {name} of type {type(value).__name__}, but expected an array of numbers."
         ) from None

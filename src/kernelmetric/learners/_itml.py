@@ -176,7 +176,7 @@ def _is_ascending(value: Any, high: float) -> bool:
     """Whether these are two finite numbers, the smaller one first, from 0 up to ``high``."""
     try:
         first, second = (float(number) for number in value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return 0.0 <= first <= second <= high and second < np.inf
 

@@ -16,6 +16,7 @@ from kernelmetric.compute.watch import time_left
 from kernelmetric.graphs import IndexTuples, Triplets
 from kernelmetric.inputs._parameters import COUNT_OR_NONE, LARGEST, Numbers
 from kernelmetric.learners import _tuple_learner as learned
+from kernelmetric.learners._checks import as_matrix
 from kernelmetric.learners._factors import factor
 from kernelmetric.solvers import nonnegative_qp, right_singular
 
@@ -161,7 +162,7 @@ class SCML(learned.ComparisonLearner):
             k = self._n_basis(points.Z.shape[1])
             rng = check_random_state(self.random_state)
             return local_directions(points.Z, self.tuples_, k, rng, counts)
-        B, d = np.asarray(self.basis, dtype=np.float64), points.n_features
+        B, d = as_matrix(self.basis, "basis"), points.n_features
         good = B.ndim == 2 and B.shape[1] == d and len(B) > 0
         if not good or not np.all(np.isfinite(B)) or not np.all(np.any(B != 0, axis=1)):
             raise ValueError(

@@ -36,7 +36,7 @@ def costs_of(decision: Any, classes: np.ndarray, shares: np.ndarray) -> np.ndarr
     matrix = _matrix(decision, classes.tolist()) if isinstance(decision, Mapping) else decision
     try:
         costs = np.array(matrix, dtype=np.float64)
-    except (TypeError, ValueError):  # texts, or rows of several lengths
+    except (TypeError, ValueError, OverflowError):  # texts, rows of several lengths, or 10**400
         costs = np.empty(0)
     fits = costs.shape == wrong.shape and np.all(np.isfinite(costs))
     if not fits or np.any(costs < np.diag(costs)[:, None]):

@@ -129,29 +129,39 @@ def learn(
 def spreads(metric: Any, source: Source) -> bool:
     """Whether labels may spread: where they must, by what is left open otherwise."""
     require_word("method", metric.method, METHODS)
-    usual = isinstance(metric.cost, str) and metric.cost == "robust"
-    plain = isinstance(metric.penalty, str) and metric.penalty == "laplacian"
-    given = {
-        "pairs or a cost_graph": source.codes is None,
-        "n_components": metric.n_components is not None,
-        "penalty": not plain,
-        "cost": not usual,
-        "n_votes": metric.n_votes != 1,
-    }
-    set_by_hand = [name for name, is_given in given.items() if is_given]
+    set_by_hand = _of_eigenvectors(metric, source.codes is not None)
     if metric.method == "diffusion" and set_by_hand:
         raise ValueError(
             f"Got method='diffusion' with {' and '.join(set_by_hand)}, but expected class labels "
             "and defaults: these belong to method='eigenvectors'."
         )
-    open_ = is_auto(metric.lam) and not set_by_hand
-    spread = metric.method == "diffusion" or (metric.method == "auto" and open_)
+    spread = _may_spread(metric, set_by_hand)
     if metric.class_sizes is not None and not spread:
         raise ValueError(
             "Got class_sizes with settings of the eigenproblem, but expected method='diffusion' "
             "and class labels: eigenvectors know no sizes."
         )
     return spread
+
+
+def _of_eigenvectors(metric: Any, labelled: bool = True) -> list[str]:
+    """Names of what is set by hand and means nothing to labels that spread."""
+    usual = isinstance(metric.cost, str) and metric.cost == "robust"
+    plain = isinstance(metric.penalty, str) and metric.penalty == "laplacian"
+    given = {
+        "pairs or a cost_graph": not labelled,
+        "n_components": metric.n_components is not None,
+        "penalty": not plain,
+        "cost": not usual,
+        "n_votes": metric.n_votes != 1,
+    }
+    return [name for name, is_given in given.items() if is_given]
+
+
+def _may_spread(metric: Any, set_by_hand: list[str]) -> bool:
+    """Whether ``method`` asks for labels that spread, or leaves it open, and nothing decides."""
+    open_ = metric.method == "auto" and is_auto(metric.lam) and not set_by_hand
+    return metric.method == "diffusion" or open_
 
 
 def _learn_eigenvectors(
@@ -300,6 +310,7 @@ def peak_bytes(metric: Any, n: int, n_features: int) -> int:
         in_range = 8 * rank * (2 * n + 5 * rank)  # the basis of the range, and eq. (7) in it
         total += max(in_range, space.estimate_memory(n, n_features))
     else:
-        factored = n <= DIRECT and metric.method != "eigenvectors"  # and its other triangle
+        # A factor of the graph's matrix, and its other triangle.
+        factored = n <= DIRECT and _may_spread(metric, _of_eigenvectors(metric))
         total += 8 * n * (4 * n if n <= _DENSE else 2 * n if factored else 2 * (d + 74))
     return int(total)

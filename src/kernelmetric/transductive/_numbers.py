@@ -21,7 +21,12 @@ from kernelmetric.compute import map_rows
 from kernelmetric.compute.rates import most_in_time, rates
 from kernelmetric.compute.reductions import median_squared_distance
 from kernelmetric.compute.watch import without_limit
-from kernelmetric.inputs import check_points, refuse_text, unchanged_on_failure
+from kernelmetric.inputs import (
+    check_points,
+    refuse_ambiguous,
+    refuse_text,
+    unchanged_on_failure,
+)
 from kernelmetric.inputs._labels import require_target
 from kernelmetric.inputs._parameters import SHARE, Numbers, check_parameters
 from kernelmetric.learners._checks import check_spread
@@ -133,6 +138,7 @@ class TransductiveRegressor(RegressorMixin, BaseEstimator):
             check_parameters(self)
             X = check_points(self, X, reset=True, ensure_min_samples=2)
             require_target(y, type(self).__name__, "numbers, NaN where unknown")
+            refuse_ambiguous(y, "y")
             refuse_text(y)
             Y = check_array(
                 y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan",

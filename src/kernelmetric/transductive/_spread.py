@@ -143,7 +143,7 @@ def read_sizes(sizes: Any, classes: np.ndarray, codes: np.ndarray) -> np.ndarray
         sizes = [sizes[name] for name in classes.tolist()]
     try:
         shares = np.asarray(sizes, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         shares = np.empty(0)
     good = shares.shape == (len(classes),) and np.all(np.isfinite(shares)) and shares.min() > 0
     if not good:
