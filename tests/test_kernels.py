@@ -68,10 +68,11 @@ def Y():
 @pytest.mark.parametrize("name", sorted(pairwise.PAIRWISE_KERNEL_FUNCTIONS))
 def test_a_kernel_of_scikit_learn_takes_points_that_must_not_be_written(name, X, Y):
     kernel = PairwiseKernel(name)
-    expected = kernel(X, Y)
+    expected, alone = kernel(X, Y), kernel(X)
     X, Y = X.copy(), Y.copy()
     X.flags.writeable = Y.flags.writeable = False
     np.testing.assert_array_equal(kernel(X, Y), expected)
+    np.testing.assert_array_equal(kernel(X), alone)
 
 
 @pytest.mark.parametrize("kernel", ALL)

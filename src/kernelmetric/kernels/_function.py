@@ -160,7 +160,8 @@ class PairwiseKernel(Kernel):
                 "arrays: try a kernel of this library, such as RBF."
             )
         # Some of them refuse arrays that must not be written, such as maps of files.
-        A, B = np.require(A, requirements="W"), np.require(B, requirements="W")
+        A = np.require(A, requirements="W")
+        B = B if B is None else np.require(B, requirements="W")
         K = pairwise_kernels(A, B, metric=self.metric, **(self.params or {}))
         return K.astype(A.dtype, copy=False)
 
