@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.model_selection import PredefinedSplit
@@ -18,6 +19,7 @@ from kernelmetric import (
     DNE,
     ITML,
     KPCA,
+    LDA,
     LFDA,
     LMNN,
     LPP,
@@ -32,6 +34,7 @@ from kernelmetric import (
     KernelizedCV,
     KernelTrick,
     Laplacian,
+    Linear,
     MetricClassifier,
     MetricRegressor,
     Pairs,
@@ -434,6 +437,23 @@ def test_the_rank_of_a_space_is_checked_before_memory_is_estimated_from_it(label
         ValueError, match="n_components=None, but RidgeKPCA expected 'auto' or an integer"
     ):
         search.fit(*labelled)
+
+
+@pytest.mark.parametrize("rank", [sparse.eye_array(3).tocsr(), pd.Series([1, 2])], ids=type)
+def test_a_rank_that_is_no_number_is_refused_by_a_search(labelled, rank):
+    with pytest.raises(ValueError, match="Got n_components="):
+        KernelizedCV(LDA(), ["rbf"], space=KPCA(n_components=rank)).fit(*labelled)
+
+
+@pytest.mark.parametrize("choice", [KernelAlignment, LeaveOneOutRidge])
+def test_a_class_in_a_list_of_kernels_is_refused_as_one(labelled, choice):
+    with pytest.raises(ValueError, match=r"Got the class RBF, but expected a kernel: try RBF\(\)"):
+        Kernelized(LDA(), choice(kernels=[RBF, Linear()])).fit(*labelled)
+
+
+def test_a_method_that_is_a_table_is_refused_before_memory_is_estimated_from_it():
+    with pytest.raises(ValueError, match=r"(?s)Got method=0 .*but expected 'auto'"):
+        TransductiveDistance(method=pd.Series([1, 2])).estimate_memory(100, 3)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -347,9 +347,10 @@ class KernelizedCV(CallbackSupportMixin, ShowsRecipe, Predictions, BestMetric, B
             space = space_for(meant, learner, n_samples, self.random_state)[0]
         else:
             space = given_space(self.space, None)
-        own = space.get_params().get("n_components", "none")
-        can_cut = own is None or is_auto(own) or isinstance(own, Integral)
-        if not can_cut and (cuts or own == "none"):
+        params = space.get_params()
+        known, own = "n_components" in params, params.get("n_components")
+        can_cut = known and (own is None or is_auto(own) or isinstance(own, Integral))
+        if not can_cut and (cuts or not known):
             raise ValueError(
                 f"Got space={space!r} with n_components={self.n_components!r}, but expected a "
                 "space whose leading coordinates can be taken: try space=KPCA()."

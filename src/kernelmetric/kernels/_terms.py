@@ -31,7 +31,9 @@ class Terms(_BaseComposition):
 
     def _points(self, X: Any) -> Any:
         """Points as all terms take them."""
-        terms = [kernel for _, kernel in self._named if hasattr(kernel, "points")]
+        # Others, and classes, are refused where kernels are computed.
+        kernels = [term for _, term in self._named if not isinstance(term, type)]
+        terms = [kernel for kernel in kernels if hasattr(kernel, "points")]
         return reduce(lambda read, kernel: kernel.points(read), terms, X)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

@@ -295,6 +295,7 @@ def _solve_in_range(
 
 def peak_bytes(metric: Any, n: int, n_features: int) -> int:
     """Bytes that a fit takes besides the data, within a factor of two from 700 points on."""
+    require_word("method", metric.method, METHODS)
     penalty = _penalties.as_penalty(metric.penalty)
     automatic = isinstance(metric.n_neighbors, str)
     name = metric.graph if isinstance(metric.graph, str) else ""
