@@ -445,10 +445,12 @@ def test_a_rank_that_is_no_number_is_refused_by_a_search(labelled, rank):
         KernelizedCV(LDA(), ["rbf"], space=KPCA(n_components=rank)).fit(*labelled)
 
 
-@pytest.mark.parametrize("choice", [KernelAlignment, LeaveOneOutRidge])
-def test_a_class_in_a_list_of_kernels_is_refused_as_one(labelled, choice):
-    with pytest.raises(ValueError, match=r"Got the class RBF, but expected a kernel: try RBF\(\)"):
-        Kernelized(LDA(), choice(kernels=[RBF, Linear()])).fit(*labelled)
+@pytest.mark.parametrize("composed", [KernelAlignment, Sum, Product])
+def test_a_class_in_a_list_of_kernels_is_refused_as_one(labelled, composed):
+    model = Kernelized(LDA(), composed(kernels=[RBF, Linear()]))
+    for use in (lambda: model.fit(*labelled), lambda: clone(model).fit(*labelled)):
+        with pytest.raises(ValueError, match=r"Got (the class RBF|<class .*RBF'>).*but expected"):
+            use()
 
 
 def test_a_method_that_is_a_table_is_refused_before_memory_is_estimated_from_it():

@@ -8,6 +8,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._function import FunctionKernel, PairwiseKernel
 from kernelmetric.kernels._registry import KERNELS, OBJECT_KERNELS, RBF, Polynomial, Tanimoto
+from kernelmetric.kernels._terms import refuse_class
 
 _NAMES = {kernel.__name__.lower(): kernel for kernel in (*KERNELS, *OBJECT_KERNELS)}
 _NAMES |= {"poly": Polynomial, "jaccard": Tanimoto}
@@ -55,10 +56,7 @@ def as_kernel(spec: Any = None) -> Kernel:
         return RBF()
     if isinstance(spec, Kernel):
         return spec
-    if isinstance(spec, type):
-        raise ValueError(
-            f"Got the class {spec.__name__}, but expected a kernel: try {spec.__name__}()."
-        )
+    refuse_class(spec)
     if isinstance(spec, str):
         if spec in _NAMES:
             return _NAMES[spec]()

@@ -17,6 +17,8 @@ class Terms(_BaseComposition):
     @property
     def _named(self) -> list[tuple[str, Any]]:
         listed = self.kernels if isinstance(self.kernels, list | tuple) else []
+        for kernel in listed:
+            refuse_class(kernel)  # it has all methods, and no parameters
         return [(f"k{i}", kernel) for i, kernel in enumerate(listed)]
 
     @_named.setter
@@ -31,9 +33,7 @@ class Terms(_BaseComposition):
 
     def _points(self, X: Any) -> Any:
         """Points as all terms take them."""
-        # Others, and classes, are refused where kernels are computed.
-        kernels = [term for _, term in self._named if not isinstance(term, type)]
-        terms = [kernel for kernel in kernels if hasattr(kernel, "points")]
+        terms = [kernel for _, kernel in self._named if hasattr(kernel, "points")]
         return reduce(lambda read, kernel: kernel.points(read), terms, X)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -57,6 +57,14 @@ class Terms(_BaseComposition):
             self.kernels = params.pop("kernels")
         self._set_params("_named", **params)
         return self
+
+
+def refuse_class(kernel: Any) -> None:
+    """Refuse a class where one of its kernels is meant."""
+    if isinstance(kernel, type):
+        raise ValueError(
+            f"Got the class {kernel.__name__}, but expected a kernel: try {kernel.__name__}()."
+        )
 
 
 def check_terms(kernels: Any, name: str, kind: Any) -> None:
