@@ -126,6 +126,23 @@ def test_errors_of_scores_are_those_of_other_draws():
         assert said == pytest.approx(spread, rel=0.3)
 
 
+def test_the_error_of_a_mean_area_of_many_classes_is_that_of_other_draws():
+    rng = np.random.RandomState(0)
+    y = np.repeat(np.arange(5), [300, 150, 60, 20, 6])
+
+    class Given:
+        classes_ = np.arange(5)
+        predict_proba = staticmethod(lambda s: s)
+        predict = staticmethod(lambda s: s.argmax(axis=1))
+
+    found = []
+    for _ in range(60):
+        s = np.exp(rng.randn(len(y), 5) + 2.0 * np.eye(5)[y])
+        found.append(class_scores(Given, s / s.sum(axis=1, keepdims=True), y))
+    spread = np.std([scores.roc_auc for scores in found])
+    assert np.mean([scores.error("roc_auc") for scores in found]) == pytest.approx(spread, rel=0.5)
+
+
 def test_classes_are_uneven_when_one_is_more_than_twice_another():
     assert not is_uneven(["a", "a", "b"])
     assert is_uneven(["a", "a", "a", "b"])

@@ -729,6 +729,14 @@ def test_an_int_that_no_float_can_hold_is_refused_in_a_sentence():
         MetricClassifier(FunctionTransformer(), cv=2).fit(X, [0, 1, 0, 1])
 
 
+@pytest.mark.parametrize("factor", [1e-160, 1e200])
+@pytest.mark.parametrize("predictor", [MetricClassifier, MetricRegressor])
+def test_coordinates_whose_squares_are_no_numbers_are_refused(predictor, factor):
+    X, y = factor * np.arange(40.0)[:, None], np.arange(40) % 2
+    with pytest.raises(ValueError, match="Got learned coordinates that spread over"):
+        predictor(FunctionTransformer()).fit(X, y)
+
+
 def test_a_class_without_weight_leaves_all_scores_finite():
     votes, linear = np.log(np.full((3, 2), 0.5)), np.array([[-1.0, 1.0], [2.0, -2.0], [0.0, 0.0]])
     assert np.all(np.isfinite(_stacked([votes], linear, None, np.array([0.0, 1.0]))))

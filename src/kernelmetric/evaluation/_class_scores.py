@@ -60,7 +60,8 @@ class ClassScores(NamedTuple):
         Returns
         -------
         float
-            Binomial; for the area that of Hanley and McNeil, of the smallest class.
+            Binomial; for the area that of Hanley and McNeil: of the smaller of two classes, or of
+            the mean of each class beside the others.
         """
         table = np.asarray(self.confusion, dtype=float)
         sizes = table.sum(axis=1)
@@ -71,9 +72,11 @@ class ClassScores(NamedTuple):
         if measure == "balanced_accuracy":
             shares = right / sizes
             return float(np.sqrt(np.sum(shares * (1 - shares) / sizes)) / len(sizes))
-        few, many = sizes.min(), n - sizes.min()
+        few = np.sort(sizes)[:1] if len(sizes) == 2 else sizes
+        many = n - few
         both = (few - 1) * (a / (2 - a) - a**2) + (many - 1) * (2 * a**2 / (1 + a) - a**2)
-        return float(np.sqrt((a * (1 - a) + both) / (few * max(many, 1))))
+        variances = (a * (1 - a) + both) / (few * np.maximum(many, 1))
+        return float(np.sqrt(np.sum(variances)) / len(few))
 
     @property
     def warning(self) -> str:

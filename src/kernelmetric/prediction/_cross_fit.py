@@ -35,6 +35,7 @@ from kernelmetric.transductive import TransductiveDistance
 ENOUGH = 1000  # points held out: a handful of numbers is chosen on them
 MOST_JUDGES = 3000  # points of one fit that do so, each left out by itself
 _FEWEST_JUDGES = 300  # that a time limit leaves
+_SPREADS = 1e-150, 1e150  # of coordinates whose squared distances are numbers
 
 
 @dataclass(frozen=True)
@@ -105,9 +106,17 @@ def learned_coordinates(
     """Fit a metric; the learned coordinates of its points in float64."""
     weights = {} if sample_weight is None else {_name_of_weights(metric): sample_weight}
     with config_context(transform_output="default"):
-        if not hasattr(metric, "fit_transform"):  # as of one that is frozen
-            return _plain(metric.fit(X, y, **weights).transform(X))
-        return _plain(metric.fit_transform(X, y, **weights))
+        if hasattr(metric, "fit_transform"):
+            E = _plain(metric.fit_transform(X, y, **weights))
+        else:  # as of one that is frozen
+            E = _plain(metric.fit(X, y, **weights).transform(X))
+    spread = float(np.max(np.ptp(E, axis=0)))
+    if spread and not _SPREADS[0] < spread < _SPREADS[1]:
+        raise ValueError(
+            f"Got learned coordinates that spread over {spread:.3g}, but expected squares within "
+            "the range of float64: rescale the features first, e.g. with StandardScaler."
+        )
+    return E
 
 
 def leaves_out(metric: Any) -> bool:
