@@ -39,6 +39,7 @@ from kernelmetric import (
     MetricRegressor,
     Pairs,
     PairVerifier,
+    Polynomial,
     TransductiveDistance,
     cross_validate_pairs,
 )
@@ -443,6 +444,21 @@ def test_the_rank_of_a_space_is_checked_before_memory_is_estimated_from_it(label
 def test_a_rank_that_is_no_number_is_refused_by_a_search(labelled, rank):
     with pytest.raises(ValueError, match="Got n_components="):
         KernelizedCV(LDA(), ["rbf"], space=KPCA(n_components=rank)).fit(*labelled)
+
+
+def test_a_degree_that_is_no_number_is_refused_before_memory_is_estimated_from_it(labelled):
+    with pytest.raises(ValueError, match="Got degree=array"):
+        Kernelized(LDA(), Polynomial(degree=np.zeros((2, 2))), KPCA()).fit(*labelled)
+
+
+@pytest.mark.parametrize("y", [[0, 1] * 4, [0, 1] * 400, "labels"], ids=["few", "many", "a name"])
+@pytest.mark.parametrize("model", [KPCA(2), KernelTrick(), TransductiveDistance()], ids=repr)
+def test_labels_of_other_rows_are_refused_where_some_rows_have_no_weight(labelled, model, y):
+    X = labelled[0]
+    weights = np.ones(len(X))
+    weights[3] = 0
+    with pytest.raises(ValueError, match="Found input variables with inconsistent numbers"):
+        model.fit(X, y, sample_weight=weights)
 
 
 @pytest.mark.parametrize("composed", [KernelAlignment, Sum, Product])

@@ -3,7 +3,7 @@
 import math
 from contextvars import Context
 from functools import cache, partial
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -38,8 +38,9 @@ def coordinates_rank(space: Any, kernel: Kernel, n_samples: int, n_features: int
     bounds: list[float] = [n_samples]
     if isinstance(kernel, Linear):
         bounds.append(n_features)
-    elif isinstance(kernel, Polynomial) and kernel.degree in range(1, 11):
-        bounds.append(math.comb(n_features + int(kernel.degree), int(kernel.degree)))
+    degree = kernel.degree if isinstance(kernel, Polynomial) else None
+    if isinstance(degree, Real) and degree in range(1, 11):
+        bounds.append(math.comb(n_features + int(degree), int(degree)))
     for value in (getattr(space, name, None) for name in _LIMITS):
         if isinstance(value, Integral) and int(value) > 0:
             bounds.append(int(value))

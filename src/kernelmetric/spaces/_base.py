@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from kernelmetric import compute, inputs
 from kernelmetric.compute.reductions import out_of_range
@@ -166,7 +166,9 @@ class Space(
         """The rows that have weight, and their labels with the weights."""
         rows, weights = inputs.rows_and_weights(sample_weight, X)
         refuse_partial_gram(rows, as_kernel(self.kernel).pairwise)
-        y = inputs.rows_of(y, rows)
+        if y is not None:
+            check_consistent_length(X, y)
+            y = inputs.rows_of(y, rows)
         return inputs.rows_of(X, rows), y if weights is None else inputs.WeightedLabels(y, weights)
 
     def _fit_checked(self, X: Any, y: Any) -> Any:

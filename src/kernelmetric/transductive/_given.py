@@ -78,6 +78,8 @@ def counted_rows(
         )
     if rows is None:
         return None, X, y, given, masses
+    if y is not None:
+        check_consistent_length(X, y)
     if not (isinstance(graph, str) or callable(graph)):
         raise ValueError(
             "Got sample_weight of zero beside a given graph, but expected positive ones: leave "
