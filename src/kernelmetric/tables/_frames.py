@@ -303,14 +303,13 @@ def median_and_spread(column: Column, numbers: np.ndarray) -> tuple[float, float
 
 def object_places(schema: Any, names: list[str], columns: Any = None) -> list[int]:
     """Places of columns of objects among all names; None means all of those of a schema."""
-    if columns is None:
-        columns = vars(schema).get("objects") or ()  # older files have none
+    columns = schema.objects if columns is None else columns
     return places_of(columns, len(names), names) if len(columns) else []
 
 
 def width_of(schema: Any) -> int:
     """Number of features, and of columns of objects beside them."""
-    return len(schema.groups_) + len(vars(schema).get("objects") or ())
+    return len(schema.groups_) + len(schema.objects)
 
 
 def with_objects(schema: Any, X: Any, features: np.ndarray) -> Any:
