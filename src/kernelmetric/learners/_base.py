@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric import inputs
@@ -86,13 +85,8 @@ class Learner(Metric, BaseEstimator):
         """
         check_is_fitted(self)
         L = to_numpy(self.components_)
-        Z = check_array(to_numpy(Z) if hasattr(Z, "dtype") else Z, input_name="Z")
-        if Z.shape[1] != len(L):
-            raise ValueError(
-                f"Got coordinates of shape {Z.shape}, but expected (n_samples, {len(L)}), as "
-                "transform gives them."
-            )
-        return like(Z @ np.linalg.pinv(L).T, self.components_)
+        back = np.linalg.pinv(L).T
+        return like(inputs.check_coordinates(Z, len(L)) @ back, self.components_)
 
     def score(self, X: Any, y: Any = None) -> float:
         """How well the learned distance tells the labels of rows.
