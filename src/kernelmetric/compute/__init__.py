@@ -23,6 +23,7 @@ threads would slow down, or ``repeatable`` ones; rows that are ``in_memory`` or 
 What comes in from outside is checked in ``kernelmetric.inputs``.
 """
 
+from kernelmetric._warnings import moved
 from kernelmetric.compute._arrays import (
     all_finite,
     in_library_of,
@@ -47,3 +48,5 @@ from kernelmetric.compute._device import to_device, use_device
 from kernelmetric.compute._execute import map_rows, over_rows, sum_rows
 from kernelmetric.compute._threads import bytes_at_once, repeatable, small_steps
 from kernelmetric.compute.backends import backend_of
+
+__getattr__ = moved(__name__, {"FarCellWarning": "inputs"})

@@ -136,10 +136,9 @@ def raw_column(X: Any, name: str) -> list[Any]:
     place = column_names(X).index(name)
     if isinstance(X, list):
         return listed_objects(X[place].values)
-    column = X.iloc[:, place] if hasattr(X, "iloc") else None
-    if column is None:
-        column = X[:, place] if isinstance(X, np.ndarray) else X[name]
-    return listed_objects(column)
+    if isinstance(X, np.ndarray):
+        return listed_objects(X[:, place])
+    return listed_objects(X.iloc[:, place] if hasattr(X, "iloc") else X[name])
 
 
 def of_kind(name: str, kind: str, values: np.ndarray) -> Column:
