@@ -179,7 +179,8 @@ def keep_time(learner: Any, given: dict[str, Any]) -> None:
     """Give a fit so many rows as the time limit leaves time for."""
     if math.isinf(time_left()):
         return
-    X, y = given["X"], given.get("y")
+    X: Any = given.get("X")
+    y: Any = given.get("y")
     told = {name for name, value in given.items() if value is not None}
     if y is None or told - _OF_ROWS or not in_memory(X) or len(getattr(X, "shape", ())) != 2:
         return
