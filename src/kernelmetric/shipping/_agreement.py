@@ -116,8 +116,9 @@ def _check_anchors(space: Attributes) -> None:
     elif anchors is not None:
         pairwise = getattr(space.get("kernel_"), "pairwise", False)
         space.array("anchors_", "count<d n" if pairwise else "points n d")
-    m, n = space.get("n_landmarks_", 0), space.sides.get("n")
-    space.require(m in (0, n), "n_landmarks_", f"all {n} anchors, or none of them")
+    n_rows = space.sides.get("n")
+    good = space.get("n_landmarks_", 0) in (0, n_rows)
+    space.require(good, "n_landmarks_", f"all {n_rows} anchors, or none of them")
 
 
 def _check_space(metric: Attributes) -> None:
