@@ -81,14 +81,6 @@ def test_the_same_offset_is_taken_from_other_rows_and_after_loading(tmp_path):
         assert np.allclose(each.transform(frame[40:41]), expected[:1])
 
 
-def test_a_schema_of_an_older_version_reads_as_before():
-    frame = pd.DataFrame({"a": NUMBERS, "other": OTHER})
-    schema = TableSchema().fit(frame)
-    expected = schema.transform(frame)
-    del schema.rests_
-    assert np.array_equal(schema.transform(frame), expected)
-
-
 @pytest.mark.parametrize("factor", [1e-170, 1e155])
 def test_a_metric_of_a_table_does_not_lose_a_column_by_its_unit(factor):
     frame = pd.DataFrame({"a": NUMBERS * factor, "other": OTHER})

@@ -378,8 +378,9 @@ def test_sides_are_learned_and_then_hold():
         ((2, 3, 1), "finite r d"),
         ((2, 3), "finite n n"),
     ):
+        found.state["a_"] = np.zeros(shape)
         with pytest.raises(ValueError, match="the sides of its other attributes"):
-            found.array("a_", wanted, np.zeros(shape))
+            found.array("a_", wanted)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from kernelmetric.learners import _progress as progress
 from kernelmetric.solvers import (
     PairDual,
-    _nonnegative,
     minimize_lbfgs,
     smallest_eigenvectors,
     solve_pairs,
@@ -586,10 +585,6 @@ def test_a_newton_step_has_its_limits(N, r, psd, finite):
         assert flops == N * products**2 + products**3
     elif finite:
         assert flops == N**2 * (products if psd else r) + N**3
-
-
-def test_exchanges_leave_what_is_zero_without_a_warning():
-    np.testing.assert_array_equal(_nonnegative._exchange(np.eye(2), np.zeros(2), np.zeros(2)), 0.0)
 
 
 @pytest.mark.parametrize(("k", "width", "needed"), [(12, 4, 3), (13, 4, 4), (3, 4, 1)])

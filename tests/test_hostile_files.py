@@ -663,6 +663,8 @@ def test_many_altered_files_are_refused_or_their_models_answer(case, tmp_path, s
         ("classifier", lambda state: state.pop("biases_")),
         ("table", lambda state: state_of(state["schema_"]).update(centres_=None)),
         ("table", lambda state: state_of(state["schema_"]).update(rests_=None)),
+        ("table", lambda state: state_of(state["schema_"]).pop("limits_")),
+        ("table", lambda state: state_of(state["schema_"]).pop("cycles_")),
         ("search", lambda state: state.update(best_estimator_=None)),
         ("columns", lambda state: columns_of(state).pop("transformers_")),
         ("columns", lambda state: columns_of(state).pop("sparse_output_")),
@@ -671,7 +673,15 @@ def test_many_altered_files_are_refused_or_their_models_answer(case, tmp_path, s
     ],
     ids=[
         *("kernel", "frequencies", "codes", "usual distance", "biases", "centres", "rests"),
-        *("search", "transformers", "sparse output", "statistics", "everything"),
+        *(
+            "limits",
+            "cycles",
+            "search",
+            "transformers",
+            "sparse output",
+            "statistics",
+            "everything",
+        ),
     ],
 )
 def test_what_a_fit_leaves_cannot_be_missing(case, change, tmp_path):

@@ -390,12 +390,14 @@ def test_answers_about_one_of_two_equal_records_that_moved_are_refused(tmp_path)
         AnswerFile(out, Side(twice), Side(twice)).read()
 
 
-def test_a_file_that_does_not_say_what_its_rows_held_is_read_and_that_is_said(label):
-    out = label.folder / "answers.csv"
-    out.write_text("left,right,answer\n1,2,yes\n", encoding="utf-8")
-    said = label("q\n", "--out", out)
-    assert said.exit_code == 0, said.output
-    assert "does not say what its rows held" in " ".join(said.output.split())
+def test_a_row_that_is_no_number_is_found_by_what_it_held(tmp_path):
+    out = tmp_path / "answers.csv"
+    store = store_of(out, ids=False)
+    store.save([(1, 2, True)])
+    out.write_text(out.read_text("utf-8").replace("1,2,yes", "one,2000,yes"), encoding="utf-8")
+    answers, notes = store.read()
+    assert answers == [(1, 2, True)]
+    assert len(notes) == 2
 
 
 def test_a_word_that_is_no_answer_is_asked_again_and_a_goal_ends(label):
@@ -438,20 +440,21 @@ def test_links_learn_from_the_answers(label):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "options", "message"),
     [
-        ("a,b\n1,2\n", "expected left, right, answer"),
-        ("left,right,answer\n1,2,perhaps\n", "Got the answer 'perhaps'"),
-        ("left,right,answer\nr1,2,yes\n", "was --id given"),
-        ("left,right,answer\n1,2000,yes\n", "expected row numbers"),
-        ("left,right,answer\n1,2,yes\n1,2,no\n", "Got a second answer for (1, 2)"),
+        ("a,b\n1,2\n", [], "expected left, right, answer"),
+        ("left,right,answer\n{},{},perhaps\n", ["--id", "id"], "Got the answer 'perhaps'"),
+        ("left,right,answer\n1,2,yes\n", [], "which was written with it"),
+        ("left,right,answer\n{},{},yes\n{},{},no\n", ["--id", "id"], "Got a second answer for"),
     ],
-    ids=["columns", "answer", "id", "row", "twice"],
+    ids=["columns", "answer", "id", "twice"],
 )
-def test_another_file_is_not_overwritten(label, text, message):
+def test_another_file_is_not_overwritten(label, text, options, message):
     out = label.folder / "answers.csv"
+    ids = [pd.read_csv(label.folder / name)["id"][0] for name in ("a.csv", "b.csv")]
+    text = text.format(*ids, *ids)
     out.write_text(text, encoding="utf-8")
-    said = label("y\n", "--out", out)
+    said = label("y\n", "--out", out, *options)
     assert said.exit_code == 1
     assert message in said.output
     assert out.read_text("utf-8") == text

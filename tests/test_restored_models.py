@@ -72,6 +72,7 @@ from kernelmetric.kernels import Columns
 from kernelmetric.learners import Learner
 from kernelmetric.linkage import EqualKeys, NearestText, RecordLinker
 from kernelmetric.retrieval import PLDA, Drift
+from kernelmetric.selection import RidgeKPCA
 from kernelmetric.shipping import SavedFileError
 from kernelmetric.shipping._allowed import names_of_classes
 from kernelmetric.shipping._checks import check_fitted
@@ -782,6 +783,7 @@ HOSTILE = {
     "columns without names": lambda: changed(TableEncoder(["size"]), numbers=[0]),
     "words of no column": lambda: changed(TableEncoder(["size"]), missing={"size": ["?", 1]}),
     "a table of other steps": lambda: changed(TableEncoder(["size"]), columns_=StandardScaler()),
+    "points beside landmarks": lambda: changed(RidgeKPCA(2).fit(*points()), n_landmarks_=5),
     "an embedding beside its space": lambda: changed(
         TransductiveDistance(2, penalty="kernel", lam=5000.0).fit(*points()),
         components_=np.ones((2, 3)),

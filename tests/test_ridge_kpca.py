@@ -922,30 +922,6 @@ def test_easy_classes_that_are_many_take_all_points(many_easy_points, monkeypatc
     assert len(space.anchors_) == 400
 
 
-@pytest.mark.parametrize("scales", [None, np.array([1.0, 0.5, 2.0])], ids=["plain", "rescaled"])
-def test_training_rows_of_a_model_of_version_0_1_keep_offsets_of_their_own(problem, scales):
-    """Landmarks, then all training rows; the kernel has a bump at each of these."""
-    X, y, X_new, _ = problem
-    kernel = RBF(gamma=0.5) + 0.1 * Delta(width=0.01)
-    kernel = kernel if scales is None else Rescaled(kernel, scales)
-    smooth = without_ridge(kernel)[0]
-    rng = np.random.RandomState(0)
-    old = space_of().fit(X, y)
-    old.kernel_, old.n_landmarks_ = kernel, 20
-    old.anchors_ = np.vstack([rng.standard_normal((20, 3)), X])
-    old.projection_ = rng.standard_normal((20 + len(X), 4))
-    old.offset_ = rng.standard_normal((1, 4))
-    at_landmarks = smooth(np.vstack([X, X_new]), old.anchors_[:20]) @ old.projection_[:20]
-    expected = at_landmarks - old.offset_
-    expected[: len(X)] += old.projection_[20:]
-    np.testing.assert_allclose(old.transform(X), expected[: len(X)], atol=1e-10)
-    np.testing.assert_allclose(old.transform(X_new), expected[len(X) :], atol=1e-10)
-    np.testing.assert_allclose(old.transform(X + 1e-7), expected[: len(X)], atol=1e-4)
-    old.kernel_ = smooth  # as compress sees it
-    plain = at_landmarks[: len(X)] - old.offset_
-    np.testing.assert_allclose(old.transform(X), plain, atol=1e-10)
-
-
 def test_copies_of_a_point_share_their_weighted_mean():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6, 3))[[0, 1, 2, 1, 4, 1]]

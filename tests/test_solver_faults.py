@@ -207,7 +207,7 @@ def test_a_program_that_is_not_finite_is_refused(bad):
         nonnegative_qp(np.eye(2), np.array([1.0, bad]))
 
 
-def test_where_scipys_solver_gives_up_the_exchanges_find_the_minimum(monkeypatch):
+def test_where_scipys_first_solver_gives_up_another_finds_the_minimum(monkeypatch):
     def gives_up(A, c):
         raise RuntimeError("too many iterations")
 

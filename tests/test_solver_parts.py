@@ -14,7 +14,6 @@ from kernelmetric.solvers import _leading_eigenvectors as leading
 from kernelmetric.solvers import (
     _nonnegative,
     minimize_lbfgs,
-    nonnegative_qp,
     right_singular,
     smallest_eigenvectors,
 )
@@ -147,37 +146,6 @@ def test_the_root_of_a_program_squares_to_it(rank):
     assert A.shape == (rank, 5)
     np.testing.assert_allclose(A.T @ A, S, atol=1e-10)
     np.testing.assert_allclose(A.T @ c, b, atol=1e-10)
-
-
-def test_an_exchange_goes_as_far_as_nothing_turns_negative():
-    S, b = np.array([[1.0, 0.9], [0.9, 1.0]]), np.array([1.0, 1.5])
-    found = _nonnegative._exchange(S, b, np.array([1.0, 0.0]))
-    np.testing.assert_allclose(found, [0.0, 1.5], atol=1e-12)
-
-
-def test_exchanges_alone_solve_programs_whose_variables_depend_on_each_other(monkeypatch):
-    def gives_up(A, c):
-        raise RuntimeError("too many iterations")
-
-    monkeypatch.setattr(_nonnegative, "nnls", gives_up)
-    left = 0
-    exchange = _nonnegative._exchange
-
-    def watched(S, b, v):
-        nonlocal left
-        after = exchange(S, b, v)
-        left += bool(np.any((v > 0) & (after == 0)))
-        return after
-
-    monkeypatch.setattr(_nonnegative, "_exchange", watched)
-    for seed in range(30):
-        rng = np.random.RandomState(seed)
-        F = rng.standard_normal((9, 6)) + 1.5  # much in common
-        S, b = F.T @ F, F.T @ (3 * rng.standard_normal(9) + 1.0)
-        v, residual = nonnegative_qp(S, b)
-        assert np.all(v >= 0)
-        assert residual <= 1e-9
-    assert left > 2  # variables that entered and left again
 
 
 # --- L-BFGS -------------------------------------------------------------------------------------

@@ -14,24 +14,20 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 from half_of_product import half_of
 from kernelmetric import DNE, load, save
 from kernelmetric.cli import _study
 from kernelmetric.cli._files import load_model
 from kernelmetric.cli._study import open_study
-from kernelmetric.inspection import feature_importance
 from kernelmetric.tables import (
     Table,
     TableEncoder,
     TableError,
-    features_of,
     open_table,
     plan_columns,
-    read_table,
 )
 
 FAST = ("--learner", "dne", "--kernel", "none", "--components", "2")
@@ -304,32 +300,6 @@ def test_a_saved_encoder_reads_as_before(tmp_path, table):
     assert list(again["table"].get_feature_names_out()) == list(
         fitted["table"].get_feature_names_out()
     )
-
-
-def test_a_model_of_version_0_1_is_still_read(tmp_path, table):
-    frame = read_table(table)
-    encoder = TableEncoder(("a",), ("code", "plot")).fit(frame)
-    X = frame[["a"]].join(frame[["code", "plot"]].astype(object))
-    columns = ColumnTransformer(
-        [
-            ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), ["a"]),
-            ("categories", make_pipeline(
-                SimpleImputer(strategy="constant", fill_value="(missing)"),
-                OneHotEncoder(handle_unknown="ignore", sparse_output=False),
-            ), ["code", "plot"]),
-        ]
-    )  # fmt: skip
-    plain = Pipeline([("table", columns), ("metric", DNE(2))])
-    plain.fit(features_of(frame, encoder), frame["kind"])
-    of_0_1 = TableEncoder(("a",), ("code", "plot"))
-    of_0_1.columns_ = columns
-    path = save(Pipeline([("table", of_0_1), plain.steps[1]]), tmp_path / "old.km")
-    model = load_model(path)
-    np.testing.assert_array_equal(model.transform(X), plain.transform(features_of(frame, encoder)))
-    assert "unknown to the model" not in " ".join(model["table"].remarks(frame))
-    new = frame.assign(code="Z9")
-    assert "such as 'Z9': all its features are zero there" in model["table"].remarks(new)[0]
-    assert feature_importance(model, features_of(frame, model["table"])).names[0] == "a"
 
 
 def test_a_file_of_another_kind_is_no_model(tmp_path, table):

@@ -196,17 +196,16 @@ class AnswerFile:
     def read(self) -> tuple[list[Answer], list[str]]:
         """Row numbers and answers, and what to say of them."""
         table = open_table(self.path).frame
-        printed = self._require_format(table)
+        self._require_format(table)
         sides, notes = [], []
         for name, column, side in self._sides():
-            rows = self._rows(table[name].astype(str), side)
-            sides.append(rows)
-            if printed:
-                sides[-1] = self._moved(side, rows, table[column].astype(str).tolist())
-                if sides[-1] != rows:
-                    notes.append(f"The {name} table has another order: its answers moved with it.")
-        if len(table) and self.left.ids is None and not printed:
-            notes = ["It does not say what its rows held: see that the tables are as they were."]
+            cells = table[name].astype(str).tolist()
+            if side.ids is not None:
+                sides.append(side.rows_named(cells, self.path))
+                continue
+            sides.append(self._moved(side, cells, table[column].astype(str).tolist()))
+            if list(map(str, sides[-1])) != cells:
+                notes.append(f"The {name} table has another order: its answers moved with it.")
         pairs = list(zip(*sides, strict=True))
         if self.left is self.right:
             pairs = [(min(pair), max(pair)) for pair in pairs]
@@ -257,17 +256,20 @@ class AnswerFile:
     def _sides(self) -> Iterable[tuple[str, str, Side]]:
         return zip(_NAMES, _PRINTS, (self.left, self.right), strict=False)
 
-    def _require_format(self, table: Any) -> bool:
-        """Refuse a file that no session has written; whether it says what its rows held."""
+    def _require_format(self, table: Any) -> None:
+        """Refuse a file that no session has written, or one that was called in another way."""
         printed = list(table.columns) == [*_NAMES, *_PRINTS]
         if list(table.columns) != _NAMES and not printed:
             raise TableError(
                 f"Got {self.path} with the columns {', '.join(map(str, table.columns))}, but "
                 f"expected {', '.join(_NAMES)}, as kernelmetric label writes them."
             )
-        if printed and self.left.ids is not None:
+        if printed != (self.left.ids is None):
+            given, then, now = ("--id", "without", "leave it out")
+            if not printed:
+                given, then, now = "no --id", "with", "give it"
             raise TableError(
-                f"Got --id for {self.path}, which was written without it: leave it out here too."
+                f"Got {given} for {self.path}, which was written {then} it: {now} here too."
             )
         words = table["answer"].astype(str)
         wrong = words[~words.isin(ANSWERS)]
@@ -275,22 +277,11 @@ class AnswerFile:
             raise TableError(
                 f"Got the answer {wrong.iloc[0]!r} in {self.path}, but expected yes, no or unsure."
             )
-        return printed
 
-    def _rows(self, cells: Any, side: Side) -> list[int]:
-        if side.ids is not None:
-            return side.rows_named(cells, self.path)
-        odd = [cell for cell in cells if not cell.isdecimal()]
-        if odd:
-            raise TableError(
-                f"Got {odd[0]!r} in {self.path}, but expected a row number: was --id given when it "
-                "was written?"
-            )
-        return [int(cell) for cell in cells]
-
-    def _moved(self, side: Side, rows: list[int], prints: list[str]) -> list[int]:
+    def _moved(self, side: Side, cells: list[str], prints: list[str]) -> list[int]:
         """The rows that hold now what the answered ones held; refused where that is not one row."""
         n = len(side.frame)
+        rows = [int(cell) if cell.isdecimal() else n for cell in cells]
         held = [side.fingerprint(row) if row < n else None for row in rows]
         if held == prints:
             return rows
@@ -298,11 +289,11 @@ class AnswerFile:
         for row in range(n):
             places.setdefault(side.fingerprint(row), []).append(row)
         moved = []
-        for row, now, then in zip(rows, held, prints, strict=True):
+        for cell, row, now, then in zip(cells, rows, held, prints, strict=True):
             found = [row] if now == then else places.get(then, [])
             if len(found) != 1:
                 raise TableError(
-                    f"Got {self.path} with an answer about row {row}, which held another record "
+                    f"Got {self.path} with an answer about row {cell}, which held another record "
                     f"then, and {'more than one' if found else 'none'} in the table is like it: "
                     "give the tables as they were, or name records with --id from the first "
                     "answer on."

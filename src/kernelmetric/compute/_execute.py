@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from kernelmetric.compute import _threads
 from kernelmetric.compute._arrays import device_of, namespace
 from kernelmetric.compute._budget import fits_budget, row_blocks
-from kernelmetric.compute.watch import rows_done, watched, within
+from kernelmetric.compute.watch import stage, watched, within
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -57,7 +57,7 @@ def map_rows(
     xp = namespace(first)
     whole = xp.empty((n_rows, *first.shape[1:]), dtype=first.dtype, device=device_of(first))
     whole[: first.shape[0], ...] = first  # filled, as a list of all blocks would be as large again
-    with rows_done(n_rows) as done:
+    with stage("rows", n_rows, told=False) as done:
         done.step(by=first.shape[0])
         for rows in blocks:
             part = work(rows)
@@ -92,7 +92,7 @@ def sum_rows(
         total[0] = added(total[0], part)
         done.step(by=blocks[0].stop)
 
-    with rows_done(n_rows) as done:
+    with stage("rows", n_rows, told=False) as done:
         if n_threads > 1 and fits_budget(n_threads * blocks[0].stop * bytes_per_row):
             _threads.in_threads(work, blocks, flops, take)
         else:

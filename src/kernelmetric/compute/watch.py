@@ -290,14 +290,9 @@ class Stage:
         return "  ".join(words)
 
 
-def stage(name: str, total: int | None = None, *, shown: Any = False) -> Stage:
-    """A stage of work, shown where ``shown`` or :class:`progress` asks for it."""
-    return Stage(name, total, shown=shown)
-
-
-def rows_done(n_rows: int) -> Stage:
-    """Rows of a pass over all of them; its end is no news."""
-    return Stage("rows", n_rows, told=False)
+def stage(name: str, total: int | None = None, *, shown: Any = False, told: Any = True) -> Stage:
+    """A stage of work, shown where ``shown`` or :class:`progress` asks; its end may be ``told``."""
+    return Stage(name, total, shown=shown, told=told)
 
 
 class _Screen:

@@ -1,5 +1,6 @@
 """Pairs of points that are known to be alike, or known to differ."""
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -284,12 +285,9 @@ class Pairs(_row_tuples.RowTuples):
         return len(self.similar) + len(self.dissimilar)
 
     def __reduce__(self) -> Any:
-        return _rebuild, (self.similar, self.dissimilar, self.n_samples, self.labelled)
+        made = partial(type(self), labelled=self.labelled)
+        return made, (self.similar, self.dissimilar, self.n_samples)
 
     def __repr__(self) -> str:
         kinds = f"{len(self.similar)} similar, {len(self.dissimilar)} dissimilar"
         return f"Pairs({kinds}, n_samples={self.n_samples})"
-
-
-def _rebuild(similar: np.ndarray, dissimilar: np.ndarray, n_samples: int, labelled: bool) -> Pairs:
-    return Pairs(similar, dissimilar, n_samples, labelled=labelled)

@@ -22,7 +22,7 @@ from kernelmetric.inputs._far_cells import (
     silent_about_far_cells,
     warn_of_far_cells,
 )
-from kernelmetric.inputs._labels import check_labels, label_column
+from kernelmetric.inputs._labels import check_labels, check_numbers, label_column
 from kernelmetric.inputs._methods import (
     DeviceMixin,
     device_like,
@@ -30,7 +30,7 @@ from kernelmetric.inputs._methods import (
     to_host,
     unchanged_on_failure,
 )
-from kernelmetric.inputs._points import as_floats, check_points, location_of
+from kernelmetric.inputs._points import as_floats, check_coordinates, check_points, location_of
 from kernelmetric.inputs._refusals import refuse_ambiguous, refuse_text
 from kernelmetric.inputs._weights import (
     WeightedLabels,

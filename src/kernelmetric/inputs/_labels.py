@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import is_array_api_obj
+from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from kernelmetric.compute import to_numpy
+from kernelmetric.inputs._refusals import refuse_ambiguous, refuse_text
 
 
 def require_target(y: Any, owner: str, expected: str) -> None:
@@ -32,6 +34,16 @@ def check_labels(y: Any, X: Any) -> np.ndarray:
             "classes: a metric is learned from what tells classes apart."
         )
     return codes
+
+
+def check_numbers(y: Any, X: Any) -> np.ndarray:
+    """Numbers to predict, one or several for each row of X; text and dates are refused."""
+    refuse_ambiguous(y, "y")
+    refuse_text(y)
+    y = to_numpy(y) if is_array_api_obj(y) else y
+    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    check_consistent_length(X, y)
+    return y
 
 
 def label_column(y: Any) -> np.ndarray:

@@ -82,6 +82,12 @@ def is_on(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def require_flag(name: str, value: Any) -> None:
+    """Refuse what is neither on nor off, nor left to be chosen."""
+    if not (is_auto(value) or isinstance(value, bool | np.bool_)):
+        raise ValueError(f"Got {name}={value!r}, but expected True, False or 'auto'.")
+
+
 def is_auto(value: Any) -> bool:
     """Whether a parameter is left to be chosen."""
     return isinstance(value, str) and value == "auto"

@@ -25,10 +25,8 @@ def check_points(
     ``reset`` is True in ``fit``; ``options`` go to scikit-learn's ``validate_data``. What is
     NumPy's goes to the device in use, and arrays of other libraries stay where they are.
     """
-    if is_objects(X):
-        return _check_objects(estimator, X, reset=reset, **options)
-    if not in_memory(X):
-        return _check_streamed(estimator, X, reset=reset)
+    if is_objects(X) or not in_memory(X):
+        return _check_rows(estimator, X, reset=reset, **options)
     if is_array_api_obj(X) and not is_numpy_array(X) and not is_sparse(X):
         return _check_foreign(estimator, X, reset=reset, **options)
     # those of pyarrow's columns are data
@@ -119,18 +117,13 @@ def _check_foreign(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: i
     return X
 
 
-def _check_objects(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: int = 1, **_) -> Any:
-    """Objects, which their kernel has read."""
+def _check_rows(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: int = 1, **_) -> Any:
+    """Objects, which their kernel has read, or rows that are checked where they lie."""
     if len(X) < ensure_min_samples:
         raise ValueError(
             f"Found array with {len(X)} sample(s), while a minimum of {ensure_min_samples} is "
             f"required by {type(estimator).__name__}."
         )
-    return _check_streamed(estimator, X, reset=reset)
-
-
-def _check_streamed(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Rows on many machines, whose chunks are checked where they lie."""
     if reset:
         estimator.n_features_in_ = X.shape[1]
         vars(estimator).pop("feature_names_in_", None)
@@ -147,6 +140,17 @@ def in_order(estimator: Any, X: Any) -> Any:
     if found == names or len(found) != len(names) or set(found) != set(names):
         return X
     return X.select(names) if hasattr(X, "select") else X[names]
+
+
+def check_coordinates(Z: Any, width: int) -> np.ndarray:
+    """Learned coordinates to go back from, as many for each point as ``transform`` gives."""
+    Z = check_array(to_numpy(Z) if hasattr(Z, "dtype") else Z, dtype=np.float64, input_name="Z")
+    if Z.shape[1] != width:
+        raise ValueError(
+            f"Got coordinates of shape {Z.shape}, but expected (n_samples, {width}), as transform "
+            "gives them."
+        )
+    return Z
 
 
 def as_points(X: Any) -> Any:

@@ -151,7 +151,7 @@ def as_row(x: Any) -> Any:
 
 def _names(step: Any) -> tuple[str, ...]:
     """Names of the columns that a fitted estimator takes."""
-    step = _columns_of(step) if isinstance(step, TableEncoder) else step
+    step = step.schema_ if isinstance(step, TableEncoder) else step
     names = getattr(step, "feature_names_in_", None)
     if names is None and not hasattr(step, "n_features_in_"):
         raise ValueError(
@@ -159,11 +159,6 @@ def _names(step: Any) -> tuple[str, ...]:
             "estimator with n_features_in_."
         )
     return tuple(f"x{j}" for j in range(step.n_features_in_)) if names is None else tuple(names)
-
-
-def _columns_of(encoder: TableEncoder) -> Any:
-    """What makes features of the columns of an encoder; of older files it is a transformer."""
-    return encoder.columns_ if hasattr(encoder, "columns_") else encoder.schema_
 
 
 def _inner(metric: Any) -> tuple[list[Any], Any] | None:
@@ -195,7 +190,7 @@ def _sources(step: Any) -> np.ndarray:
         used = np.array([j for j, kind in enumerate(step.kinds_) if kind], dtype=np.intp)
         return used[step.groups_]
     if isinstance(step, TableEncoder):
-        return _sources(_columns_of(step))
+        return _sources(step.schema_)
     if isinstance(step, Pipeline):
         found = None
         for _, part in step.steps:

@@ -261,8 +261,7 @@ def map_of(metric: Any) -> SampledMap:
             if isinstance(space, KernelTrick):
                 B, P = space.anchors_, np.eye(space.anchors_.shape[0])
             else:
-                m = getattr(space, "n_landmarks_", 0) or space.anchors_.shape[0]
-                B, P = space.anchors_[:m, :], _dense(space.projection_)[:m]
+                B, P = space.anchors_, _dense(space.projection_)
             return KernelMap(space.kernel_, _dense(B), P @ _dense(metric.components_).T)
     # two values for every feature, each of as many operations as a kernel of 1,000 anchors takes
     return SampledMap(lambda points: embed(metric, points), 2_000 * metric.n_features_in_**2)

@@ -12,13 +12,12 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.validation import (
     _num_samples,
-    check_array,
     check_consistent_length,
     column_or_1d,
 )
 
 from kernelmetric.compute import to_numpy
-from kernelmetric.inputs import check_labels, check_points, refuse_ambiguous, refuse_text
+from kernelmetric.inputs import check_labels, check_numbers, check_points
 from kernelmetric.inputs._labels import require_target
 from kernelmetric.inputs._parameters import check_flags
 from kernelmetric.kernelized import _parts
@@ -143,9 +142,7 @@ def checked_data(search: Any, X: Any, y: Any, judge: Any) -> tuple[Any, Any]:
         check_labels(y, points)
         y = column_or_1d(y)
     elif is_regressor(judge):
-        refuse_ambiguous(y, "y")
-        refuse_text(y)
-        y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
+        y = check_numbers(y, X)
     return points, y
 
 

@@ -125,8 +125,6 @@ def form_alignment(
     E: np.ndarray, M: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None
 ) -> float:
     """Alignment of ``E M Eᵀ`` with the ideal kernel, without n × n where n is large."""
-    if weights is None and E.shape[0] <= E.shape[1]:
-        return ideal_alignment(E @ M @ E.T, codes)
     weights = np.ones(len(E)) if weights is None else weights
     counts, weighted = np.bincount(codes, weights=weights), weights[:, None] * E
     sums = np.zeros((len(counts), E.shape[1]))

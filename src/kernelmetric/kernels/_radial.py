@@ -249,15 +249,14 @@ def _median_l1(X: Any, weights: Weights | None = None) -> float:
 
 
 def _variance(X: Any, weights: Weights | None = None) -> float:
-    if weights is not None:
-        share = weights.counts / (weights.total * X.shape[1])
+    if weights is not None or is_sparse(X):
+        counts = np.ones(X.shape[0]) if weights is None else weights.counts
+        share = counts / (counts.sum() * X.shape[1])
         first, second = (
             float(share @ np.asarray(M.sum(axis=1)).reshape(-1))
             for M in ((X, X.multiply(X)) if is_sparse(X) else (to_numpy(X), to_numpy(X) ** 2))
         )
         return second - first**2
-    if is_sparse(X):
-        return float(X.multiply(X).mean() - X.mean() ** 2)
     with np.errstate(all="ignore"):
         return float(namespace(X).var(X))
 

@@ -2,18 +2,18 @@
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric import inputs
 from kernelmetric.compute import bytes_at_once, in_memory, like, namespace, require_memory, to_numpy
 from kernelmetric.compute.reductions import map_points
 from kernelmetric.inputs._parameters import COUNT_OR_NONE, check_parameters
-from kernelmetric.learners._checks import check_spread, in_time, with_weights
+from kernelmetric.learners._checks import check_spread, keep_time, take_weights
 from kernelmetric.learners._users import missing, refuse_unknown, score_of
 from kernelmetric.metric import Metric
 from kernelmetric.spaces import Gram
@@ -85,13 +85,8 @@ class Learner(Metric, BaseEstimator):
         """
         check_is_fitted(self)
         L = to_numpy(self.components_)
-        Z = check_array(to_numpy(Z) if hasattr(Z, "dtype") else Z, input_name="Z")
-        if Z.shape[1] != len(L):
-            raise ValueError(
-                f"Got coordinates of shape {Z.shape}, but expected (n_samples, {len(L)}), as "
-                "transform gives them."
-            )
-        return like(Z @ np.linalg.pinv(L).T, self.components_)
+        back = np.linalg.pinv(L).T
+        return like(inputs.check_coordinates(Z, len(L)) @ back, self.components_)
 
     def score(self, X: Any, y: Any = None) -> float:
         """How well the learned distance tells the labels of rows.
@@ -260,9 +255,10 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
                 if name.endswith("_") and not name.startswith("_") and not kept:
                     delattr(self, name)
             try:
-                args, options = with_weights(self, fit, args, options)
-                args, options = in_time(self, fit, args, options)
-                fit(self, *args, **options)
+                given = signature(fit).bind(self, *args, **options)
+                take_weights(self, given.arguments)
+                keep_time(self, given.arguments)
+                fit(*given.args, **given.kwargs)
             except KeyboardInterrupt as stop:  # which leaves a map of this call where there is one
                 if vars(self).get("components_", last) is last:
                     raise

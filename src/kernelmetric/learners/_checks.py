@@ -1,8 +1,6 @@
 """What a fit was given: refused in a sentence, cut to the rows that count, and to those in time."""
 
-import inspect
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,24 +15,12 @@ from kernelmetric.graphs import as_pairs, coded_targets
 from kernelmetric.graphs._given import as_tuples
 
 
-def arguments_of(
-    learner: Any, fit: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
-) -> dict[str, Any]:
-    """What a fit was given, by the names of its parameters."""
-    given = inspect.signature(fit).bind(learner, *args, **options).arguments
-    given.pop("self")
-    return given
-
-
-def with_weights(
-    learner: Any, fit: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a fit with :class:`Weights` and without rows of weight zero."""
-    sample_weight, class_weight = options.get("sample_weight"), vars(learner).get("class_weight")
+def take_weights(learner: Any, given: dict[str, Any]) -> None:
+    """Give a fit :class:`Weights`, and no rows of weight zero."""
+    sample_weight, class_weight = given.get("sample_weight"), vars(learner).get("class_weight")
     plain = sample_weight is None and class_weight is None
     if plain or isinstance(sample_weight, inputs.Weights):
-        return args, options
-    given = arguments_of(learner, fit, args, options)
+        return
     X, y = given["X"], given.get("y")
     inputs.refuse_streams(X)
     if sample_weight is not None and getattr(X, "ndim", 2) == 3:
@@ -46,7 +32,7 @@ def with_weights(
     weights = weights_of_classes(learner, X, y, rows, weights)
     if rows is not None:
         given.update(some_rows(given, X, y, rows))
-    return (), {**given, "sample_weight": weights}
+    given["sample_weight"] = weights
 
 
 def weights_of_classes(
@@ -184,34 +170,30 @@ def check_neighbors(neighbors: Any, X: Any, *, rows: bool = False) -> Any:
 
 
 _LEAST_OF_CLASS = 10
-_OF_ROWS = {"X", "y", "gram", "sample_weight", "neighbors"}  # what a sample of rows can be taken of
+_OF_ROWS = {"self", "X", "y", "gram", "sample_weight", "neighbors"}  # as some rows have them
 _CELLS_A_ROW, _CELLS_A_NUMBER = 1_600, 60  # passes over numbers that scatter matrices take,
 _PRODUCTS_A_ROW, _PRODUCTS_A_SOLUTION = 10, 15  # and products, times d²
 
 
-def in_time(
-    learner: Any, fit: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a fit, of so many rows as the time limit leaves time for."""
+def keep_time(learner: Any, given: dict[str, Any]) -> None:
+    """Give a fit so many rows as the time limit leaves time for."""
     if math.isinf(time_left()):
-        return args, options
-    given = arguments_of(learner, fit, args, options)
+        return
     X: Any = given.get("X")
     y: Any = given.get("y")
     told = {name for name, value in given.items() if value is not None}
     if y is None or told - _OF_ROWS or not in_memory(X) or len(getattr(X, "shape", ())) != 2:
-        return args, options
+        return
     n, d = X.shape
     most = most_in_time(lambda rows: least_seconds(learner, rows, d), n, learner._least_rows)
     if n <= most:
-        return args, options
+        return
     rows = coded_targets(y, X).sample_of_all(most, _LEAST_OF_CLASS)
     given.update(some_rows(given, X, y, rows))
     if isinstance(given.get("sample_weight"), inputs.Weights):
         given["sample_weight"] = given["sample_weight"].take(rows)
     name = type(learner).__name__
     warn_of_limit(f"the draw of rows for {name} at {len(rows):,} of {n:,}")
-    return (), given
 
 
 def least_seconds(learner: Any, n: int, d: int) -> float:

@@ -4,11 +4,10 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_array, check_consistent_length
 
 from kernelmetric.compute import backend_of, like, namespace, rough, to_numpy
 from kernelmetric.compute.reductions import product, softmax_reduction
-from kernelmetric.inputs import Weights, refuse_ambiguous, refuse_text
+from kernelmetric.inputs import Weights, check_numbers
 from kernelmetric.inputs._labels import require_target
 from kernelmetric.learners import _descent as descents
 from kernelmetric.learners._base import frobenius
@@ -167,11 +166,7 @@ def mlkr_loss(L: Any, X: Any, Y: Any, weights: Weights | None = None) -> tuple[f
 def _standardized(y: Any, X: Any) -> np.ndarray:
     """Targets in columns, each of zero mean, together of unit variance."""
     require_target(y, "MLKR", "one number, or one row of numbers, per row of X")
-    refuse_ambiguous(y, "y")
-    refuse_text(y)
-    y = to_numpy(y) if hasattr(y, "shape") else y
-    Y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-    check_consistent_length(X, Y)
+    Y = check_numbers(y, X)
     Y = Y.reshape(len(Y), -1)
     Y = Y / (np.abs(Y).max() or 1.0)
     Y = Y - Y.mean(axis=0)

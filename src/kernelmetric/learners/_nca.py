@@ -9,7 +9,7 @@ import numpy as np
 from kernelmetric.compute import in_memory, like, namespace, precise, rough, take_rows, to_numpy
 from kernelmetric.compute.reductions import product, squared_distances
 from kernelmetric.inputs import Weights, check_labels, check_points
-from kernelmetric.inputs._parameters import LARGEST, Numbers
+from kernelmetric.inputs._parameters import LARGEST, Numbers, require_flag
 from kernelmetric.learners import _descent as descents
 from kernelmetric.learners import _nca_solvers
 from kernelmetric.learners._descent import Descent, Found, GradientLearner, Training
@@ -178,11 +178,7 @@ class NCA(GradientLearner):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        early = self.early_stopping
-        if not (isinstance(early, bool) or (isinstance(early, str) and early == "auto")):
-            raise ValueError(
-                f"Got early_stopping={self.early_stopping!r}, but expected True, False or 'auto'."
-            )
+        require_flag("early_stopping", self.early_stopping)
 
     def _descent(self, training: Training, drawn: DrawnPoints | None = None) -> Descent:
         X, codes, gram, weights = training

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve
 from scipy.optimize import minimize
 from scipy.special import expit, logit, ndtri
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -37,7 +36,7 @@ _TREES = {
     "early_stopping": False, "random_state": 0,
 }  # fmt: skip
 _FARTHEST = 30.0  # log odds
-_MAX_ITER, _TOL = 50, 1e-8
+_TOL = 1e-8  # of a slope, for each pair
 
 
 class LinkModel:
@@ -279,27 +278,19 @@ def logistic(
     offset: float = 0.0,
     bounds: Any = None,
 ) -> np.ndarray:
-    """Weights of a logistic regression with a normal prior about ``start``, by Newton's method."""
+    """Weights of a logistic regression with a normal prior about ``start``, perhaps in bounds."""
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
         z, moved = A @ theta + offset, theta - start
         value = np.sum(np.logaddexp(0, z) - y * z) + 0.5 * precision @ moved**2
         return value, A.T @ (expit(z) - y) + precision * moved
 
-    if bounds is not None:
-        return minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-    theta, (value, slope) = start, loss(start)
-    for _ in range(_MAX_ITER):
+    def curvature(theta: np.ndarray) -> np.ndarray:
         p = expit(A @ theta + offset)
         B = A * np.sqrt(p * (1 - p))[:, None]  # of BᵀB half of the entries are computed
-        step = solve(B.T @ B + np.diag(precision), slope, assume_a="pos")
-        size, before = 1.0, value
-        while size > _TOL:  # halved where the curve has changed
-            value, slope = loss(theta - size * step)
-            if value <= before:
-                theta = theta - size * step
-                break
-            size /= 2
-        if before - value <= _TOL * (1 + abs(value)):
-            break
-    return theta
+        return B.T @ B + np.diag(precision)
+
+    if bounds is not None:
+        return minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    how: Any = {"jac": True, "hess": curvature, "method": "trust-exact"}
+    return minimize(loss, start, options={"gtol": _TOL * (1 + len(y))}, **how).x

@@ -17,6 +17,7 @@ from kernelmetric._warnings import warn
 from kernelmetric.compute import map_rows
 from kernelmetric.compute.rates import most_in_time
 from kernelmetric.compute.watch import time_left, told_once, warn_of_limit
+from kernelmetric.inputs._parameters import SHARE, Numbers
 from kernelmetric.linkage._candidates import candidate_pairs
 from kernelmetric.linkage._compared import checked_pairs
 from kernelmetric.linkage._comparisons import RecordComparison
@@ -145,10 +146,7 @@ class RecordLinker(BaseEstimator):
         self, left: Any, right: Any, pairs: Any, same: Any, by_kind: bool, compared: Any = None
     ) -> Any:
         """Learn from tables, or from parts of tables in files, which ``compared`` compares."""
-        if self.match_share is not None and not 0 < self.match_share < 1:
-            raise ValueError(
-                f"Got match_share={self.match_share!r}, but expected a number between 0 and 1."
-            )
+        SHARE._replace(words=(None,)).check(self, "match_share")
         left, right = as_tables(left, right)
         known, same = labelled(pairs, same, left, right)
         some = (left, right) if compared else self._in_time(left, right)
@@ -232,8 +230,7 @@ class RecordLinker(BaseEstimator):
             With ``clusters()`` and ``to_frame()``.
         """
         check_is_fitted(self)
-        if not 0 <= threshold <= 1:
-            raise ValueError(f"Got threshold={threshold!r}, but expected a number from 0 to 1.")
+        Numbers(low=0, high=1).require("threshold", threshold)
         if left is None:
             pairs, p, sizes = self.candidates_, self.probability_, (self.n_left_, self.n_right_)
         else:

@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from scipy.special import logit
 
 from kernelmetric.graphs._row_tuples import components_of
+from kernelmetric.inputs._parameters import require_word
 
 _COLUMNS = ("left", "right", "probability", "cluster")
 
@@ -62,8 +63,7 @@ class Links:
         Clusters
             With what contradicts them.
         """
-        if method not in ("components", "correlation"):
-            raise ValueError(f"Got method={method!r}, but expected 'components' or 'correlation'.")
+        require_word("method", method, ("components", "correlation"))
         shift = np.array([0, 0 if self.n_right is None else self.n_left])
         n = self.n_left + (self.n_right or 0)
         rows, others = self.pairs + shift, self.others + shift

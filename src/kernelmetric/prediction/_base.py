@@ -18,7 +18,7 @@ from kernelmetric.compute import map_rows
 from kernelmetric.compute.watch import stage, time_kept, time_left
 from kernelmetric.inputs import Weights, check_weights, rows_of, unchanged_on_failure
 from kernelmetric.inputs._methods import CollectionsMixin
-from kernelmetric.inputs._parameters import Numbers
+from kernelmetric.inputs._parameters import Numbers, require_flag
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernelized._costs import check_shape, learner_seconds, neighbors_seconds, share_of
 from kernelmetric.kernelized._delegation import attribute_of
@@ -220,10 +220,7 @@ class MetricPredictor(ShowsRecipe, CollectionsMixin, BaseEstimator):
                 raise ValueError(
                     f"Got metric={self.metric!r}, which has no transform: try Kernelized(LMNN())."
                 )
-        if not (is_auto(self.use_features) or isinstance(self.use_features, bool | np.bool_)):
-            raise ValueError(
-                f"Got use_features={self.use_features!r}, but expected 'auto', True or False."
-            )
+        require_flag("use_features", self.use_features)
         if isinstance(self.cv, str) and not is_auto(self.cv):
             raise ValueError(
                 f"Got cv={self.cv!r}, but expected 'auto', a number of folds, or a splitter."

@@ -98,21 +98,15 @@ def kernel_distances(metric: Any, X: Any) -> np.ndarray:
 def usual_kernel_distance(metric: Any) -> float:
     """Median of that distance over the training points, each of them left out."""
     inner = innermost(metric)
-    anchors = _anchors(inner)
+    anchors = inner.space_.anchors_
     n = anchors.shape[0]
     some = np.linspace(0, n - 1, min(n, _SAMPLE)).round().astype(np.intp)
     return float(np.median(_to_anchors(inner, take_rows(anchors, some), RANK))) or 1.0
 
 
-def _anchors(inner: Any) -> Any:
-    """Training points; of many, the landmarks."""
-    anchors = inner.space_.anchors_
-    return anchors[: getattr(inner.space_, "n_landmarks_", 0) or anchors.shape[0], :]
-
-
 def _to_anchors(inner: Any, X: Any, rank: int) -> np.ndarray:
     kernel, _, _ = without_ridge(inner.kernel_)
-    anchors = _anchors(inner)
+    anchors = inner.space_.anchors_
     own = kernel.diag(anchors)
     place = min(rank, anchors.shape[0] - 1)
 

@@ -4,14 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 from sklearn.base import RegressorMixin
-from sklearn.utils import check_array
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from kernelmetric.compute import to_numpy
 from kernelmetric.compute.reductions import weighted_quantiles
-from kernelmetric.inputs import refuse_ambiguous, refuse_text, rows_and_weights, rows_of
+from kernelmetric.inputs import check_numbers, rows_and_weights, rows_of
 from kernelmetric.inputs._parameters import SHARE
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import MLKR
@@ -155,12 +152,7 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         return Kernelized(MLKR())
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        refuse_ambiguous(y, "y")
-        refuse_text(y)
-        y = to_numpy(y) if is_array_api_obj(y) else y
-        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(X, y)
+        y = column_or_1d(check_numbers(y, X), warn=True)
         sample_weight = without_copies(self, X, y, sample_weight)
         self._kept, weights = rows_and_weights(sample_weight, X)
         y = np.array(rows_of(y, self._kept))

@@ -3,8 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
-from scipy.optimize import lsq_linear
+from scipy.optimize import lsq_linear, minimize
 from scipy.special import log_softmax
 
 from kernelmetric.compute import rounding_of, sum_rows, to_numpy
@@ -15,8 +14,7 @@ _LOST = 1e-3  # of predictions, by a map
 _HELD_DIGITS = 1e3  # times rounding: what a map makes smaller than that is lost
 OWN = 0.0  # in place of a ridge: the predictions that the space is made of
 RIDGES = (1e-6, 1e-3, 1e-1)  # of the mean variance of a coordinate
-_MOST_STEPS = 30  # of Newton's, and halvings of one
-_ENOUGH = 1e-9  # what a step would lower the loss by, relative
+_ALL_DIGITS = {"ftol": 1e-13, "gtol": 1e-7, "maxcor": 20}
 
 
 class LinearScores(NamedTuple):
@@ -123,45 +121,13 @@ def log_odds(
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
         logs = log_softmax(scores @ theta[:f] + theta[f:], axis=1)
-        away = theta - start
-        return float(-m @ logs[hit > 0] + 0.5 * away @ away), logs
+        away, excess = theta - start, m[:, None] * (np.exp(logs) - hit)
+        slope = np.append(np.tensordot(excess, scores, axes=2), excess.sum(axis=0))
+        return float(-m @ logs[hit > 0] + 0.5 * away @ away), slope + away
 
-    theta = start
-    value, logs = loss(theta)
-    for _ in range(_MOST_STEPS):
-        slope, H = _derivatives(scores, np.exp(logs), hit, m)
-        slope += theta - start
-        free = np.append((theta[:f] > 0) | (slope[:f] < 0), np.ones(c, dtype=bool))
-        step = np.zeros_like(theta)
-        step[free] = -linalg.solve(H[np.ix_(free, free)], slope[free], assume_a="pos")
-        if -slope @ step <= _ENOUGH * max(1.0, abs(value)):
-            break
-        for halved in 0.5 ** np.arange(_MOST_STEPS):
-            after = theta + halved * step
-            after[:f] = np.maximum(after[:f], 0.0)
-            lower, logs_after = loss(after)
-            if lower < value:
-                break
-        else:
-            break
-        theta, value, logs = after, lower, logs_after
-    return Combination(theta[:f], theta[f:], value)
-
-
-def _derivatives(
-    scores: np.ndarray, P: np.ndarray, hit: np.ndarray, m: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Gradient and Hessian of the log-loss with the prior, by weights and then by biases."""
-    f, c = scores.shape[2], P.shape[1]
-    excess, mP = m[:, None] * (P - hit), m[:, None] * P
-    about = scores - np.einsum("ic,icf->if", P, scores)[:, None, :]
-    H = np.eye(f + c)
-    weighted = mP[:, :, None] * about
-    H[:f, :f] += np.tensordot(weighted, about, axes=([0, 1], [0, 1]))
-    H[:f, f:] += weighted.sum(axis=0).T
-    H[f:, :f] = H[:f, f:].T
-    H[f:, f:] += np.diag(mP.sum(axis=0)) - mP.T @ P
-    return np.concatenate([np.tensordot(excess, scores, axes=2), excess.sum(axis=0)]), H
+    how: Any = {"jac": True, "method": "L-BFGS-B", "options": _ALL_DIGITS}
+    found = minimize(loss, start, bounds=[(0.0, None)] * f + [(None, None)] * c, **how)
+    return Combination(found.x[:f], found.x[f:], float(found.fun))
 
 
 def sum_of_numbers(

@@ -14,7 +14,7 @@ from kernelmetric import compute
 from kernelmetric.compute.reductions import squared_distances
 from kernelmetric.compute.watch import stage, until_limit
 from kernelmetric.graphs import coded_targets
-from kernelmetric.inputs import WeightedLabels, labels_and_weights
+from kernelmetric.inputs import labels_and_weights
 from kernelmetric.inputs._parameters import Numbers, check_flags
 from kernelmetric.kernels import Kernel, Precomputed, Sum, as_kernel
 from kernelmetric.kernels._terms import Terms
@@ -199,10 +199,8 @@ class KernelPath:
             blocks = [bound.of_squared_distances(D2) for D2 in self.distances]
         with config_context(transform_output="default"):
             weights = labels_and_weights(self.y)[1]
-            if weights is None:
-                Z = space.fit_transform(blocks[0])
-            else:
-                Z = space._fit_checked(space._checked(blocks[0]), WeightedLabels(None, weights))
+            counts = {} if weights is None else {"sample_weight": weights.counts}
+            Z = space.fit_transform(blocks[0], **counts)
             Z_new = space.transform(blocks[1])
         xp = compute.namespace(Z)
         dtype = self.X.dtype

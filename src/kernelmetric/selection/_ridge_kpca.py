@@ -11,7 +11,6 @@ from scipy import linalg
 
 from kernelmetric.compute import (
     fits_budget,
-    in_library_of,
     is_sparse,
     like,
     precise,
@@ -57,7 +56,6 @@ _HELD_BYTES = 5.0  # for each entry of a Gram matrix that is kept in half of the
 _WIDE_BYTES = 24.0  # in all digits, with what is solved beside it
 _TIMES_ROUNDING = 40.0  # of a Gram matrix, as an eigenvalue: a ridge below gets lost
 _RELATIVE_CUT = 1e-10
-_SAME_POINT = np.exp(-0.5e-6)  # what Delta has at a thousandth of its width
 _OF_ONE_FIT = "boundary_rows", "written_kernel"  # per-fit caches, not copied
 
 
@@ -351,26 +349,6 @@ class RidgeKPCA(Space):
         V *= column_signs(Z @ V)
         self.predictor_ = np.ascontiguousarray(V[:p].T)  # V is orthonormal: it gives back F
         return scales[:, None] * V
-
-    def _affine(self, X: Any, P: Any, offset: Any) -> Any:
-        m = self.n_landmarks_
-        if P.shape[0] == (m or P.shape[0]):
-            return super()._affine(X, P, offset)
-        # A model of version 0.1 has landmarks, then all training points with offsets of their own.
-        smooth, _, delta = without_ridge(self.kernel_)
-        landmarks, known = self.anchors_[:m, :], precise(self.anchors_[m:, :])
-        own_offsets = to_numpy(P[m:, :])
-
-        def embed(block: Any) -> Any:
-            Z = _base.times(smooth(block, in_library_of(landmarks, block)), P[:m, :])
-            Z = Z - in_library_of(offset, Z)
-            if delta is None:  # all points are new to it
-                return Z
-            near = to_numpy(delta(precise(block), in_library_of(known, block)))
-            moved = (near.max(axis=1) >= _SAME_POINT)[:, None] * own_offsets[near.argmax(axis=1)]
-            return Z + like(moved, Z)
-
-        return _base.embedded(embed, X, P.shape[0])
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

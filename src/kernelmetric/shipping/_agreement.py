@@ -116,6 +116,9 @@ def _check_anchors(space: Attributes) -> None:
     elif anchors is not None:
         pairwise = getattr(space.get("kernel_"), "pairwise", False)
         space.array("anchors_", "count<d n" if pairwise else "points n d")
+    n_rows = space.sides.get("n")
+    good = space.get("n_landmarks_", 0) in (0, n_rows)
+    space.require(good, "n_landmarks_", f"all {n_rows} anchors, or none of them")
 
 
 def _check_space(metric: Attributes) -> None:
@@ -175,6 +178,7 @@ def _check_trees(forest: Attributes) -> None:
 
 
 def _check_missing(encoder: Attributes) -> None:
+    encoder.require("columns_" not in encoder.state, "columns_", "a schema_ in its place")
     words = encoder.get("missing") or {}
     good = are_texts(list(words)) and all(map(are_texts, words.values()))
     encoder.require(good, "missing", "words for what is missing, by column")
@@ -185,8 +189,8 @@ def _check_schema(schema: Attributes) -> None:
     d, kinds = schema.get("n_features_in_"), schema.get("kinds_")
     if d is None:
         return
-    schema.check("centres_", "finite d")
-    schema.check("scales_", "scale d")
+    for name in ("centres_", "rests_", "scales_", "limits_", "cycles_"):
+        schema.require(schema.get(name) is not None, name, "what a fit leaves")
     good = kinds is not None and len(kinds) == d and set(kinds) <= {"", NAMES, TEXT, *QUANTITIES}
     schema.require(good, "kinds_", "kinds of columns")
     for name in ("names_", "rare_", "gaps_"):

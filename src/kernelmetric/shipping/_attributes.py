@@ -89,7 +89,7 @@ class Attributes:
         else:
             self.array(name, wanted)
 
-    def array(self, name: str, wanted: str, array: Any = None) -> None:
+    def array(self, name: str, wanted: str) -> None:
         """Refuse an array of other numbers than wanted, or of other sides than those known.
 
         "finite r d" are finite numbers of shape (r, d), "count<c n" integers from 0 below side c.
@@ -98,7 +98,7 @@ class Attributes:
         kind, *letters = wanted.split()
         kind, _, bound = kind.partition("<")
         words, dtypes, holds = _ARRAYS[kind]
-        array = self.get(name) if array is None else array
+        array = self.get(name)
         array = to_numpy(array) if is_array_api_obj(array) else array  # of any library, to save
         lengths = getattr(array, "shape", ())
         if kind == "points" and is_sparse(array):

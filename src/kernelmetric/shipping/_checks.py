@@ -29,7 +29,7 @@ from kernelmetric.tables._frames import width_of
 
 # What takes no rows of numbers: its parts do, or it reads tables.
 _OF_OTHERS = (Pipeline, FeatureUnion, ColumnTransformer, TableEncoder, TableSchema)
-_WHOLE = frozenset(("best_estimator_", "rests_", "statistics_"))  # None where they are there: never
+_WHOLE = frozenset(("best_estimator_", "statistics_"))  # None where they are there: never
 _PLAINLY: dict[str, Any] = {"transform_output": "default", "array_api_dispatch": False}
 
 

@@ -188,7 +188,6 @@ TABLE: dict[type, dict[Any, str]] = {
     },
     KernelizedCV: {Kernelized: "best_estimator_", dict: "cv_results_", "count": "best_index_"},
     TableEncoder: {
-        ColumnTransformer: "columns_",
         TableSchema: "schema_",
         "texts": "numbers categories commas texts unused",
         dict: "missing marks units dates spellings",

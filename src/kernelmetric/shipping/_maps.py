@@ -128,11 +128,6 @@ def _parts(space: Any) -> tuple[KernelValues | Waves, np.ndarray, np.ndarray]:
     if isinstance(space, KernelTrick):  # the basis is that of the anchors
         n = len(space.anchors_)
         return KernelValues(space.kernel_, anchors_of(space)), np.eye(n), np.zeros((1, n))
-    if len(space.projection_) != (getattr(space, "n_landmarks_", 0) or len(space.projection_)):
-        raise ValueError(
-            f"Got {space!r} fitted to so many points that it looks them up, but expected a space "
-            "that is a formula: try compress(metric, 1000) first."
-        )
     P, offset = _wide(space.projection_), _wide(space.offset_)
     if isinstance(space, RandomFeatures):
         return Waves(to_numpy(space.frequencies_), to_numpy(space.amplitudes_)), P, offset

@@ -10,10 +10,11 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.pipeline import Pipeline
 
 from kernelmetric.compute import to_numpy
+from kernelmetric.inputs._parameters import require_word
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.retrieval import Adapter, Drift
 from kernelmetric.shipping import _maps
-from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph, kernel_node
+from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph, directions, divided, kernel_node
 from kernelmetric.shipping._onnx_predict import feature_nodes, prediction_nodes
 
 _DTYPES = ("float32", "float64")
@@ -88,8 +89,7 @@ def to_onnx(
     if dtype is None:
         dtype = "float32" if getattr(last, "_features", None) is None else "float64"
     for name, value in (("dtype", dtype), ("precision", precision)):
-        if value not in _DTYPES:
-            raise ValueError(f"Got {name}={value!r}, but expected one of {_DTYPES}.")
+        require_word(name, value, _DTYPES)
     inner: list[Any] = []
     predictor = last if type(last) in (MetricClassifier, MetricRegressor) else None
     if predictor is not None:
@@ -211,37 +211,26 @@ def _to_largest(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
 
 def _normalized(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
     if step.norm == "l2":
-        return _directions(graph, x)
+        return directions(graph, x)
     if step.norm == "l1":
         length = graph.row_sums(graph.add("Abs", x.name))
     else:
         length = graph.add("ReduceMax", graph.add("Abs", x.name), axes=[-1], keepdims=1)
-    return _divided(graph, x, length)
-
-
-def _directions(graph: OnnxGraph, x: Columns) -> Columns:
-    return _divided(graph, x, graph.add("Sqrt", graph.row_sums(graph.add("Mul", x.name, x.name))))
-
-
-def _divided(graph: OnnxGraph, x: Columns, length: str) -> Columns:
-    """Rows in units of their length, those of length zero as they are."""
-    zero = graph.add("Equal", length, graph.constant(0.0))
-    length = graph.add("Where", zero, graph.constant(1.0), length)
-    return Columns(graph.add("Div", x.name, length), x.width)
+    return divided(graph, x, length)
 
 
 def _adapted(adapter: Adapter, graph: OnnxGraph, x: Columns) -> Columns:
     """The map of queries."""
     x = graph.affine(x, _maps.Affine(to_numpy(adapter.components_).T))
-    return _directions(graph, x) if adapter.geometry == "cosine" else x
+    return directions(graph, x) if adapter.geometry == "cosine" else x
 
 
 def _drifted(drift: Drift, graph: OnnxGraph, x: Columns) -> Columns:
     cosine = drift.geometry == "cosine"
-    x = _directions(graph, x) if cosine else x
+    x = directions(graph, x) if cosine else x
     A, b = to_numpy(drift.components_).T, to_numpy(drift.intercept_)[None, :]
     x = graph.affine(x, _maps.Affine(A, b))
-    return _directions(graph, x) if cosine else x
+    return directions(graph, x) if cosine else x
 
 
 _FORMULAS: dict[type, Callable[[Any, OnnxGraph, Columns], Columns]] = {

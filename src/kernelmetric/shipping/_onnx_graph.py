@@ -183,6 +183,18 @@ class OnnxGraph:
         return types.DOUBLE if dtype == "float64" else types.FLOAT
 
 
+def directions(graph: OnnxGraph, x: Columns) -> Columns:
+    """Rows of length one; those of length zero as they are."""
+    return divided(graph, x, graph.add("Sqrt", graph.row_sums(graph.add("Mul", x.name, x.name))))
+
+
+def divided(graph: OnnxGraph, x: Columns, length: str) -> Columns:
+    """Rows in units of their length, those of length zero as they are."""
+    zero = graph.add("Equal", length, graph.constant(0.0))
+    length = graph.add("Where", zero, graph.constant(1.0), length)
+    return Columns(graph.add("Div", x.name, length), x.width)
+
+
 def kernel_node(
     kernel: kernels.Kernel, graph: OnnxGraph, x: Columns, anchors: np.ndarray
 ) -> Columns:
@@ -248,10 +260,7 @@ def _(kernel: kernels.Polynomial, graph: OnnxGraph, x: Columns, anchors: np.ndar
 def _(kernel: kernels.Cosine, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
     norms = np.linalg.norm(anchors, axis=1, keepdims=True)
     unit = anchors / np.where(norms > 0, norms, 1.0)
-    length = graph.add("Sqrt", graph.row_sums(graph.add("Mul", x.name, x.name)))
-    least = float(np.finfo(graph.working).tiny)  # a point at the origin stays there
-    length = graph.add("Max", length, graph.constant(least))
-    return graph.add("Div", graph.add("MatMul", x.name, graph.constant(unit.T)), length)
+    return graph.add("MatMul", directions(graph, x).name, graph.constant(unit.T))
 
 
 @_formula.register

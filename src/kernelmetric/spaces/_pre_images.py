@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import numpy as np
 from sklearn import config_context
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import is_sparse, like, to_numpy
-from kernelmetric.inputs import is_objects
+from kernelmetric.inputs import check_coordinates, is_objects
 
 _NEAREST = 10  # kept points of which a pre-image is the mean
 
@@ -49,11 +48,6 @@ class PreImages:
             E = self.learner_.transform(E) if space is not self else E
         points = points.toarray() if is_sparse(points) else to_numpy(points)
         known = to_numpy(E)
-        Z = check_array(to_numpy(Z) if hasattr(Z, "dtype") else Z, dtype=np.float64, input_name="Z")
-        if Z.shape[1] != known.shape[1]:
-            raise ValueError(
-                f"Got coordinates of shape {Z.shape}, but expected (n_samples, {known.shape[1]}), "
-                "as transform gives them."
-            )
+        Z = check_coordinates(Z, known.shape[1])
         near = KNeighborsRegressor(min(_NEAREST, len(known)), weights="distance")
         return like(near.fit(known, points).predict(Z), E)

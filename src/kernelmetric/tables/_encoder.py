@@ -25,7 +25,6 @@ from kernelmetric.tables._text import TableError
 if TYPE_CHECKING:
     import pandas as pd
 
-_MISSING = "(missing)"
 _MOST = 1e150
 
 
@@ -58,7 +57,7 @@ class TableEncoder(TableTransformer):
     Attributes
     ----------
     schema_ : TableSchema
-        The features of the columns that are used. Older files have ``columns_`` instead.
+        The features of the columns that are used.
 
     See Also
     --------
@@ -149,14 +148,11 @@ class TableEncoder(TableTransformer):
             self.schema_ = TableSchema([*(self.objects or {})]).fit(self._columns(ready))
 
     def _features(self, X: Any) -> Any:
-        if hasattr(self, "columns_"):
-            return self.columns_.transform(self.read(X))
         columns = self._columns(self.read(X))
         return with_objects(self.schema_, columns, self.schema_.encoded(columns)[0])
 
     def _names(self) -> np.ndarray:
-        made_by = self.columns_ if hasattr(self, "columns_") else self.schema_
-        return made_by.get_feature_names_out()
+        return self.schema_.get_feature_names_out()
 
     def _columns(self, ready: pd.DataFrame) -> list[Column]:
         """What was read, as a schema takes it."""
@@ -167,30 +163,12 @@ class TableEncoder(TableTransformer):
         return found
 
     def _remarks(self, X: Any) -> list[str]:
-        ready = self.read(X)
-        if hasattr(self, "columns_"):
-            said = self._new_names(ready)
-        else:
-            said = self.schema_.encoded(self._columns(ready))[1]
+        said = self.schema_.encoded(self._columns(self.read(X)))[1]
         expected = {*self.used, *(self.unused or ())}
         extra = [str(name) for name in _as_table(X).frame.columns if name not in expected]
         if self.unused is not None and extra:
             names = few(extra, show=str)
             said.append(f"{len(extra)} columns are unknown to the model and not used: {names}.")
-        return said
-
-    def _new_names(self, ready: pd.DataFrame) -> list[str]:
-        """Sentences on names that a model of an older version has never seen."""
-        said = []
-        encoder = self.columns_.named_transformers_.get("categories", [None])[-1]
-        for name, known in zip(self.categories, getattr(encoder, "categories_", ()), strict=True):
-            values = ready[name].where(ready[name].notna(), _MISSING)
-            new = values[~values.isin(known)]
-            if len(new):
-                said.append(
-                    f"{name}: {len(new)} of {len(ready)} values were never seen in training, such "
-                    f"as {few(new.unique())}: all its features are zero there."
-                )
         return said
 
     def _read_numbers(self, name: str, table: Table) -> np.ndarray:

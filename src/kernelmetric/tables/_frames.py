@@ -136,10 +136,9 @@ def raw_column(X: Any, name: str) -> list[Any]:
     place = column_names(X).index(name)
     if isinstance(X, list):
         return listed_objects(X[place].values)
-    column = X.iloc[:, place] if hasattr(X, "iloc") else None
-    if column is None:
-        column = X[:, place] if isinstance(X, np.ndarray) else X[name]
-    return listed_objects(column)
+    if isinstance(X, np.ndarray):
+        return listed_objects(X[:, place])
+    return listed_objects(X.iloc[:, place] if hasattr(X, "iloc") else X[name])
 
 
 def of_kind(name: str, kind: str, values: np.ndarray) -> Column:
@@ -303,14 +302,13 @@ def median_and_spread(column: Column, numbers: np.ndarray) -> tuple[float, float
 
 def object_places(schema: Any, names: list[str], columns: Any = None) -> list[int]:
     """Places of columns of objects among all names; None means all of those of a schema."""
-    if columns is None:
-        columns = vars(schema).get("objects") or ()  # older files have none
+    columns = schema.objects if columns is None else columns
     return places_of(columns, len(names), names) if len(columns) else []
 
 
 def width_of(schema: Any) -> int:
     """Number of features, and of columns of objects beside them."""
-    return len(schema.groups_) + len(vars(schema).get("objects") or ())
+    return len(schema.groups_) + len(schema.objects)
 
 
 def with_objects(schema: Any, X: Any, features: np.ndarray) -> Any:

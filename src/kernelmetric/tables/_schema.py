@@ -289,7 +289,7 @@ class TableSchema(TableTransformer):
             gaps = np.isnan(values)
             out[:, 0] = np.where(gaps, 0.0, self._scaled(j, column, values))
             out[:, 1] = gaps
-            for i, cycle in enumerate(self._cycles(j)):
+            for i, cycle in enumerate(self.cycles_[j]):
                 out[:, 2 + 2 * i : 4 + 2 * i] = on_cycle(values, cycle)
             if not np.all(np.isfinite(out[:, 0])):
                 raise ValueError(
@@ -341,33 +341,29 @@ class TableSchema(TableTransformer):
 
     def _within(self, j: int, column: frames.Column) -> frames.Column:
         """A column whose cells far beyond all others of fit are gaps."""
-        limits = vars(self).get("limits_")  # files of older versions lack them
-        if limits is None or not limits[j, 0] < limits[j, 1]:
+        low, high = self.limits_[j]
+        if not low < high:
             return column
-        low, high = limits[j]
         inside = (column.values >= low) & (column.values <= high)
         return column._replace(values=np.where(inside, column.values, np.nan))
 
     def _scaled(self, j: int, column: frames.Column, numbers: np.ndarray) -> np.ndarray:
         """The numbers of a column from its median on, in units of its spread."""
-        rest = vars(self).get("rests_", self.centres_ * 0)[j]  # files of older versions lack it
         with np.errstate(over="ignore"):
-            return frames.apart(column, numbers, self.centres_[j], rest) / self.scales_[j]
+            apart = frames.apart(column, numbers, self.centres_[j], self.rests_[j])
+            return apart / self.scales_[j]
 
     def _parts(self, j: int) -> list[str]:
         """Names of the features of a column that is used."""
         name = self.feature_names_in_[j]
         if self.kinds_[j] in frames.QUANTITIES:
-            turns = [f"{name}: {c} {part}" for c in self._cycles(j) for part in ("sine", "cosine")]
+            turns = [f"{name}: {c} {part}" for c in self.cycles_[j] for part in ("sine", "cosine")]
             return [name, f"{name}={_GAP}", *turns]
         if self.kinds_[j] == frames.TEXT:
             directions = [f"{name}: {i}" for i in range(1, len(self.letters_[name]))]
             return [*directions, f"{name}={_GAP}"]
         states = [*self.names_[j], _OTHER, *([_GAP] if self.gaps_[j] else [])]
         return [f"{name}={state}" for state in states]
-
-    def _cycles(self, j: int) -> list[str]:
-        return vars(self)["cycles_"][j] if "cycles_" in vars(self) else []  # as in older files
 
     def _check_table(self, X: Any, known: list[str]) -> None:
         """Refuse an array where columns are told by name, and one of another width."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from kernelmetric.compute._arrays import like, namespace, rough, to_numpy
 from kernelmetric.compute._device import to_device
-from kernelmetric.compute._execute import over_rows
+from kernelmetric.compute._execute import map_rows
 from kernelmetric.compute.reductions._smallest import k_smallest
 from kernelmetric.compute.watch import watched
 
@@ -25,12 +25,11 @@ def unpacked(packed: Any) -> Any:
 
 def bit_counts(packed: np.ndarray) -> np.ndarray:
     """How many bits of each row are set."""
-    parts = over_rows(
-        lambda rows: _COUNTS[packed[rows]].sum(axis=1, dtype=np.int64),
-        len(packed),
-        2.0 * packed.shape[1],
-    )
-    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+
+    def counts(rows: slice) -> np.ndarray:
+        return _COUNTS[packed[rows]].sum(axis=1, dtype=np.int64)
+
+    return map_rows(counts, len(packed), 2.0 * packed.shape[1])
 
 
 def most_similar_bits(
