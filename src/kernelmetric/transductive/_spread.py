@@ -16,7 +16,7 @@ from kernelmetric.transductive._choice import hidden_folds, hidden_rows
 from kernelmetric.transductive._diffusion import Diffusion, joined, places_of
 from kernelmetric.transductive._given import as_graph, nearest_points
 from kernelmetric.transductive._shares import nearest_evidence
-from kernelmetric.transductive._sizes import margin_of, sharpened, soft_shares
+from kernelmetric.transductive._sizes import margin_of, shares_found, sharpened, soft_shares
 
 NEIGHBORS, LAM = 10, 10.0  # of a point in the graph; labels are nearly sources
 _SHARPNESS = tuple(2.0 ** np.arange(-3, 4))  # of scores, in one over the usual margin
@@ -122,6 +122,11 @@ def spread_labels(points: Any, few: Few, graph: LabelGraph, lam: Any, *, n_folds
     if few.sizes is not None:  # of which the distances are a part
         F = whole = sharpened(diffusion, whole, few.codes, few.sizes)
         F *= _SIZED * sharpness / margin_of(F)
+    elif heard and found and len(Z) >= _OF_EACH * few.n_classes and len(others):
+        P, told = soft_shares(whole[others], 1.0), soft_shares(sharpness * Z + nearest * G, 1.0)
+        counts = np.bincount(few.codes[labelled])
+        more = np.log(few.n_classes * shares_found(P, told, classes, counts))
+        F, whole = F + more, whole + more
     shares = soft_shares(whole, 1.0)
     shares[labelled] = corners(few.codes[labelled], few.n_classes)
     return Spread(shares, F, nearest, lam, share, diffusion.n_products)
