@@ -11,7 +11,7 @@ _ROUNDS = 20  # of sharpening
 _WALK = 8  # steps of a random walk in a round
 _SETTLED = 1e-4  # share of points that change class in the last round
 _NARROW = 0.05  # width of a class's edge where counts are held, in usual margins
-_SHARED = 2.0  # times the variance of hidden labels: points around a label share its luck
+_SHARED = 4.0  # times the variance of hidden labels: points around a label share its luck
 _LEAST = 0.01  # part of the usual shares that stays, so that no class has none
 
 
