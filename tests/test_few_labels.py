@@ -17,7 +17,7 @@ from kernelmetric.compute.conjugate_gradients import conjugate_gradients
 from kernelmetric.graphs import gaussian_graph, local_graph, neighbor_graph
 from kernelmetric.transductive._diffusion import Diffusion, joined
 from kernelmetric.transductive._shares import shares_by_distance
-from kernelmetric.transductive._sizes import offsets
+from kernelmetric.transductive._sizes import offsets, shares_found, soft_shares
 from kernelmetric.transductive._spread import _pool
 
 ONE_EACH = pytest.mark.filterwarnings("ignore:Got a single label")
@@ -446,6 +446,56 @@ def test_sizes_are_kept_against_the_graph():
     X, truth = make_blobs([150, 50], centers=[[0, 0], [4, 0]], random_state=0)
     model = TransductiveDistance(class_sizes="equal").fit(X, labelled(truth, 2))
     assert abs(np.sum(model.transduction_ == 0) - 100) <= 6
+
+
+def drawn(shares, n, seed=0):
+    """Probabilities under equal shares, of points of overlapping classes, and the classes."""
+    rng, centres = np.random.RandomState(seed), 2.0 * np.eye(len(shares))
+    truth = rng.choice(len(shares), size=n, p=shares)
+    X = centres[truth] + rng.standard_normal((n, len(shares)))
+    return soft_shares(2.0 * X, 1.0), truth
+
+
+def test_shares_of_uneven_classes_are_found_by_labels_as_many_of_each():
+    shares, each = np.array([0.7, 0.2, 0.1]), np.full(3, 40)
+    P, _ = drawn(shares, 4000)
+    hidden, classes = drawn(np.full(3, 1 / 3), 120, seed=1)
+    assert_allclose(shares_found(P, hidden, classes, each), shares, atol=0.04)
+    assert_allclose(P.mean(axis=0)[0], 0.58, atol=0.02)  # which is not their share
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_shares_stay_equal_where_luck_explains_the_difference(seed):
+    P, _ = drawn(np.full(3, 1 / 3), 1000, seed=10 + seed)
+    hidden, classes = drawn(np.full(3, 1 / 3), 12, seed)
+    found = shares_found(P, hidden, classes, np.full(3, 4))
+    assert_allclose(found, 1 / 3, atol=0.02)
+    assert_allclose(found.sum(), 1.0)
+
+
+def test_many_uneven_labels_tell_shares_and_few_do_not():
+    P, told = np.full((50, 2), 0.5), np.full((6, 2), 0.5)  # which say nothing
+    classes = np.array([0, 0, 0, 1, 1, 1])
+    assert_allclose(shares_found(P, told, classes, np.array([180, 20])), [0.9, 0.1], atol=0.01)
+    assert_allclose(shares_found(P, told, classes, np.array([4, 3])), 0.5)
+
+
+@ONE_EACH
+def test_uneven_classes_are_not_taken_to_be_equal():
+    X, truth = make_blobs([900, 100], centers=[[0, 0], [1.5, 0]], random_state=0)
+    y = labelled(truth, 30)
+    model = TransductiveDistance(method="diffusion").fit(X, y)
+    equal = TransductiveDistance(method="diffusion")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kernelmetric.transductive._spread.shares_found", lambda *_: np.full(2, 0.5))
+        equal.fit(X, y)
+    assert right(model, y, truth) > right(equal, y, truth) + 0.05
+    near = X + 1e-9  # new points know of the shares, too
+    some = y < 0
+    assert np.mean(model.predict(near[some]) == model.transduction_[some]) > 0.98
+    order = np.random.RandomState(1).permutation(len(X))
+    other = TransductiveDistance(method="diffusion").fit(X[order], y[order])
+    assert np.mean(other.transduction_ == model.transduction_[order]) > 0.99
 
 
 def test_offsets_are_not_needed_where_shares_are_right():

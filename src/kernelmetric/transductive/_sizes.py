@@ -1,4 +1,4 @@
-"""How many points each class has: offsets of scores that make it so."""
+"""How many points each class has: as points and labels tell, and scores that make it so."""
 
 import numpy as np
 
@@ -11,6 +11,8 @@ _ROUNDS = 20  # of sharpening
 _WALK = 8  # steps of a random walk in a round
 _SETTLED = 1e-4  # share of points that change class in the last round
 _NARROW = 0.05  # width of a class's edge where counts are held, in usual margins
+_SHARED = 4.0  # times the variance of hidden labels: points around a label share its luck
+_LEAST = 0.01  # part of the usual shares that stays, so that no class has none
 
 
 def margin_of(F: np.ndarray) -> float:
@@ -39,6 +41,36 @@ def offsets(F: np.ndarray, shares: np.ndarray) -> np.ndarray:
             found = soft_shares(some + added, zone * width).mean(axis=0)
             added += 0.8 * zone * width * np.log(shares / np.maximum(found, 1e-9))
     return added - added.mean()
+
+
+def shares_found(
+    P: np.ndarray, hidden: np.ndarray, classes: np.ndarray, counts: np.ndarray
+) -> np.ndarray:
+    """Shares of the classes, from probabilities of points under equal ones, and counts of labels.
+
+    By expectation maximisation [Saerens, Latinne and Decaestecker, 2002]. If shares were equal,
+    mean probabilities of points would be those of hidden labels, and labels as many of each class.
+    Either counts as far as it is not explained by luck.
+    """
+    stated = counts / counts.sum()
+    gap = 1.0 / len(counts) - stated  # to equal shares
+    usual = stated + _explained((1.0 - 1.0 / len(counts)) / counts.sum(), gap) * gap
+    classes = np.unique(classes, return_inverse=True)[1]
+    n = np.bincount(classes)[:, None]
+    means = np.eye(len(n))[classes].T @ hidden / n
+    within = np.sum((hidden - means[classes]) ** 2) / max(len(hidden) - len(n), 1)
+    luck = _SHARED * within * np.mean(1.0 / n) / len(n)
+    kept = _explained(luck, P.mean(axis=0) - means.mean(axis=0))
+    P, shares = P[evenly(len(P), _ROWS)], usual
+    for _ in range(_STEPS):
+        Q = P * shares
+        shares = kept * usual + (1.0 - kept) * (Q / Q.sum(axis=1, keepdims=True)).mean(axis=0)
+    return shares
+
+
+def _explained(luck: float, gap: np.ndarray) -> float:
+    """The part of a squared difference that luck explains; a little, at least."""
+    return float(np.clip(luck / max(gap @ gap, 1e-12), _LEAST, 1.0))
 
 
 def sharpened(

@@ -16,7 +16,7 @@ from kernelmetric.transductive._choice import hidden_folds, hidden_rows
 from kernelmetric.transductive._diffusion import Diffusion, joined, places_of
 from kernelmetric.transductive._given import as_graph, nearest_points
 from kernelmetric.transductive._shares import nearest_evidence
-from kernelmetric.transductive._sizes import margin_of, sharpened, soft_shares
+from kernelmetric.transductive._sizes import margin_of, shares_found, sharpened, soft_shares
 
 NEIGHBORS, LAM = 10, 10.0  # of a point in the graph; labels are nearly sources
 _SHARPNESS = tuple(2.0 ** np.arange(-3, 4))  # of scores, in one over the usual margin
@@ -101,7 +101,7 @@ def spread_labels(points: Any, few: Few, graph: LabelGraph, lam: Any, *, n_folds
     lam = LAM if isinstance(lam, str) else float(lam)
     labelled = few.codes >= 0
     diffusion = Diffusion(graph.weights, graph.place, labelled)
-    share, found = None, []
+    share, found, counts = None, [], np.bincount(few.codes[labelled])
     for kept in _folds(few.codes, n_folds):
         rows = hidden_rows(kept, few.codes)
         F, G = few.scores(diffusion, lam, kept), nearest_evidence(points, kept, points[rows])
@@ -111,7 +111,6 @@ def spread_labels(points: Any, few: Few, graph: LabelGraph, lam: Any, *, n_folds
         sharpness, nearest = _pool(Z, G, classes, heard)
         share = float(np.mean((sharpness * Z + nearest * G).argmax(axis=1) == classes))
     else:
-        counts = np.bincount(few.codes[labelled])
         even = counts.max() <= _UNEVEN * counts.min()  # else distances favour larger classes
         sharpness, nearest = _BLIND[0], _BLIND[1] if heard and even else 0.0
     F, others = few.scores(diffusion, lam, few.codes), np.flatnonzero(~labelled)
@@ -122,6 +121,10 @@ def spread_labels(points: Any, few: Few, graph: LabelGraph, lam: Any, *, n_folds
     if few.sizes is not None:  # of which the distances are a part
         F = whole = sharpened(diffusion, whole, few.codes, few.sizes)
         F *= _SIZED * sharpness / margin_of(F)
+    elif heard and found and len(Z) >= _OF_EACH * few.n_classes and len(others):
+        P, told = soft_shares(whole[others], 1.0), soft_shares(sharpness * Z + nearest * G, 1.0)
+        more = np.log(few.n_classes * shares_found(P, told, classes, counts))
+        F, whole = F + more, whole + more
     shares = soft_shares(whole, 1.0)
     shares[labelled] = corners(few.codes[labelled], few.n_classes)
     return Spread(shares, F, nearest, lam, share, diffusion.n_products)

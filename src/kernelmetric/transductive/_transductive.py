@@ -86,7 +86,8 @@ class TransductiveDistance(FewLabels):
         eigenvectors are taken where they find as many hidden labels.
     class_sizes : dict, array or 'equal', default=None
         What is known of how many points, or what share, each class has: by class, in the order of
-        ``classes_``, or all alike. Classes get these sizes; by diffusion only.
+        ``classes_``, or all alike. Classes get these sizes; by diffusion only. None estimates
+        shares from three labels of each class on, where labels and points say more than luck.
     warm_start : bool, default=False
         Whether a second fit on as many points starts from the embedding of the first.
     random_state : int, RandomState or None, default=None
