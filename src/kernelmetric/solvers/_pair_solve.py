@@ -5,20 +5,23 @@ from copy import copy
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from kernelmetric.compute import small_steps
 from kernelmetric.inputs._parameters import require_word
 from kernelmetric.solvers import _pair_interior as interior
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
+from kernelmetric.solvers._pair_newton import newton_point, unsettled
 
 _CHECK_EVERY = 20  # steps between two certificates
 _GROWTH, _LONGEST = 1.05, 1e6  # of a step: pairs that move in the end have less curvature
 _FEW = 0.6  # share of the pairs that are worth a copy of their differences
 _DECAY, _SAFETY, _LEAST_SHARE = 0.95, 1.5, 1e-3  # of the curvature seen in the last steps
-_LOOKED_AT, _DIRECTIONS = 1000, 60  # pairs that tell the steepest directions, and how many
+_LOOKED_AT, _DIRECTIONS = 500, 30  # pairs that tell the steepest directions, and how many
 _LEAST_COMMON = 1e-4  # curvature along these, as a share of the largest
-_LOOKS = (3, 8, 20)  # numbers of certificates after which these are looked for anew
 _OF_STEPS = 1.2e-3  # of the tolerance: so right need coordinates be for steps
+_NEAR = 0.6  # gap from which Newton steps go on
+_DAMPING, _EXACT = 3e-3, 1e-9  # of these, in squared lengths of pairs' matrices; without a cone
 _INTERIOR_TOL = 1e-9  # a few steps more than for less, and the bounds of Proposition 2 are sharp
 _QUICK_FLOPS, _LONG_TOL = 3e9, 1e-6  # where a step takes longer, those few would take seconds
 
@@ -58,7 +61,66 @@ def solve_pairs(
         found.converged = found.certificate.gap <= tol
         return found
     start = None if metric is None else interior.start_near(problem, metric)
-    return first_order(problem, tol=tol, max_iter=max_iter, start=start, report=report)
+    stopped = False
+
+    def tell(step: int, gap: float, metric: np.ndarray) -> bool:
+        nonlocal stopped
+        stopped = report is not None and report(step, gap, metric)
+        return stopped
+
+    near = max(tol, _NEAR)
+    found = first_order(problem, tol=near, max_iter=max_iter, start=start, report=tell)
+    if found.certificate.gap <= near:
+        options = {"tol": tol, "max_iter": max_iter, "report": tell}
+        found = newton(problem, found.alpha, step=found.n_iter, **options)
+    if found.certificate.gap <= tol or stopped or found.n_iter == max_iter:
+        found.converged = found.certificate.gap <= tol
+        return found
+    taken, last = found.n_iter, max_iter - found.n_iter  # too many pairs are between their bounds
+    found = first_order(
+        problem,
+        tol=tol,
+        max_iter=last,
+        start=found.alpha,
+        report=lambda step, *seen: tell(taken + step, *seen),
+    )
+    found.n_iter += taken
+    return found
+
+
+def newton(
+    problem: PairDual,
+    alpha: np.ndarray,
+    *,
+    tol: float,
+    max_iter: int,
+    step: int = 0,
+    report: Report | None = None,
+) -> PairSolution:
+    """Newton steps over the pairs that no bound holds, each as far as the dual grows."""
+    record = _Record(problem)
+    least = damping = _DAMPING if problem.psd else _EXACT
+    gap = record.see(alpha)
+    while gap > tol and step < max_iter and damping <= 1.0:
+        if report is not None and report(step, gap, record.metric):
+            break
+        all_exact = not problem.psd and len(problem) <= 1000
+        some = np.arange(len(problem)) if all_exact else unsettled(problem, alpha, record.slopes)
+        goal = newton_point(problem, alpha, some, record.slopes, record.M, damping)
+        if goal is None:
+            break
+        M, change = record.M, problem.matrix(goal) - record.M
+        rise = float((problem.signs * problem.d2) @ (goal - alpha))
+
+        def slope(t: float) -> float:
+            return rise - float(np.sum(change * problem.metric(M + t * change)))
+
+        share = 1.0 if slope(1.0) >= 0 else brentq(slope, 0.0, 1.0, xtol=0.02) if slope(0.0) > 0 else 0.0
+        damping = max(0.1 * damping, 0.1 * least) if share > 0.9 else damping * (10 if share < 0.3 else 1)
+        alpha, step = alpha + share * (goal - alpha), step + 1
+        gap = record.see(alpha)
+    best, converged = (record.alpha, record.M, record.metric), record.certificate.gap <= tol
+    return PairSolution(*best, record.certificate, step, converged, "first-order")
 
 
 def first_order(
@@ -135,8 +197,6 @@ def first_order(
                 everything.problem, momentum, step = exact, 1.0, 1.0
                 Mx, My = exact.matrix(x), exact.matrix(y)
             last, total, done = None, 0.0, 0
-            if iteration // _CHECK_EVERY in _LOOKS:
-                everything.look(rows)
             x, y, steps = x[rows], y[rows], everything.part(rows)
             problem = steps.problem
     best, converged = (record.alpha, record.M, record.metric), record.certificate.gap <= tol
@@ -150,20 +210,21 @@ class _Record:
         self.problem = problem
         self.dual, self.primal = -np.inf, np.inf
 
-    def see(self, alpha: np.ndarray, mean: np.ndarray) -> float:
-        """Take note of a feasible point, and of another metric; returns the relative gap."""
+    def see(self, alpha: np.ndarray, *others: np.ndarray) -> float:
+        """Take note of a feasible point, and of other metrics; returns the relative gap."""
         problem = self.problem
         M = problem.matrix(alpha)
         metric = problem.metric(M)
         dual = problem.dual(alpha, metric)
         if dual > self.dual:
             self.dual, self.alpha, self.M = dual, alpha, M
-        for other in (mean, metric):
+        for other in (*others, metric):
             q = problem.forms(other)
             found, better = problem.compare(dual, other, q)
             if found.primal < self.primal:
                 self.primal, self.metric, self.gamma = found.primal, better, found.gamma
-        self.pull = problem.signs * (q - problem.d2) - np.where(problem.apart, found.gamma, 0.0)
+        self.slopes = problem.signs * (q - problem.d2)
+        self.pull = self.slopes - np.where(problem.apart, found.gamma, 0.0)
         scale = max(0.5 * float(np.sum(self.metric * self.metric)), problem.least_scale)
         self.certificate = Certificate.of(self.dual, self.primal, scale, self.gamma)
         return self.certificate.gap

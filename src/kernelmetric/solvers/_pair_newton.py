@@ -1,0 +1,131 @@
+"""Newton steps of the dual over the pairs that are not settled at a bound.
+
+Near the solution most multipliers are at a bound, and the others are few. In the eigenvectors of
+``M(α) = Σ s α δδᵀ``, half the squared norm of its positive part has the curvature
+``Σ Ω_ij δ_pi δ_pj δ_qi δ_qj`` for the pairs p and q: Ω is 1 for two positive eigenvalues, 0 for two
+others, and between them ``λᵢ / (λᵢ - λⱼ)``. A few outer products add up to that, and each takes two
+products of matrices. Without the positive part all of Ω is 1, and one step is the solution.
+"""
+
+import numpy as np
+from scipy import linalg
+
+from kernelmetric.compute import fits_budget
+from kernelmetric.solvers._pair_dual import PairDual
+
+_ALL = 1.0 - 1e-9  # of the upper bound: projections add as much
+_MARGIN = 0.03  # of the mean pull: pairs at a bound that are pulled less may leave it
+_NEARLY_ALL = 3e-3  # of the largest singular value: products that are left out of Ω
+_MOST = 4000  # pairs whose curvature is formed
+_ROUNDS, _SETTLED = 12, 0.002  # of pairs that change sides, and their share that may be left
+
+
+def unsettled(problem: PairDual, alpha: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """The pairs between their bounds, and those that a bound does not hold firmly."""
+    pull = slopes - np.where(problem.apart, problem._best_gamma(slopes[problem.apart]), 0.0)
+    pull /= _MARGIN * max(float(np.mean(np.abs(pull))), 1e-300)
+    above, below = alpha > (1 - _ALL) * problem.upper, alpha < _ALL * problem.upper
+    return np.flatnonzero((above | (pull < 1)) & (below | (pull > -1)))
+
+
+def newton_point(
+    problem: PairDual,
+    alpha: np.ndarray,
+    some: np.ndarray,
+    slopes: np.ndarray,
+    M: np.ndarray,
+    damping: float,
+) -> np.ndarray | None:
+    """Where the dual with its curvature at α, damped a little, is best over some pairs.
+
+    ``slopes`` are those of the dual with the other sign. None where rounding hides the curvature.
+    """
+    if not 0 < len(some) <= _MOST or not fits_budget(32.0 * len(some) ** 2, share=0.5):
+        return None
+    lengths = problem.sizes()[some]
+    lengths = np.maximum(lengths, 1e-3 * max(float(np.mean(lengths)), 1e-300))
+    H = _curvature(problem, some, lengths, M)
+    H[np.diag_indices_from(H)] += H.dtype.type(damping)
+    steepest = slopes[some] / lengths
+    unit = lengths / (float(np.max(np.abs(steepest))) or 1.0)  # single precision has no more room
+    among = np.where(problem.apart[some], 1.0 / unit, 0.0)
+    least = problem.least - float(np.sum(np.delete(alpha * problem.apart, some)))
+    now, upper = alpha[some] * unit, problem.upper[some] * unit
+    x = _best_in_box(H, steepest * unit / lengths, now, upper, among, least)
+    if x is None:
+        return None
+    found, part = alpha.copy(), problem.part(some)
+    part.least = least
+    found[some] = part.project(x / unit, lengths**2)
+    return found
+
+
+def _curvature(
+    problem: PairDual, some: np.ndarray, lengths: np.ndarray, M: np.ndarray
+) -> np.ndarray:
+    """Second derivatives by the multipliers of some pairs, times the lengths of their matrices."""
+    parts = [(s, delta / np.sqrt(lengths)[:, None]) for s, delta in problem.parts(some)]
+    first, products = 0, []
+    if problem.psd:
+        values, Q = np.linalg.eigh(M)
+        first = int(np.sum(values <= 0))
+        parts = [(s, (delta @ Q).astype(np.float32)) for s, delta in parts]
+        positive = values[first:, None]
+        A, sizes, Bt = np.linalg.svd(positive / (positive - values[:first]), full_matrices=False)
+        kept = sizes > _NEARLY_ALL * np.max(sizes, initial=0.0)
+        products = [*zip((2.0 * A * sizes).astype(np.float32).T[kept], Bt.astype(np.float32)[kept])]
+    H = np.zeros((len(some), len(some)), dtype=parts[0][1].dtype)
+    for s, x in parts:
+        for t, y in parts:
+            product = (x[:, first:] @ y[:, first:].T) ** 2
+            for a, b in products:
+                of = (a * x[:, first:]) @ y[:, first:].T
+                of *= (x[:, :first] * b) @ y[:, :first].T
+                product += of
+            H += H.dtype.type(s * t) * product
+    signs = problem.signs[some].astype(H.dtype)
+    H *= signs[:, None]
+    H *= signs
+    return H
+
+
+def _best_in_box(
+    H: np.ndarray,
+    slopes: np.ndarray,
+    now: np.ndarray,
+    upper: np.ndarray,
+    among: np.ndarray,
+    least: float,
+) -> np.ndarray | None:
+    """Nearly minimise ``slopesᵀ(x - now) + ½ (x - now)ᵀH(x - now)`` in a box, ``amongᵀx >= least``.
+
+    Those at a bound stay, the others solve their equations; then those that left the bounds, and
+    those whose slope points inside, change sides. None where rounding hides the curvature.
+    """
+    x, free = now.copy(), (now > (1 - _ALL) * upper) & (now < _ALL * upper)
+    dtype, best = H.dtype, now
+    for _ in range(_ROUNDS):
+        f = np.flatnonzero(free)
+        x[f], price = now[f], 0.0
+        if len(f):
+            factor_of, solve = linalg.get_lapack_funcs(("potrf", "potrs"), (H,))
+            factor, failed = factor_of(H[np.ix_(f, f)].T, lower=1, clean=0, overwrite_a=1)
+            if failed:
+                return None
+            rhs = -(slopes + H @ (x - now).astype(dtype))[f]
+            both = np.stack([rhs, among[f]], axis=1).astype(dtype)
+            solved = solve(factor, both, lower=1)[0].astype(np.float64)
+            along = float(among[f] @ solved[:, 1])
+            needed = least - float(among @ x) - float(among[f] @ solved[:, 0])
+            price = max(needed / along, 0.0) if along > 0 else 0.0
+            x[f] += solved[:, 0] + price * solved[:, 1]
+        rest = slopes + H @ (x - now).astype(dtype) - price * among
+        inside = np.where(free, (x > 0) & (x < upper), np.where(x <= 0, rest < 0, rest > 0))
+        changed, free = int(np.sum(inside != free)), inside
+        x = np.clip(x, 0.0, upper)
+        if changed <= _SETTLED * len(x):
+            return x
+        move = (x - best).astype(dtype)
+        uphill, bent = move @ (slopes + H @ (best - now).astype(dtype)), move @ (H @ move)
+        best = best + min(max(-uphill / bent, 0.0), 1.0) * move
+    return best
