@@ -93,14 +93,27 @@ def _tells(part: Pairs | IndexTuples) -> bool:
 
 
 def _solved(problem: PairDual, C: float, path: _Path) -> PairSolution:
-    """An answer good enough to judge by, in Newton steps from the last one, or by another way."""
+    """An answer good enough to judge by: the last piece of a path linear in C, or a solution."""
     # Where C only scales the metric, or gives back the prior one, the certificate says so.
-    at, last, metric = path[-1] if path else (C, 0.0 * problem.upper, None)
-    start = problem.project(C / at * last, np.ones(len(problem)))
-    found = newton(problem, start, tol=_TOL, max_iter=_MOST_STEPS)
-    if found.converged:
-        return found
-    return solve_pairs(problem, tol=_TOL, max_iter=300, metric=metric, sharp=False)
+    starts: list[Any] = [(problem.upper, None)]
+    if path:
+        C_2, *last = path[-1]
+        starts = [[C / C_2 * now for now in last]]
+        for C_1, *before in path[-2:-1]:
+            far = (C - C_2) / (C_2 - C_1)
+            starts += [[now + far * (now - then) for now, then in zip(last, before, strict=True)]]
+    for alpha, metric in starts:
+        alpha = problem.project(alpha, np.ones(len(problem)))
+        found = problem.solution(alpha, 0, _TOL, "extrapolated", metric)
+        if found.converged:
+            return found
+    r = problem.Z.shape[1]
+    if len(problem) <= r * (r + 1) // 2:  # more are sums of each other: the dual is flat there
+        found = newton(problem, found, tol=_TOL, max_iter=_MOST_STEPS)
+        if found.converged:
+            return found
+    near = path[-1][2] if path else None
+    return solve_pairs(problem, tol=_TOL, max_iter=300, metric=near, sharp=False)
 
 
 def folds_of_points(

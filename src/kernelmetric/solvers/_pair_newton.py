@@ -16,12 +16,14 @@ from kernelmetric.solvers._pair_dual import PairDual
 _ALL = 1.0 - 1e-9  # of the upper bound: projections add as much
 _MARGIN = 0.03  # of the mean pull: pairs at a bound that are pulled less may leave it
 _NEARLY_ALL = 3e-3  # of the largest singular value: products that are left out of Ω
-_MOST = 4000  # pairs whose curvature is formed
+_MOST, _FEW = 4000, 1000  # pairs whose curvature is formed, and so few that all are
 _ROUNDS, _SETTLED = 12, 0.002  # of pairs that change sides, and their share that may be left
 
 
 def unsettled(problem: PairDual, alpha: np.ndarray, slopes: np.ndarray) -> np.ndarray:
     """The pairs between their bounds, and those that a bound does not hold firmly."""
+    if not problem.psd and len(problem) <= _FEW:
+        return np.arange(len(problem))  # one step is the solution
     pull = slopes - np.where(problem.apart, problem._best_gamma(slopes[problem.apart]), 0.0)
     pull /= _MARGIN * max(float(np.mean(np.abs(pull))), 1e-300)
     above, below = alpha > (1 - _ALL) * problem.upper, alpha < _ALL * problem.upper
@@ -123,7 +125,7 @@ def _best_in_box(
         inside = np.where(free, (x > 0) & (x < upper), np.where(x <= 0, rest < 0, rest > 0))
         changed, free = int(np.sum(inside != free)), inside
         x = np.clip(x, 0.0, upper)
-        if changed <= _SETTLED * len(x):
+        if changed < _SETTLED * len(x):
             return x
         move = (x - best).astype(dtype)
         uphill, bent = move @ (slopes + H @ (best - now).astype(dtype)), move @ (H @ move)

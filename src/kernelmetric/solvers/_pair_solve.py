@@ -68,56 +68,48 @@ def solve_pairs(
         stopped = report is not None and report(step, gap, metric)
         return stopped
 
-    near = max(tol, _NEAR)
-    found = first_order(problem, tol=near, max_iter=max_iter, start=start, report=tell)
+    near, options = max(tol, _NEAR), {"max_iter": max_iter, "report": tell}
+    found = first_order(problem, tol=near, start=start, **options)
     if found.certificate.gap <= near:
-        options = {"tol": tol, "max_iter": max_iter, "report": tell}
-        found = newton(problem, found.alpha, step=found.n_iter, **options)
-    if found.certificate.gap <= tol or stopped or found.n_iter == max_iter:
-        found.converged = found.certificate.gap <= tol
-        return found
-    taken, last = found.n_iter, max_iter - found.n_iter  # too many pairs are between their bounds
-    found = first_order(
-        problem,
-        tol=tol,
-        max_iter=last,
-        start=found.alpha,
-        report=lambda step, *seen: tell(taken + step, *seen),
-    )
-    found.n_iter += taken
+        found = newton(problem, found, tol=tol, **options)
+    if not (found.certificate.gap <= tol or stopped or found.n_iter == max_iter):
+        # Too many pairs are between their bounds.
+        found = first_order(problem, tol=tol, start=found.alpha, taken=found.n_iter, **options)
+    found.converged = found.certificate.gap <= tol
     return found
 
 
 def newton(
     problem: PairDual,
-    alpha: np.ndarray,
+    begun: PairSolution,
     *,
     tol: float,
     max_iter: int,
-    step: int = 0,
     report: Report | None = None,
 ) -> PairSolution:
     """Newton steps over the pairs that no bound holds, each as far as the dual grows."""
-    record = _Record(problem)
-    least = damping = _DAMPING if problem.psd else _EXACT
-    gap = record.see(alpha)
+    record, alpha, step = _Record(problem), begun.alpha, begun.n_iter
+    damping = least = _DAMPING if problem.psd else _EXACT
+    gap = record.see(alpha, begun.metric)
     while gap > tol and step < max_iter and damping <= 1.0:
         if report is not None and report(step, gap, record.metric):
             break
-        all_exact = not problem.psd and len(problem) <= 1000
-        some = np.arange(len(problem)) if all_exact else unsettled(problem, alpha, record.slopes)
-        goal = newton_point(problem, alpha, some, record.slopes, record.M, damping)
+        M, slopes = record.M, record.slopes
+        some = unsettled(problem, alpha, slopes)
+        goal = newton_point(problem, alpha, some, slopes, M, damping)
         if goal is None:
             break
-        M, change = record.M, problem.matrix(goal) - record.M
-        rise = float((problem.signs * problem.d2) @ (goal - alpha))
+        move, change = goal - alpha, problem.matrix(goal) - M
+        rise = float((problem.signs * problem.d2) @ move)
 
-        def slope(t: float) -> float:
+        def slope(t: float, rise: Any = rise, M: Any = M, change: Any = change) -> float:
             return rise - float(np.sum(change * problem.metric(M + t * change)))
 
-        share = 1.0 if slope(1.0) >= 0 else brentq(slope, 0.0, 1.0, xtol=0.02) if slope(0.0) > 0 else 0.0
-        damping = max(0.1 * damping, 0.1 * least) if share > 0.9 else damping * (10 if share < 0.3 else 1)
-        alpha, step = alpha + share * (goal - alpha), step + 1
+        share = 1.0 if slope(1.0) >= 0 else 0.0
+        if share == 0.0 and slope(0.0) > 0:
+            share = float(brentq(slope, 0.0, 1.0, xtol=0.02))
+        damping *= 0.1 if share > 0.9 else 10.0 if share < 0.3 else 1.0
+        damping, alpha, step = max(damping, 0.1 * least), alpha + share * move, step + 1
         gap = record.see(alpha)
     best, converged = (record.alpha, record.M, record.metric), record.certificate.gap <= tol
     return PairSolution(*best, record.certificate, step, converged, "first-order")
@@ -129,6 +121,7 @@ def first_order(
     tol: float,
     max_iter: int,
     start: np.ndarray | None = None,
+    taken: int = 0,
     report: Report | None = None,
 ) -> PairSolution:
     """Accelerated projected gradient with restarts, from a given start or near zero.
@@ -157,7 +150,7 @@ def first_order(
     record, iteration = _Record(exact), 0
     last, share, done = None, 1.0, 0
     total: Any = 0.0
-    for iteration in range(1, max_iter + 1):
+    for iteration in range(taken + 1, max_iter + 1):
         metric = problem.metric(My)
         total, done = total + metric, done + 1
         gradient = problem.signs * (problem.forms(metric) - problem.d2)
