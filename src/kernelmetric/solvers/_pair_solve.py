@@ -5,13 +5,12 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from kernelmetric.compute import small_steps
 from kernelmetric.inputs._parameters import require_word
 from kernelmetric.solvers import _pair_interior as interior
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
-from kernelmetric.solvers._pair_newton import newton_point, unsettled
+from kernelmetric.solvers._pair_newton import newton_point
 
 _CHECK_EVERY = 20  # steps between two certificates
 _GROWTH, _LONGEST = 1.05, 1e6  # of a step: pairs that move in the end have less curvature
@@ -22,6 +21,7 @@ _LEAST_COMMON = 1e-4  # curvature along these, as a share of the largest
 _OF_STEPS = 1.2e-3  # of the tolerance: so right need coordinates be for steps
 _NEAR = 0.6  # gap from which Newton steps go on
 _DAMPING, _EXACT = 3e-3, 1e-9  # of these, in squared lengths of pairs' matrices; without a cone
+_SHORTEST = 0.01  # share of a Newton step that is worth it
 _INTERIOR_TOL = 1e-9  # a few steps more than for less, and the bounds of Proposition 2 are sharp
 _QUICK_FLOPS, _LONG_TOL = 3e9, 1e-6  # where a step takes longer, those few would take seconds
 
@@ -61,58 +61,36 @@ def solve_pairs(
         found.converged = found.certificate.gap <= tol
         return found
     start = None if metric is None else interior.start_near(problem, metric)
-    stopped = False
-
-    def tell(step: int, gap: float, metric: np.ndarray) -> bool:
-        nonlocal stopped
-        stopped = report is not None and report(step, gap, metric)
-        return stopped
-
-    near, options = max(tol, _NEAR), {"max_iter": max_iter, "report": tell}
-    found = first_order(problem, tol=near, start=start, **options)
-    if found.certificate.gap <= near:
-        found = newton(problem, found, tol=tol, **options)
-    if not (found.certificate.gap <= tol or stopped or found.n_iter == max_iter):
-        # Too many pairs are between their bounds.
-        found = first_order(problem, tol=tol, start=found.alpha, taken=found.n_iter, **options)
-    found.converged = found.certificate.gap <= tol
-    return found
+    limits: Any = {"max_iter": max_iter, "report": report}
+    found = first_order(problem, tol=max(tol, _NEAR), start=start, **limits)
+    return newton(problem, found, tol=tol, **limits) if found.converged else found
 
 
 def newton(
-    problem: PairDual,
-    begun: PairSolution,
-    *,
-    tol: float,
-    max_iter: int,
-    report: Report | None = None,
+    problem: PairDual, begun: PairSolution, *, tol: float, max_iter: int, report: Any = None
 ) -> PairSolution:
     """Newton steps over the pairs that no bound holds, each as far as the dual grows."""
     record, alpha, step = _Record(problem), begun.alpha, begun.n_iter
     damping = least = _DAMPING if problem.psd else _EXACT
     gap = record.see(alpha, begun.metric)
-    while gap > tol and step < max_iter and damping <= 1.0:
+    while gap > tol and step < max_iter:
         if report is not None and report(step, gap, record.metric):
             break
         M, slopes = record.M, record.slopes
-        some = unsettled(problem, alpha, slopes)
-        goal = newton_point(problem, alpha, some, slopes, M, damping)
-        if goal is None:
-            break
+        goal = newton_point(problem, alpha, slopes, M, damping) if damping <= 1.0 else None
+        if goal is None:  # too many pairs, or rounding
+            limits: Any = {"tol": tol, "max_iter": max_iter, "report": report}
+            return first_order(problem, start=alpha, taken=step, **limits)
         move, change = goal - alpha, problem.matrix(goal) - M
-        rise = float((problem.signs * problem.d2) @ move)
-
-        def slope(t: float, rise: Any = rise, M: Any = M, change: Any = change) -> float:
-            return rise - float(np.sum(change * problem.metric(M + t * change)))
-
-        share = 1.0 if slope(1.0) >= 0 else 0.0
-        if share == 0.0 and slope(0.0) > 0:
-            share = float(brentq(slope, 0.0, 1.0, xtol=0.02))
-        damping *= 0.1 if share > 0.9 else 10.0 if share < 0.3 else 1.0
-        damping, alpha, step = max(damping, 0.1 * least), alpha + share * move, step + 1
+        rise, share = float((problem.signs * problem.d2) @ move), 1.0
+        while share > _SHORTEST and np.sum(change * problem.metric(M + share * change)) > rise:
+            share *= 0.5
+        damping *= 0.1 if share == 1.0 else 10.0 if share < 0.3 else 1.0
+        damping, step = max(damping, 0.1 * least), step + 1
+        alpha = alpha + share * move if share > _SHORTEST else alpha
         gap = record.see(alpha)
-    best, converged = (record.alpha, record.M, record.metric), record.certificate.gap <= tol
-    return PairSolution(*best, record.certificate, step, converged, "first-order")
+    best = record.alpha, record.M, record.metric
+    return PairSolution(*best, record.certificate, step, gap <= tol, "first-order")
 
 
 def first_order(
@@ -232,12 +210,12 @@ class _Steps:
         lengths = problem.sizes()
         self.lengths = np.maximum(lengths, 1e-3 * max(float(np.mean(lengths)), 1e-300))
         self.weights = self.lengths**2
-        self.look(np.arange(len(problem)))
+        self._look()
 
-    def look(self, rows: np.ndarray) -> None:
-        """Take for B orthonormal matrices: what those of these pairs have most in common."""
+    def _look(self) -> None:
+        """Take for B orthonormal matrices: what those of the pairs have most in common."""
         problem, n = self.exact, len(self.exact)
-        some = np.random.RandomState(0).permutation(rows)[:_LOOKED_AT]
+        some = np.random.RandomState(0).permutation(n)[:_LOOKED_AT]
         scale = problem.signs[some] / self.lengths[some]
         near = problem.parts(some)
 
