@@ -114,6 +114,7 @@ def _best_in_box(H: np.ndarray, slopes: np.ndarray, box: tuple, total: tuple) ->
         if changed < _SETTLED * len(x):
             return x  # all but a few
         move = (x - best).astype(dtype)
-        uphill, bent = move @ (slopes + H @ (best - now).astype(dtype)), move @ (H @ move)
-        best = best + min(max(-uphill / bent, 0.0), 1.0) * move
+        uphill = float(move @ (slopes + H @ (best - now).astype(dtype)))
+        bent = float(move @ (H @ move))
+        best = best + min(max(-uphill / max(bent, 1e-300), 0.0), 1.0) * move
     return best
