@@ -43,7 +43,7 @@ def solve_pairs(
     "auto" takes the interior-point method while a step of it takes about a second at most: up to
     some 2,000 pairs, or 100,000 pairs in 30 coordinates. ``sharp``: that method goes on to 1e-9, or
     to 1e-6 where a step is slow. It begins near ``metric``; a true answer of
-    ``report(n_steps, gap, metric)`` stops it.
+    ``report(n_steps, gap, metric)`` stops it. First-order steps go on as Newton steps near the end.
     """
     require_word("solver", solver, ("auto", "interior", "first-order"))
     flops = interior.interior_flops(problem)
@@ -105,7 +105,7 @@ def first_order(
     """Accelerated projected gradient with restarts, from a given start or near zero.
 
     The matrices δδᵀ/|δ|² have much in common, and along that the Hessian is steeper than elsewhere
-    by factors up to hundreds. Some sixty such directions are found in a sample of the pairs. That
+    by factors up to hundreds. Some thirty such directions are found in a sample of the pairs. That
     part is kept in the step exactly, and the rest replaced by a multiple of the diagonal |δ|⁴. As M
     is linear in α, the curvature along a step is known before the gradient is: steps grow while it
     allows. Where the positive part flattens the dual, only a share of it is reckoned with, as seen
