@@ -312,9 +312,9 @@ def test_the_memory_of_pairs_is_the_sum_of_its_arrays():
     # Fewer pairs than products: four matrices of pairs times pairs.
     arrays = 8 * 100 * 80 + 6 * 8 * 2500
     assert interior.pair_bytes(100, 50) == arrays + 8 * 100 * (400 + 1275)
-    # First-order steps: blocks, sixty directions three times, and products of 1,000 pairs.
-    arrays = 8 * 50_000 * (330 + 180) + 6 * 8 * 90_000
-    assert interior.pair_bytes(50_000, 300) == arrays + 8 * 8192 * 600 + 8 * 4_000_000
+    # First-order steps: blocks, thirty directions three times, and the curvature of 2,000 pairs.
+    arrays = 8 * 50_000 * (330 + 90) + 6 * 8 * 90_000
+    assert interior.pair_bytes(50_000, 300) == arrays + 8 * 8192 * 600 + 8 * 8_000_000
 
 
 @pytest.mark.parametrize(("n", "r", "n_pairs"), [(400, 6, 20_000), (60, 30, 400)])
