@@ -45,7 +45,9 @@ def pair_bytes(n_pairs: int, r: int) -> int:
     N, products = float(n_pairs), r * (r + 1) / 2
     taken = 8 * N * (r + 30) + 8 * 6 * r * r  # differences, multipliers, matrices
     if _flops(n_pairs, r, psd=True) > MOST_FLOPS:
-        return int(taken + 8 * (_OF_STEPS * N + min(2 * N * N, _OF_CURVATURE) + 2 * r * min(N, 8192)))
+        return int(
+            taken + 8 * (_OF_STEPS * N + min(2 * N * N, _OF_CURVATURE) + 2 * r * min(N, 8192))
+        )
     if products < N:  # features of blocks of pairs, and the small matrix
         blocks = bytes_at_once(8 * TILE_ROWS * products, N * products**2 / 3)
         return int(taken + min(8 * N * products, blocks) + 8 * 4 * products**2)
