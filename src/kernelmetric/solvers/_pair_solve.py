@@ -85,7 +85,7 @@ def newton(
         rise, share = float((problem.signs * problem.d2) @ move), 1.0
         while share > _SHORTEST and np.sum(change * problem.metric(M + share * change)) > rise:
             share *= 0.5
-        damping *= 0.1 if share == 1.0 else 10.0 if share < 0.3 else 1.0
+        damping *= 0.1 if share == 1.0 else 10.0
         damping, step = max(damping, 0.1 * least), step + 1
         alpha = alpha + share * move if share > _SHORTEST else alpha
         gap = record.see(alpha)
