@@ -11,6 +11,7 @@ from kernelmetric.solvers import PairDual, solve_pairs
 from kernelmetric.solvers import _pair_curvature as curvature
 from kernelmetric.solvers import _pair_dual as pair_dual
 from kernelmetric.solvers import _pair_interior as interior
+from kernelmetric.solvers import _pair_newton as newton
 from kernelmetric.solvers import _pair_solve as first
 from kernelmetric.solvers._pair_dual import Certificate, project_box_half_space
 
@@ -311,9 +312,9 @@ def test_the_memory_of_pairs_is_the_sum_of_its_arrays():
     # Fewer pairs than products: four matrices of pairs times pairs.
     arrays = 8 * 100 * 80 + 6 * 8 * 2500
     assert interior.pair_bytes(100, 50) == arrays + 8 * 100 * (400 + 1275)
-    # First-order steps: blocks, sixty directions three times, and products of 1,000 pairs.
-    arrays = 8 * 50_000 * (330 + 180) + 6 * 8 * 90_000
-    assert interior.pair_bytes(50_000, 300) == arrays + 8 * 8192 * 600 + 8 * 4_000_000
+    # First-order steps: blocks, thirty directions three times, and the curvature of 2,000 pairs.
+    arrays = 8 * 50_000 * (330 + 90) + 6 * 8 * 90_000
+    assert interior.pair_bytes(50_000, 300) == arrays + 8 * 8192 * 600 + 8 * 8_000_000
 
 
 @pytest.mark.parametrize(("n", "r", "n_pairs"), [(400, 6, 20_000), (60, 30, 400)])
@@ -458,3 +459,105 @@ def test_values_beyond_the_numbers_certify_nothing():
     with np.errstate(all="ignore"):
         found = interior.interior_point(big, tol=1e-6, max_iter=2, report=None)
     assert not found.converged
+
+
+# --- Newton steps near the end ------------------------------------------------------------------
+
+
+def crowded(psd=True):
+    """Many more pairs than are between their bounds in the end."""
+    rng = np.random.RandomState(3)
+    Z = rng.standard_normal((90, 12)) * np.linspace(3.0, 0.3, 12)
+    pairs = rng.permutation(np.argwhere(np.triu(np.ones((90, 90)), 1)))[:700]
+    signs = np.where(rng.uniform(size=700) < 0.2, -1.0, 1.0)
+    upper = np.where(signs > 0, 300.0, 1200.0) / 700
+    return PairDual(Z, pairs, signs, upper, 0.2 * float(np.sum(upper[signs > 0])), psd=psd)
+
+
+@pytest.mark.parametrize("psd", [True, False])
+def test_newton_steps_end_in_few_where_the_interior_point_does(psd):
+    problem, seen = crowded(psd), []
+    right = interior.interior_point(problem, tol=1e-9, max_iter=100, report=None)
+    slow = first.first_order(problem, tol=1e-4, max_iter=3000)
+    found = solve_pairs(
+        problem, solver="first-order", tol=1e-4, report=lambda step, *_: seen.append(step)
+    )
+    assert found.converged and seen == sorted(set(seen)) and seen[-1] <= found.n_iter
+    assert found.n_iter < 0.7 * slow.n_iter
+    scale = abs(right.certificate.primal)
+    assert abs(found.certificate.dual - right.certificate.dual) <= 2e-4 * scale
+    assert np.all((found.alpha >= 0) & (found.alpha <= problem.upper))
+    assert found.alpha[problem.apart].sum() >= problem.least * (1 - 1e-9)
+
+
+def test_without_a_cone_one_newton_step_is_the_solution():
+    rng = np.random.RandomState(0)
+    Z, rows = rng.standard_normal((60, 20)), np.arange(60).reshape(30, 2)
+    signs = np.where(np.arange(30) % 3, 1.0, -1.0)
+    problem = PairDual(Z, rows, signs, np.full(30, 0.05), 0.1, psd=False)
+    start = problem.solution(problem.upper, 0, 1e-8, "start")
+    found = first.newton(problem, start, tol=1e-6, max_iter=3)
+    right = interior.interior_point(problem, tol=1e-10, max_iter=100, report=None)
+    assert found.converged and found.n_iter == 1 and not start.converged
+    scale = np.abs(right.metric).max()
+    np.testing.assert_allclose(found.metric, right.metric, atol=1e-4 * scale)
+
+
+@pytest.mark.parametrize("compared", [False, True])
+@pytest.mark.parametrize("psd", [True, False])
+def test_the_curvature_of_some_pairs_is_that_of_the_dual(psd, compared):
+    rng = np.random.RandomState(0)
+    Z, rows, upper = rng.standard_normal((30, 6)), rng.randint(30, size=(60, 2)), np.ones(30)
+    if compared:
+        problem = pair_dual.ComparisonDual(Z, rows[:30], rows[30:], upper, 1.0, psd=psd)
+    else:
+        signs = np.where(np.arange(30) % 3, 1.0, -1.0)
+        problem = PairDual(Z, rows[:30], signs, upper, 1.0, psd=psd)
+    alpha, some, lengths = rng.uniform(size=30), np.arange(0, 30, 2), rng.uniform(0.5, 2.0, 15)
+
+    def slopes(at):
+        return problem.signs * problem.forms(problem.metric(problem.matrix(at)))
+
+    found = newton._curvature(problem, some, lengths, problem.matrix(alpha))
+    for k, p in enumerate(some):
+        step = np.where(np.arange(30) == p, 1e-5, 0.0)
+        expected = (slopes(alpha + step) - slopes(alpha - step))[some] / 2e-5
+        expected /= lengths * lengths[k]
+        np.testing.assert_allclose(found[k], expected, atol=2e-2 * np.abs(found).max())
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 12])
+def test_the_best_point_of_a_box_keeps_its_bounds_and_is_better_than_the_start(monkeypatch, rounds):
+    monkeypatch.setattr(newton, "_ROUNDS", rounds)
+    rng = np.random.RandomState(0)
+    A, slopes, now = rng.standard_normal((20, 20)), rng.standard_normal(20), np.full(20, 0.1)
+    H, upper, among = A @ A.T + np.eye(20), np.full(20, 0.3), 1.0 * (np.arange(20) < 10)
+    x = newton._best_in_box(H, slopes, (now, upper), (among, 1.5))
+
+    def value(at):
+        return slopes @ (at - now) + 0.5 * (at - now) @ H @ (at - now)
+
+    assert np.all((x >= 0) & (x <= upper)) and value(x) <= value(now)
+    if rounds == 12:
+        assert among @ x >= 1.5 - 1e-9
+        for _ in range(200):
+            y = rng.uniform(0, 0.3, 20)
+            y = project_box_half_space(y, upper, among > 0, 1.5, np.ones(20))
+            assert value(y) >= value(x) - 1e-9
+
+
+def test_too_many_pairs_between_their_bounds_are_left_to_first_order_steps(monkeypatch):
+    monkeypatch.setattr(newton, "_MOST", 10)
+    found = solve_pairs(crowded(), solver="first-order", tol=1e-3)
+    assert found.converged and found.n_iter % 20 == 0
+
+
+def test_a_report_stops_newton_steps():
+    seen = []
+
+    def report(step, gap, metric):
+        seen.append(gap)
+        return gap <= first._NEAR
+
+    found = solve_pairs(crowded(), solver="first-order", tol=1e-6, report=report)
+    assert len([gap for gap in seen if gap <= first._NEAR]) == 1 and not found.converged

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from kernelmetric.compute import small_steps
 from kernelmetric.compute.watch import time_left, warn_of_choice
 from kernelmetric.graphs import IndexTuples, Pairs, rows_by_place
-from kernelmetric.solvers import PairDual, PairSolution, positive_part, solve_pairs
+from kernelmetric.solvers import PairDual, PairSolution, newton, positive_part, solve_pairs
 
 GRID = tuple(10.0**k for k in range(1, 9))
 _WITHOUT_EVIDENCE = 1e3  # where no fold has pairs of both kinds on both sides
@@ -21,6 +21,7 @@ MOST_PAIRS = 1000  # of a fold: enough for a power of ten
 _FEWER_PAIRS = 500  # that teach it, in more coordinates than these: steps take N³ operations there
 _FEW_COORDINATES = 20
 _Path = list[tuple[float, np.ndarray, np.ndarray]]  # C, multipliers, metric
+_MOST_STEPS = 5  # of Newton: one or two are the rule
 _LAST_SOLUTION = 5.0  # times as long as that of a fold takes the one that is left to do
 _SETTLED = 100.0  # margin, in mean squared distances: beyond it a larger C only scales the metric
 
@@ -94,15 +95,23 @@ def _tells(part: Pairs | IndexTuples) -> bool:
 def _solved(problem: PairDual, C: float, path: _Path) -> PairSolution:
     """An answer good enough to judge by: the last piece of a path linear in C, or a solution."""
     # Where C only scales the metric, or gives back the prior one, the certificate says so.
-    if len(path) > 1:
-        (C_1, *before), (C_2, *last) = path[-2:]
-        far = (C - C_2) / (C_2 - C_1)
-        on = [now + far * (now - then) for now, then in zip(last, before, strict=True)]
-        for alpha, metric in ([C / C_2 * now for now in last], on):
-            alpha = problem.project(alpha, np.ones(len(problem)))
-            found = problem.solution(alpha, 0, _TOL, "extrapolated", metric)
-            if found.converged:
-                return found
+    starts: list[Any] = [(problem.upper, None)]
+    if path:
+        C_2, *last = path[-1]
+        starts = [[C / C_2 * now for now in last]]
+        for C_1, *before in path[-2:-1]:
+            far = (C - C_2) / (C_2 - C_1)
+            starts += [[now + far * (now - then) for now, then in zip(last, before, strict=True)]]
+    for alpha, metric in starts:
+        alpha = problem.project(alpha, np.ones(len(problem)))
+        found = problem.solution(alpha, 0, _TOL, "extrapolated", metric)
+        if found.converged:
+            return found
+    r = problem.Z.shape[1]
+    if len(problem) <= r * (r + 1) // 2:  # more are sums of each other: the dual is flat there
+        found = newton(problem, found, tol=_TOL, max_iter=_MOST_STEPS)
+        if found.converged:
+            return found
     near = path[-1][2] if path else None
     return solve_pairs(problem, tol=_TOL, max_iter=300, metric=near, sharp=False)
 

@@ -11,7 +11,7 @@ from kernelmetric.solvers._leading_eigenvectors import OnSubspace, krylov_eigenp
 from kernelmetric.solvers._nonnegative import nonnegative_qp
 from kernelmetric.solvers._pair_dual import ComparisonDual, PairDual, PairSolution
 from kernelmetric.solvers._pair_interior import pair_bytes
-from kernelmetric.solvers._pair_solve import solve_pairs
+from kernelmetric.solvers._pair_solve import newton, solve_pairs
 from kernelmetric.solvers._ridge_grid import (
     FARTHEST,
     RIDGES,

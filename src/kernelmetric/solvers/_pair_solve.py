@@ -10,15 +10,18 @@ from kernelmetric.compute import small_steps
 from kernelmetric.inputs._parameters import require_word
 from kernelmetric.solvers import _pair_interior as interior
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
+from kernelmetric.solvers._pair_newton import newton_point
 
 _CHECK_EVERY = 20  # steps between two certificates
 _GROWTH, _LONGEST = 1.05, 1e6  # of a step: pairs that move in the end have less curvature
 _FEW = 0.6  # share of the pairs that are worth a copy of their differences
 _DECAY, _SAFETY, _LEAST_SHARE = 0.95, 1.5, 1e-3  # of the curvature seen in the last steps
-_LOOKED_AT, _DIRECTIONS = 1000, 60  # pairs that tell the steepest directions, and how many
+_LOOKED_AT, _DIRECTIONS = 500, 30  # pairs that tell the steepest directions, and how many
 _LEAST_COMMON = 1e-4  # curvature along these, as a share of the largest
-_LOOKS = (3, 8, 20)  # numbers of certificates after which these are looked for anew
 _OF_STEPS = 1.2e-3  # of the tolerance: so right need coordinates be for steps
+_NEAR = 0.6  # gap from which Newton steps go on
+_DAMPING, _EXACT = 3e-3, 1e-9  # of these, in squared lengths of pairs' matrices; without a cone
+_SHORTEST = 0.01  # share of a Newton step that is worth it
 _INTERIOR_TOL = 1e-9  # a few steps more than for less, and the bounds of Proposition 2 are sharp
 _QUICK_FLOPS, _LONG_TOL = 3e9, 1e-6  # where a step takes longer, those few would take seconds
 
@@ -40,7 +43,7 @@ def solve_pairs(
     "auto" takes the interior-point method while a step of it takes about a second at most: up to
     some 2,000 pairs, or 100,000 pairs in 30 coordinates. ``sharp``: that method goes on to 1e-9, or
     to 1e-6 where a step is slow. It begins near ``metric``; a true answer of
-    ``report(n_steps, gap, metric)`` stops it.
+    ``report(n_steps, gap, metric)`` stops it. First-order steps go on as Newton steps near the end.
     """
     require_word("solver", solver, ("auto", "interior", "first-order"))
     flops = interior.interior_flops(problem)
@@ -58,7 +61,36 @@ def solve_pairs(
         found.converged = found.certificate.gap <= tol
         return found
     start = None if metric is None else interior.start_near(problem, metric)
-    return first_order(problem, tol=tol, max_iter=max_iter, start=start, report=report)
+    limits: Any = {"max_iter": max_iter, "report": report}
+    found = first_order(problem, tol=max(tol, _NEAR), start=start, **limits)
+    return newton(problem, found, tol=tol, **limits) if found.converged else found
+
+
+def newton(
+    problem: PairDual, begun: PairSolution, *, tol: float, max_iter: int, report: Any = None
+) -> PairSolution:
+    """Newton steps over the pairs that no bound holds, each as far as the dual grows."""
+    record, alpha, step = _Record(problem), begun.alpha, begun.n_iter
+    damping = least = _DAMPING if problem.psd else _EXACT
+    gap = record.see(alpha, begun.metric)
+    while gap > tol and step < max_iter:
+        if report is not None and report(step, gap, record.metric):
+            break
+        M, slopes = record.M, record.slopes
+        goal = newton_point(problem, alpha, slopes, M, damping) if damping <= 1.0 else None
+        if goal is None:  # too many pairs, or rounding
+            limits: Any = {"tol": tol, "max_iter": max_iter, "report": report}
+            return first_order(problem, start=alpha, taken=step, **limits)
+        move, change = goal - alpha, problem.matrix(goal) - M
+        rise, share = float((problem.signs * problem.d2) @ move), 1.0
+        while share > _SHORTEST and np.sum(change * problem.metric(M + share * change)) > rise:
+            share *= 0.5
+        damping *= 0.1 if share == 1.0 else 10.0
+        damping, step = max(damping, 0.1 * least), step + 1
+        alpha = alpha + share * move if share > _SHORTEST else alpha
+        gap = record.see(alpha)
+    best = record.alpha, record.M, record.metric
+    return PairSolution(*best, record.certificate, step, gap <= tol, "first-order")
 
 
 def first_order(
@@ -67,12 +99,13 @@ def first_order(
     tol: float,
     max_iter: int,
     start: np.ndarray | None = None,
+    taken: int = 0,
     report: Report | None = None,
 ) -> PairSolution:
     """Accelerated projected gradient with restarts, from a given start or near zero.
 
     The matrices δδᵀ/|δ|² have much in common, and along that the Hessian is steeper than elsewhere
-    by factors up to hundreds. Some sixty such directions are found in a sample of the pairs. That
+    by factors up to hundreds. Some thirty such directions are found in a sample of the pairs. That
     part is kept in the step exactly, and the rest replaced by a multiple of the diagonal |δ|⁴. As M
     is linear in α, the curvature along a step is known before the gradient is: steps grow while it
     allows. Where the positive part flattens the dual, only a share of it is reckoned with, as seen
@@ -95,7 +128,7 @@ def first_order(
     record, iteration = _Record(exact), 0
     last, share, done = None, 1.0, 0
     total: Any = 0.0
-    for iteration in range(1, max_iter + 1):
+    for iteration in range(taken + 1, max_iter + 1):
         metric = problem.metric(My)
         total, done = total + metric, done + 1
         gradient = problem.signs * (problem.forms(metric) - problem.d2)
@@ -135,8 +168,6 @@ def first_order(
                 everything.problem, momentum, step = exact, 1.0, 1.0
                 Mx, My = exact.matrix(x), exact.matrix(y)
             last, total, done = None, 0.0, 0
-            if iteration // _CHECK_EVERY in _LOOKS:
-                everything.look(rows)
             x, y, steps = x[rows], y[rows], everything.part(rows)
             problem = steps.problem
     best, converged = (record.alpha, record.M, record.metric), record.certificate.gap <= tol
@@ -150,20 +181,21 @@ class _Record:
         self.problem = problem
         self.dual, self.primal = -np.inf, np.inf
 
-    def see(self, alpha: np.ndarray, mean: np.ndarray) -> float:
-        """Take note of a feasible point, and of another metric; returns the relative gap."""
+    def see(self, alpha: np.ndarray, *others: np.ndarray) -> float:
+        """Take note of a feasible point, and of other metrics; returns the relative gap."""
         problem = self.problem
         M = problem.matrix(alpha)
         metric = problem.metric(M)
         dual = problem.dual(alpha, metric)
         if dual > self.dual:
             self.dual, self.alpha, self.M = dual, alpha, M
-        for other in (mean, metric):
+        for other in (*others, metric):
             q = problem.forms(other)
             found, better = problem.compare(dual, other, q)
             if found.primal < self.primal:
                 self.primal, self.metric, self.gamma = found.primal, better, found.gamma
-        self.pull = problem.signs * (q - problem.d2) - np.where(problem.apart, found.gamma, 0.0)
+        self.slopes = problem.signs * (q - problem.d2)
+        self.pull = self.slopes - np.where(problem.apart, found.gamma, 0.0)
         scale = max(0.5 * float(np.sum(self.metric * self.metric)), problem.least_scale)
         self.certificate = Certificate.of(self.dual, self.primal, scale, self.gamma)
         return self.certificate.gap
@@ -178,12 +210,12 @@ class _Steps:
         lengths = problem.sizes()
         self.lengths = np.maximum(lengths, 1e-3 * max(float(np.mean(lengths)), 1e-300))
         self.weights = self.lengths**2
-        self.look(np.arange(len(problem)))
+        self._look()
 
-    def look(self, rows: np.ndarray) -> None:
-        """Take for B orthonormal matrices: what those of these pairs have most in common."""
+    def _look(self) -> None:
+        """Take for B orthonormal matrices: what those of the pairs have most in common."""
         problem, n = self.exact, len(self.exact)
-        some = np.random.RandomState(0).permutation(rows)[:_LOOKED_AT]
+        some = np.random.RandomState(0).permutation(n)[:_LOOKED_AT]
         scale = problem.signs[some] / self.lengths[some]
         near = problem.parts(some)
 
