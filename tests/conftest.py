@@ -203,6 +203,8 @@ def one_alternative(monkeypatch):
     monkeypatch.setattr(_study, "baselines", plain)
 
 
+# Of so many kinds of learners, a test takes every third.
+MANY_KINDS = 6
 _NAMES = {}  # by identity, beside the object itself: an estimator takes a millisecond to print
 
 
@@ -234,27 +236,24 @@ def pytest_collection_finish():
     gc.enable()
 
 
-@pytest.hookimpl(tryfirst=True)  # before what -m leaves out is left out
-def pytest_collection_modifyitems(items):
-    """Run every test on every kind of learner; on all variants of a kind in slow runs only.
-
-    Of the variants of a kind each test takes one, and the next test perhaps another one: any test
-    meets any kind, and any variant meets many tests. So it is with the estimators of scikit-learn's
-    checks, of which there may be more of a kind; those that are to fail are slow. Of these checks
-    every run makes all with Kernelized, which is of each kind that scikit-learn knows, and some
-    with each other estimator; slow runs make all.
-    """
-    kinds = {id(variant): kind for kind, variants in VARIANTS.items() for variant in variants}
-    groups, seen = defaultdict(list), defaultdict(dict)
+def _left_to_slow_runs(items):
+    """Mark the cases of tests with `every(n)`; by the sum of their places, all values are left."""
+    seen = defaultdict(dict)
     for item in items:
-        params = getattr(getattr(item, "callspec", None), "params", {})
         every = item.get_closest_marker("every")
         if every is not None:  # its cases are much alike, and take long
-            test = item.nodeid.partition("[")[0]
+            test, params = item.nodeid.partition("[")[0], item.callspec.params
             values = ((seen[test, name], _name(value)) for name, value in params.items())
-            # By the sum of their places, every value of a parameter is in some case.
             if sum(known.setdefault(value, len(known)) for known, value in values) % every.args[0]:
                 item.add_marker(pytest.mark.slow)
+
+
+def _by_kind(items):
+    """The cases of each test with each kind of learner and the same other parameters."""
+    kinds = {id(variant): kind for kind, variants in VARIANTS.items() for variant in variants}
+    groups = defaultdict(list)
+    for item in items:
+        params = getattr(getattr(item, "callspec", None), "params", {})
         if "check" in params and item.get_closest_marker("xfail"):
             item.add_marker(pytest.mark.slow)
             continue
@@ -268,13 +267,38 @@ def pytest_collection_modifyitems(items):
                 others = [_stable(other) for other in params.values() if other is not value]
                 groups[item.nodeid.partition("[")[0], kind.__name__, *others].append(item)
                 break
+    return groups
+
+
+@pytest.hookimpl(tryfirst=True)  # before what -m leaves out is left out
+def pytest_collection_modifyitems(items):
+    """Run every test on some kinds of learner, and every kind in some tests; on all in slow runs.
+
+    A test of many kinds takes every third, and the next test perhaps begins at another one. Of the
+    variants of a kind it takes one, and the next test perhaps another one: any kind and any variant
+    meet many tests. So it is with the estimators of scikit-learn's checks, of which there may be
+    more of a kind; those that are to fail are slow. Of these checks every run makes all with
+    Kernelized, which is of each kind that scikit-learn knows, and some with each other estimator.
+    """
+    _left_to_slow_runs(items)
+    groups = _by_kind(items)
     passed = {key[2:] for key in groups if key[1] == "Kernelized"}
+    seen, others = defaultdict(dict), defaultdict(dict)
+    for test, kind, *other in groups:
+        seen[test].setdefault(kind, len(seen[test]))
+        others[test].setdefault(tuple(other), len(others[test]))
     for key, members in groups.items():
+        test, kind, *other = key
         first = zlib.crc32(" ".join(key).encode())
-        if key[1] != "Kernelized" and key[2:] in passed and first % 8 > 0:
-            for item in members:
-                item.add_marker(pytest.mark.slow)
-            continue
+        if other and tuple(other) in passed:
+            is_left = kind != "Kernelized" and first % 8 > 0
+        elif "Kernelized" in seen[test] or members[0].get_closest_marker("every"):
+            is_left = False
+        elif len(seen[test]) < MANY_KINDS:
+            is_left = False
+        else:
+            place = seen[test][kind] + others[test][tuple(other)] + zlib.crc32(test.encode())
+            is_left = place % 3 > 0
         for place, item in enumerate(members):
-            if (place - first) % min(len(members), 4):
+            if is_left or (place - first) % min(len(members), 4):
                 item.add_marker(pytest.mark.slow)
