@@ -292,13 +292,10 @@ def pytest_collection_modifyitems(items):
         first = zlib.crc32(" ".join(key).encode())
         if other and tuple(other) in passed:
             is_left = kind != "Kernelized" and first % 8 > 0
-        elif "Kernelized" in seen[test] or members[0].get_closest_marker("every"):
-            is_left = False
-        elif len(seen[test]) < MANY_KINDS:
-            is_left = False
         else:
+            is_plain = "Kernelized" not in seen[test] and not members[0].get_closest_marker("every")
             place = seen[test][kind] + others[test][tuple(other)] + zlib.crc32(test.encode())
-            is_left = place % 3 > 0
+            is_left = is_plain and len(seen[test]) >= MANY_KINDS and place % 3 > 0
         for place, item in enumerate(members):
             if is_left or (place - first) % min(len(members), 4):
                 item.add_marker(pytest.mark.slow)

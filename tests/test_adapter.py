@@ -88,6 +88,7 @@ def test_distances_go_from_queries_to_documents(fitted, views):
         fitted["both"].get_mahalanobis_matrix()
 
 
+@pytest.mark.slow
 def test_where_nothing_helps_the_vectors_stay_as_they_are():
     rng = np.random.RandomState(0)
     things = rng.standard_normal((150, 5))
@@ -180,6 +181,7 @@ def test_weights_of_pairs_count_as_repetitions_and_zero_as_none():
     )
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("geometry", ["cosine", "euclidean"])
 def test_fewer_dimensions_are_the_first_of_all(geometry):
     Q, D = two_views(200)
@@ -196,6 +198,7 @@ def test_fewer_dimensions_are_the_first_of_all(geometry):
         np.testing.assert_allclose(ratio, np.full_like(ratio, ratio[0, 0]), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_fewer_dimensions_without_a_better_map_are_principal_components():
     rng = np.random.RandomState(0)
     things = rng.standard_normal((150, 5)) * [5, 4, 3, 2, 0.1]
@@ -242,6 +245,7 @@ def test_fewer_dimensions_that_lose_are_warned_of(n_pairs):
     assert adapter.evaluation_.before.recall[1].value == 1.0
 
 
+@pytest.mark.slow
 def test_large_tables_are_drawn_from(monkeypatch):
     Q, D = two_views(240)
     for name, most in (("_JUDGED", 60), ("_DOCUMENTS", 120), ("_ROWS", 100), ("_MINED", 30)):
@@ -263,6 +267,7 @@ def test_a_memory_map_of_documents_gives_the_same(tmp_path, views, fitted):
     np.testing.assert_array_equal(adapter.components_, fitted["symmetric"].components_)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_half_and_single_precision_are_near_double(dtype, fitted, views):
     Q, D = (X.astype(dtype) for X in views)
@@ -280,6 +285,7 @@ def test_what_is_saved_comes_back(tmp_path, fitted, views):
         assert again.recipe_ == adapter.recipe_
 
 
+@pytest.mark.slow
 def test_a_clone_fits_the_same_and_a_failed_fit_changes_nothing(fitted, views):
     adapter = clone(fitted["symmetric"])
     assert not hasattr(adapter, "components_")
@@ -346,6 +352,7 @@ def meet(values):
         return adapter.fit(Q, **given), Q, D
 
 
+@pytest.mark.every(5)
 @pytest.mark.filterwarnings("ignore::kernelmetric.kernelized._places.NotBetterWarning")
 @pytest.mark.parametrize("case", dimensions.cases(dimensions.ADAPTED), ids=str)
 def test_all_options_meet(case, tmp_path):

@@ -142,6 +142,7 @@ def test_blocks_do_not_matter(noisy):
 # --- scales -------------------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("n_cells", "n_noise"), [(2, 20), (3, 4)])
 def test_features_of_noise_are_turned_down(seed, n_cells, n_noise):
@@ -176,6 +177,7 @@ def test_units_of_features_are_no_scales_of_the_kernel(noisy):
     np.testing.assert_allclose(other(1e3 * X), one(X), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_scales_help_the_nearest_neighbour_where_weights_of_widths_do_not():
     X, y = board(900, 4, seed=5)
 

@@ -70,6 +70,7 @@ def copies(request):
 # --- the points ---------------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @each
 @pytest.mark.parametrize(("value", "match"), [(np.nan, "NaN"), (np.inf, "infinity")])
 def test_nan_and_infinity_are_refused(estimator, value, match, labelled):
@@ -124,6 +125,7 @@ def test_features_out_of_range_are_refused_with_advice(estimator, scale, labelle
         estimator.fit(scale * X, y)
 
 
+@pytest.mark.every(4)
 @each
 @pytest.mark.parametrize("scale", [1e100, 1e-100])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

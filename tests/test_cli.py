@@ -66,6 +66,7 @@ def test_json_is_all_that_is_printed(run, tiny, tmp_path):
     assert len(printed["cells"]) == TINY.n_cells
 
 
+@pytest.mark.slow
 def test_quiet_prints_nothing_and_writes_all(run, tiny, tmp_path):
     result = run("demo", "--quick", "--quiet", "--out", str(tmp_path))
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
@@ -88,6 +89,7 @@ def test_the_table_fits_eighty_columns(run, tmp_path, monkeypatch, hide):
     assert "…" not in result.stdout
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_accuracies():
     first, second = ([c.accuracy for c in demo_module.run_cells(TINY)] for _ in range(2))
     assert first == second

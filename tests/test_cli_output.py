@@ -79,6 +79,7 @@ def test_what_would_steer_a_terminal_is_shown_as_its_number():
     assert visible("a" * 100, most=10) == "a" * 9 + "…"
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("command", ["fit", "evaluate"])
 def test_text_of_a_table_reaches_the_terminal_as_text(run, hostile, command):
     path, label = hostile
@@ -88,6 +89,7 @@ def test_text_of_a_table_reaches_the_terminal_as_text(run, hostile, command):
     assert "hostile :pear:" in said
 
 
+@pytest.mark.slow
 def test_neighbours_show_cells_as_they_are(run, hostile, tmp_path):
     path, label = hostile
     model = tmp_path / "model.km"
@@ -138,6 +140,7 @@ def test_a_table_of_accuracies_shows_names_as_they_are():
         assert name in printed
 
 
+@pytest.mark.slow
 def test_long_names_and_long_lists_are_cut_on_the_terminal(run, tmp_path):
     frame = small_frame()
     constants = pd.DataFrame({f"{j}{'x' * 1000}": ["one"] * len(frame) for j in range(100)})
@@ -247,6 +250,7 @@ def test_an_npz_holds_columns_of_any_name(name, tmp_path):
     pd.testing.assert_frame_equal(read_table(path), frame, check_dtype=False)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", ["X", "feature_names"])
 def test_an_npz_refuses_a_text_column_whose_name_is_taken_before_the_work(
     run, table, tmp_path, name, monkeypatch

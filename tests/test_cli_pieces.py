@@ -69,6 +69,7 @@ def test_pieces_cover_all_rows_in_their_order(files, small_pieces):
     pd.testing.assert_frame_equal(joined(pieces), orchard(), check_dtype=False)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "tsv"])
 def test_a_text_file_is_the_same_in_pieces_and_as_a_whole(kind, tmp_path, monkeypatch):
     path = tmp_path / f"orchard.{kind}"
@@ -314,6 +315,7 @@ def fitted(files, tmp_path_factory):
     return result.stdout, out, page
 
 
+@pytest.mark.slow
 def test_what_comes_of_a_sample_says_so(fitted):
     said, out, page = fitted
     assert "Read 3 files: 598 rows, 7 columns." in said
@@ -364,6 +366,7 @@ def test_a_large_table_to_judge_on_is_sampled_and_that_is_said(run, files, monke
     assert right == pytest.approx(round(right))
 
 
+@pytest.mark.slow
 def test_numbers_are_predicted_from_a_sample_too(run, files, monkeypatch, tmp_path):
     monkeypatch.setattr(_study, "MOST_ROWS_FOR_SVM", 100)
     options = ["--task", "regression", "--learner", "mlkr", "--kernel", "none", "--rows", "150"]

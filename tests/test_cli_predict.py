@@ -177,6 +177,7 @@ def test_costs_that_make_no_sense_are_refused(run, folder, model, options, says)
     assert says in " ".join(result.stderr.split())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("untuned")
 def test_a_model_keeps_the_costs_of_its_fit(run, folder, tmp_path):
     given = ("--label", "leaves", "--ignore", "spent", *FAST, "--cost", "yes", "no", 30)

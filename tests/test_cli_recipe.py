@@ -95,6 +95,7 @@ def test_the_recipe_of_a_model_is_used_again(run, table, model, tmp_path, monkey
     np.testing.assert_allclose(*placed, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_columns_of_a_recipe_are_those_of_its_model(run, table, model, tmp_path):
     """A name that no row has any more is a feature all the same: the kernel has a scale for it."""
     frame = pd.read_csv(table)
@@ -154,6 +155,7 @@ def test_minutes_end_a_fit_and_the_output_says_what(run, table, tmp_path):
     assert "The time limit ended" in result.stdout
 
 
+@pytest.mark.slow
 def test_ample_minutes_end_nothing(run, table):
     result = run("fit", table, *FAST, "--minutes", "600")
     assert result.exit_code == 0 and "time limit" not in result.stdout

@@ -102,6 +102,7 @@ def test_quiet_says_nothing(run, table, tmp_path):
     assert (tmp_path / "p.html").exists()
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_scores(run, table):
     first, again, other = (
         json.loads(run("fit", table, "--label", "kind", *FAST, "--json", "--seed", s).stdout)

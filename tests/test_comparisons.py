@@ -438,6 +438,7 @@ def test_quadruplets_are_learned_from(told):
 # --- more of them later -------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.filterwarnings("ignore:The prior metric stays")  # what is drawn teaches nothing
 @pytest.mark.parametrize("kind", [ITML, MMC, LSML], ids=lambda kind: kind.__name__)
 def test_a_warm_start_in_two_halves_ends_where_one_fit_ends(kind, told):

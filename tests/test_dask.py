@@ -198,6 +198,7 @@ def workers(client, fits):
     return client
 
 
+@pytest.mark.every(6)
 @pytest.mark.parametrize("name", ORDINARY)
 def test_a_fit_on_one_or_three_workers_has_the_numbers_of_a_fit_here(fits, name):
     here = quietly(clone(FITS[name]).fit, X, labels_for(name))
@@ -615,7 +616,6 @@ def test_scatter_is_added_up_where_the_rows_are(workers, no_room, learner):
         "features",
     ],
 )
-@pytest.mark.every(3)
 def test_a_space_goes_through_the_rows_and_ends_as_one_that_has_them(workers, no_room, landmarks):
     space = Nystroem(25, landmarks=landmarks, random_state=0)
     if landmarks == "features":
@@ -663,6 +663,7 @@ def test_rows_elsewhere_choose_the_kernel_of_rows_that_are_here():
     assert (there.ridge_, there.kernel.gamma) == (here.ridge_, here.kernel.gamma)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("units", [(1, 1, 1, 1), (1, 100, 1, 1000)], ids=["one unit", "units"])
 def test_kernels_of_mapped_rows_are_chosen_where_no_worker_has_room(workers, no_room, units):
     rng = np.random.RandomState(0)
@@ -1094,6 +1095,7 @@ def test_partitions_have_the_columns_of_the_whole():
     assert list(_checked_partition(frame["a"], 2, "y", None).index) == [0]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("n_chunks", [1, 2, 15, 16, 17, 40])
 def test_sums_of_any_number_of_chunks_are_those_of_all(here, n_chunks):
     A, rows = rows_of(here, chunks=(1,) * n_chunks)

@@ -189,11 +189,12 @@ def is_as_good_or_refused(name, damage):
 @pytest.mark.parametrize(
     ("name", "damage"), half_of(["Kernelized(LDA)", "LeaveOneOutRidge"], [*DAMAGES])
 )
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 def test_a_dirty_table_is_as_good_as_a_clean_one_or_refused_by_column(name, damage):
     is_as_good_or_refused(name, damage)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CLASSIFIERS if name != "TransductiveDistance"])
 @pytest.mark.every(4)
 def test_a_sentinel_in_a_hundredth_of_the_cells_costs_no_default_a_point(name):
@@ -212,6 +213,7 @@ def test_every_default_is_as_good_on_a_dirty_table_or_refuses_it_by_column(name,
 # --- a sentinel ----------------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("seed", [2, 3, 5, 7])
 def test_a_sentinel_does_not_stop_a_fit(seed):
     rng = np.random.default_rng(seed)

@@ -202,6 +202,7 @@ def test_neighbours_are_those_of_differences(kind, dtype):
     assert_neighbors(X, *nearest_neighbors(X, 149), true, 149)
 
 
+@pytest.mark.every(5)
 @DTYPES
 @CLOUDS
 @pytest.mark.parametrize("same", [True, False])
@@ -424,6 +425,7 @@ def test_no_warning_leaks_from_spreads_and_neighbours():
                 continue
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("sizes", [[300, 300, 40, 1, 2, 5], [2] * 150, [1, 500, 1, 1, 300]])
 def test_impostors_are_sought_in_all_other_classes_whatever_their_sizes(sizes):
     codes = np.repeat(np.arange(len(sizes)), sizes)

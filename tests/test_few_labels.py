@@ -315,6 +315,7 @@ def test_settings_of_the_eigenproblem_refuse_sparse_points():
         TransductiveDistance(3).fit(sparse.csr_array(X), y)
 
 
+@pytest.mark.every(6)
 @ONE_EACH
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of so small a table
 @pytest.mark.parametrize("method", ["auto", "diffusion", "eigenvectors", "x", np.array(["auto"])])
@@ -426,6 +427,7 @@ def test_no_label_of_a_part_is_no_reason_to_warn_where_all_have_one():
 # --- sizes and probabilities ------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @ONE_EACH
 @pytest.mark.parametrize("sizes", [{0: 150, 1: 50}, [0.75, 0.25], np.array([3, 1])])
 def test_classes_have_the_sizes_that_are_stated(sizes):
@@ -511,6 +513,7 @@ def test_a_label_does_not_speak_for_itself_where_probabilities_are_judged():
 # --- labels that come later -------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @ONE_EACH
 @pytest.mark.parametrize("method", ["diffusion", "eigenvectors", "auto"])
 def test_labels_that_come_later_are_as_if_they_had_been_there(method):
@@ -567,6 +570,7 @@ def test_what_to_label_next_is_where_there_is_most_doubt():
     assert len(model.to_label(1000)) == np.sum(y < 0)
 
 
+@pytest.mark.slow
 @ONE_EACH
 @APART
 def test_doubt_finds_classes_with_fewer_labels_than_luck():

@@ -56,6 +56,7 @@ def metric(labelled):
 # --- the same map -------------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("learner", [DNE(2), LMNN(max_iter=10), NCA(3)], ids=repr)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_one_product_is_space_then_learner(space, learner, labelled, fresh):
@@ -67,6 +68,7 @@ def test_one_product_is_space_then_learner(space, learner, labelled, fresh):
     np.testing.assert_allclose(D, np.linalg.norm(E[:, None] - E[None], axis=2), atol=1e-7 * D.max())
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("fitted", [np.float32, np.float64])
 @pytest.mark.parametrize("given", [np.float32, np.float64])
 def test_the_precision_of_the_points_is_that_of_the_coordinates(
@@ -94,6 +96,7 @@ def test_sparse_points_are_mapped_by_one_product(space, labelled, fresh):
     assert_near(metric.transform(fresh), E)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_strict_points_come_out_where_they_went_in(space, dtype, labelled, fresh):
     xs = pytest.importorskip("array_api_strict")
@@ -151,6 +154,7 @@ def exactly(F, P, offset, L):
     return np.array([[float(v) for v in row] for row in times(Z, L)])
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("power", [-0.5, 0.0, 0.5, 1.0])
 @pytest.mark.parametrize(
     ("kernel", "space"),

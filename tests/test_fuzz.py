@@ -177,6 +177,7 @@ def test_not_finite_answers_to_points_that_are_not_finite_are_no_fault():
     assert fuzz.judge(case).kind == "fitted"
 
 
+@pytest.mark.slow
 def test_a_case_that_hangs_is_late_and_one_that_dies_is_raw():
     ended = fuzz.run(range(4), jobs=1, limit=1.0, drawn=planted)
     kinds = {number: outcome.kind for number, _, outcome, _ in ended}
@@ -264,6 +265,7 @@ def test_targets_that_are_none_are_refused(y, match, labelled):
         RFM().fit(labelled[0], y)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize(
     "cv",
@@ -344,6 +346,7 @@ SPOILT = [np.array(["a", "b"]), pd.Series([1, 2]), pd.DataFrame({"a": [1, 2]}), 
 SPOILT += ["x", [3], 10**400]
 
 
+@pytest.mark.every(6)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kernel", KERNELS_TO_SPOIL, ids=lambda kernel: type(kernel).__name__)
 def test_any_parameter_of_a_kernel_is_refused_in_a_sentence(kernel):

@@ -344,6 +344,7 @@ def test_hostile_archives_are_refused(case, members, tmp_path, silent_canary):
     refused(make(members, tmp_path / "a.metric"), message)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("case", TREES)
 def test_hostile_trees_are_refused(case, members, tmp_path, silent_canary):
     change, message = TREES[case]
@@ -642,7 +643,7 @@ def assert_refused_or_right(case, times, tmp_path):
 
 
 @pytest.mark.parametrize("case", ALTERED)
-@pytest.mark.every(2)
+@pytest.mark.every(5)
 def test_an_altered_file_is_refused_or_its_model_answers(case, tmp_path, silent_canary):
     assert_refused_or_right(case, 12, tmp_path)
 
@@ -653,6 +654,7 @@ def test_many_altered_files_are_refused_or_their_models_answer(case, tmp_path, s
     assert_refused_or_right(case, 500, tmp_path)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("case", "change"),
     [

@@ -48,6 +48,7 @@ def wine():
 # --- the learned kernel -------------------------------------------------------------------------
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("psd", ["solve", "clip"])
 def test_the_learned_kernel_is_positive_semi_definite(psd):
     X, y = wide()
@@ -115,6 +116,7 @@ def test_the_kernel_of_new_points_is_the_sum_over_pairs_of_section_3_3():
     np.testing.assert_allclose(found, expected, atol=1e-7 * np.abs(expected).max())
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("kernel", "psd"), half_of(["rbf", "poly", RBF(gamma=0.02)], ["clip", "solve"])
 )

@@ -75,6 +75,7 @@ def seconds_after_ctrl_c(fit, wait):
 needs_signals = pytest.mark.skipif(os.name != "posix", reason="threads cannot be sent signals")
 
 
+@pytest.mark.every(12)
 @needs_signals
 @pytest.mark.parametrize("learner", [NCA(), MLKR(), LMNN(), Kernelized(LDA())], ids=repr)
 def test_ctrl_c_ends_a_long_fit(learner):

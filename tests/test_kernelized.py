@@ -58,7 +58,7 @@ def fig2_accuracy(metric, make):
     return np.mean(scores)
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.parametrize(
     ("case", "make"),
     half_of(
@@ -323,6 +323,7 @@ def test_frames_go_in_and_come_out(how, labelled, fresh):
             plain.transform(new.rename(columns={"a": "z"}))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("make", [sparse.csr_array, sparse.csr_matrix, sparse.coo_array])
 @pytest.mark.parametrize("kernel", [RBF(gamma=0.3), Linear(), Polynomial()], ids=repr)
 def test_sparse_points_are_dense_points(make, kernel, labelled, fresh):

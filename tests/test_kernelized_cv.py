@@ -96,6 +96,7 @@ def mixed_grid(overlapping):
     return grid_search(DNE(1), MIXED, RANKS).fit(*overlapping)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
 def test_every_score_is_that_of_a_grid_search(n_jobs, overlapping, mixed_grid):
     grid = mixed_grid
@@ -267,6 +268,7 @@ def test_families_have_names():
     assert search.best_params_["kernel"].degree == 2
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("kernel", ["auto", "linear", RBF(gamma=1.0), lambda A, B: A @ B.T])
 def test_a_kernel_alone_is_a_list_of_one(kernel, overlapping):
     search = KernelizedCV(DNE(1), kernel, n_components=3).fit(*overlapping)
@@ -618,6 +620,7 @@ def test_tuples_of_points_have_no_rows_to_place(overlapping):
         Kernelized(ITML(power=1.0), "rbf", KPCA(5)).fit_transform(X[rows], alike)
 
 
+@pytest.mark.slow
 def test_rows_without_weight_are_absent_from_a_search(overlapping):
     X, y = overlapping
     kept = np.arange(len(y)) % 7 > 0

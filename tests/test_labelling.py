@@ -437,6 +437,7 @@ def test_links_learn_from_the_answers(label):
     assert "--answers beside --pairs" in said.output
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -457,6 +458,7 @@ def test_another_file_is_not_overwritten(label, text, message):
     assert out.read_text("utf-8") == text
 
 
+@pytest.mark.slow
 def test_a_learning_curve_is_the_mean_of_its_runs():
     pytest.importorskip("matplotlib", reason="matplotlib comes with the extra `plot`")
     ax = plot_learning_curve([1, 2], {"a": [[0.1, 0.2], [0.3, 0.6]], "b": [0.5, 0.5]}, ylabel="F1")

@@ -518,6 +518,7 @@ def test_many_points_end_where_they_would_without_a_start_from_some(monkeypatch)
     assert short.n_iter_ == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("most_listed", "most"), [(1e7, 200), (1.0, 50)])
 def test_many_points_leave_out_no_impostors_where_some_had_few(monkeypatch, most_listed, most):
     rng = np.random.RandomState(0)

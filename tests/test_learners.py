@@ -318,6 +318,7 @@ def test_scores_tell_pairs_of_a_class_from_the_others(metric, labelled):
     assert roc_auc_score(same, clone(metric).fit(X, y).pair_score(pairs, X)) > 0.9
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("pairs", "indices", "match"),
     [
@@ -472,6 +473,7 @@ def test_nca_starts_at_a_mean_squared_length_of_four(init, scale, labelled):
     assert np.mean(np.sum(E**2, axis=1)) == pytest.approx(4.0)
 
 
+@pytest.mark.slow
 def test_one_thousand_points_in_two_dimensions_are_no_trouble():
     X, y = make_fig2_circles(1000, random_state=0)
     for learner in (NCA(max_iter=200), LMNN(), DNE(1)):

@@ -98,7 +98,7 @@ EVERY = [
 ]
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(6)
 @pytest.mark.parametrize("estimator", EVERY, ids=repr)
 def test_a_limit_is_told_once_and_leaves_what_can_be_used(estimator):
     X, y = drawn(600)
@@ -288,6 +288,7 @@ def test_the_benchmark_fits_every_learner_search_and_predictor():
 # --- choices within a learner -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_choice_of_C_leaves_time_for_the_solution(monkeypatch):
     now, solved = [0.0], _idealized_choice._solved
 

@@ -41,6 +41,7 @@ def text_of(page):
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page.split("</style>")[1])).strip()
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("which", ["linker", "taught"])
 def test_what_columns_add_sums_to_the_log_odds_of_a_pair(two, which, request):
     linker = request.getfixturevalue(which)
@@ -219,6 +220,7 @@ def test_identifiers_are_left_out_unless_they_are_asked_for(files, run):
     assert "Got no column 'vistis'" in linked("--ignore", "vistis").stderr
 
 
+@pytest.mark.slow
 def test_a_column_that_counts_the_records_is_an_identifier_and_an_address_of_mail_is_none(
     two, tmp_path, run
 ):
@@ -247,6 +249,7 @@ def test_the_command_writes_the_page_with_records_by_their_ids(files, run):
     assert "would be lost" in " ".join(said.stderr.split())
 
 
+@pytest.mark.slow
 def test_fields_that_changed_places_are_found_and_others_stay_where_they_are(two, tmp_path, run):
     pytest.importorskip("rich", reason="rich comes with the extra `cli`")
     left, right = two[0], two[1].copy()

@@ -39,6 +39,7 @@ def people(tmp_path):
     return paths, tables
 
 
+@pytest.mark.slow
 def test_candidates_of_files_are_those_made_in_memory(people):
     (a, b), (left, right) = people
     initial = EqualKeys(lambda table: table["first"].str[0], "city")
@@ -157,6 +158,7 @@ def test_an_interrupted_run_goes_on_where_it_was(people, tmp_path, monkeypatch):
         link_files(a, b, RecordLinker(rules=RULES), folder=folder)
 
 
+@pytest.mark.slow
 def test_nothing_half_written_is_taken_for_done(people, tmp_path, monkeypatch):
     (a, b), (left, right) = people
     folder = tmp_path / "work"
@@ -270,6 +272,7 @@ def shops(tmp_path):
     return paths, tables
 
 
+@pytest.mark.slow
 def test_records_that_share_one_of_their_words_are_candidates_in_files_and_in_memory(shops):
     (a, b), (left, right) = shops
     pairs = candidate_pairs(left, right, WORDS)
@@ -311,6 +314,7 @@ def test_texts_of_files_are_compared_with_all_candidates_of_a_record(shops, tmp_
         np.testing.assert_allclose(p[order], known.probability_, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_what_texts_found_in_all_candidates_is_not_looked_for_again(shops, tmp_path, monkeypatch):
     (a, b), _ = shops
     monkeypatch.setattr(_joined, "group_size", lambda: 2048)

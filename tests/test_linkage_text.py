@@ -311,6 +311,7 @@ def test_no_label_moves_what_is_held_out_for_its_own_pair(shops, taught, monkeyp
     assert np.any(after.labelled_probability_ != taught.labelled_probability_)
 
 
+@pytest.mark.slow
 def test_contradicting_labels_count_by_their_share(shops):
     pairs, same = known_pairs(70)
     with pytest.warns(UserWarning, match="5 pairs both to match and not to"):
@@ -380,6 +381,7 @@ def test_tables_without_anything_to_compare_are_refused_in_a_sentence(tables):
         RecordLinker().fit(*tables)
 
 
+@pytest.mark.slow
 def test_the_page_of_links_shows_what_texts_add(shops, taught):
     from kernelmetric.report import link_page
 

@@ -129,6 +129,7 @@ def test_dates_durations_and_times_of_day_are_numbers():
         assert np.allclose(column, Z[:, :2])
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("learner", [LMNN(), DNE(2)], ids=["LMNN", "DNE"])
 def test_a_frame_with_names_and_gaps_simply_works(learner):
     frame, y = fruit(220)
@@ -181,6 +182,7 @@ def test_columns_are_found_by_name_in_any_order():
     assert np.array_equal(quietly(metric.transform, turned), metric.transform(frame))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "model",
     [
@@ -207,6 +209,7 @@ def test_columns_of_numbers_are_found_by_name_too(model):
         answer(frame[["a", "b", "c"]])
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("model", [MetricRegressor(cv=2), MetricClassifier(cv=2)], ids=repr)
 def test_a_model_does_not_depend_on_the_order_of_columns(model):
     rng = np.random.RandomState(0)
@@ -269,6 +272,7 @@ def test_more_columns_are_told_and_not_used():
     assert np.array_equal(Z, metric.transform(frame))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [

@@ -80,6 +80,7 @@ def test_a_classifier_and_its_model_say_the_same(classifier, wine):
     assert_same_classes(classifier, wine[2][:1])
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "weights",
     [*np.eye(5), (0.5, 0.7, 0.3, 0.6, 0.4), (0.5, 0, 0, 0, 0.4), np.zeros(5)],
@@ -88,6 +89,7 @@ def test_every_score_counts_as_much_there(weights, classifier, wine):
     assert_same_classes(altered(classifier, weights_=np.array(weights, float)), wine[2])
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("k", [1, 3, 90])
 def test_so_many_neighbours_vote_there(k, classifier, wine):
     metric, features = np.eye(5)[[0, 4]]
@@ -116,6 +118,7 @@ def test_a_model_without_trees_is_of_single_precision_unless_asked(wine):
     assert_same_classes(model, new, dtype="float64", atol=1e-12)
 
 
+@pytest.mark.slow
 def test_weights_of_rows_count_there(wine):
     X, y, new = wine
     weights = np.random.RandomState(1).uniform(0, 3, len(y)) * (np.arange(len(y)) % 4 > 0)
@@ -266,6 +269,7 @@ def test_the_index_of_a_predictor_finds_its_neighbours(classifier, wine):
         to_faiss(model.metric_)
 
 
+@pytest.mark.slow
 def test_a_smaller_predictor_predicts_the_same(classifier, wine, tmp_path):
     X, _, new = wine
     small = compress(classifier, 30)

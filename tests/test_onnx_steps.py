@@ -103,6 +103,7 @@ SCALERS = [
 ]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("scaler", SCALERS, ids=repr)
 def test_scalers_are_the_same_beyond_the_training_points(scaler, hostile, queries):
     X, y = hostile
@@ -124,6 +125,7 @@ def test_normalizers_are_the_same_at_the_origin_too(norm, hostile, queries):
     assert_the_same(metric, queries[:, 1:])
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "step",
     [
@@ -148,6 +150,7 @@ def test_steps_between_are_the_same(step, hostile, queries):
     assert_the_same(metric, queries, rtol=1e-7)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "step",
     [
@@ -204,6 +207,7 @@ def test_single_precision_of_points_far_from_zero_is_told(hostile):
     to_onnx(make_pipeline(StandardScaler(), NCA(2)).fit(X[:, 1:], y))  # not for these
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "metric",
     [
@@ -311,6 +315,7 @@ def test_a_derived_kernel_is_refused(labelled):
         to_onnx(Kernelized(DNE(2), Squared(), KPCA(3)).fit(*labelled))
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_indefinite_metrics_have_no_coordinates_to_export(kernel, labelled):
     _, y = labelled

@@ -156,6 +156,7 @@ def test_probabilities_are_near_the_true_ones(classifier):
     assert log_loss(y, collapsed) > log_loss(y, P) + 0.5  # all neighbours agree
 
 
+@pytest.mark.slow
 def test_the_log_loss_it_expects_is_that_of_new_points(classifier):
     X, y, _ = uncertain(2000, 1)
     found = log_loss(y, classifier.predict_proba(X))
@@ -226,6 +227,7 @@ def expected_and_found(metric, n, draws, n_classes=2):
     return np.mean(losses, axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "n_classes", "draws"),
     [
@@ -276,6 +278,7 @@ def test_what_judges_a_point_was_not_chosen_on_it(n_folds):
     assert not np.allclose(after[others], before[others])  # for them it did choose
 
 
+@pytest.mark.slow
 def test_only_as_many_folds_are_fitted_as_hold_a_thousand_points_out():
     X = np.arange(4000.0)[:, None]
     y = (X[:, 0] % 2).astype(int)
@@ -298,6 +301,7 @@ def test_a_kernel_is_chosen_once_unless_points_are_few(monkeypatch, few, times):
     assert len(calls) == times
 
 
+@pytest.mark.slow
 def test_what_a_metric_chose_is_settled_wherever_it_stands():
     X, y, _ = uncertain(60, 0)
     kernelized = Kernelized(LDA()).fit(X, y)
@@ -365,6 +369,7 @@ def test_points_far_from_all_are_stranger_than_any_usual_one(name, request):
     assert model.score_samples(usual + 12.0).max() < np.quantile(scores, 0.02)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "metric",
     [
@@ -465,6 +470,7 @@ def test_intervals_hold_as_many_new_points_as_they_promise(regressor, coverage):
     assert abs(np.mean((low <= y) & (y <= high)) - coverage) < 0.07
 
 
+@pytest.mark.slow
 def test_intervals_hold_what_they_promise_over_many_draws():
     held = []
     for seed in range(12):
@@ -505,6 +511,7 @@ def covered(metric, n, d, draws):
     return np.reshape(held, (draws, 2)).mean(axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "d", "draws"),
     [
@@ -546,6 +553,7 @@ def test_numbers_are_predicted_nearly_as_well_as_the_noise_allows(regressor):
     np.testing.assert_allclose(middle, regressor.predict(X))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("coverage", [0, 1, -0.1, "most", None])
 def test_a_coverage_that_is_no_probability_is_refused(regressor, coverage):
     with pytest.raises(ValueError, match="coverage="):
@@ -570,6 +578,7 @@ def test_a_constant_target_is_predicted():
 # --- files, copies, faiss -----------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", ["classifier", "linear", "regressor"])
 def test_a_saved_model_predicts_the_same(name, request, tmp_path):
     model = request.getfixturevalue(name)
@@ -734,6 +743,7 @@ def test_a_class_without_weight_leaves_all_scores_finite():
     assert np.all(np.isfinite(_stacked([votes], linear, None, np.array([0.0, 1.0]))))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("labels", [(-1, 1), (3, 7), ("no", "yes")])
 def test_labels_that_a_frozen_metric_saw_are_no_codes(labels):
     rng = np.random.RandomState(0)
@@ -824,6 +834,7 @@ def patches(n, seed=0):
     return np.column_stack([X, 0.01 * rng.standard_normal((n, 1))]) * [1.0, 100.0, 1.0], y
 
 
+@pytest.mark.slow
 def test_neighbours_by_the_features_vote():
     X, y = patches(4000)
     X[:, 2] = 0.0  # which would count as much as the others
@@ -840,6 +851,7 @@ def test_neighbours_by_the_features_vote():
     assert np.array_equal(model.predict_proba(patches(4000)[0][3000:] * [1, 1, 0]), fitted)
 
 
+@pytest.mark.slow
 def test_neighbours_by_the_features_tell_numbers():
     X, y = patches(3000)
     target = y + 0.05 * np.random.RandomState(1).standard_normal(len(y))
@@ -853,6 +865,7 @@ def test_neighbours_by_the_features_tell_numbers():
     assert 0.87 < np.mean((low <= target[2000:]) & (target[2000:] <= high)) < 0.94
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("splits", ["auto", "given"])
 def test_votes_by_the_features_know_nothing_of_the_row(splits):
     """Where labels are noise, nothing is told by neighbours, nor by copies of a row's own label."""
@@ -915,6 +928,7 @@ def test_rows_of_a_fold_keep_their_weights():
     np.testing.assert_allclose(said[:, 0, 0], expected, rtol=0.1, atol=0.1)
 
 
+@pytest.mark.slow
 def test_features_of_given_folds_are_not_seen():
     """Rows of one patient in one fold: a forest that drew the others would know the patient."""
     rng = np.random.RandomState(0)
@@ -925,6 +939,7 @@ def test_features_of_given_folds_are_not_seen():
     assert given.log_loss_ > 0.6  # nothing can be known of another patient
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("model", [MetricClassifier, MetricRegressor])
 def test_features_of_what_is_no_table_are_refused(model):
     X, y = steps(60)
@@ -987,6 +1002,7 @@ def test_features_of_any_size_count_alike():
     assert np.mean(np.abs(scaled(X * scales) - plain(X))) < 0.01
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("frame", [False, True])
 def test_features_are_saved_with_the_model(frame, tmp_path):
     X, y = steps(120)

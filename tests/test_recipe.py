@@ -66,6 +66,7 @@ def rare_names():
 # --- what the user wrote ------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("reg", [0.0, 0.5, "shrink"])
 def test_a_penalty_that_was_written_is_not_overruled(curved, reg):
     metric = Kernelized(NCA(reg=reg, max_iter=5, tol=1.0)).fit(*curved)
@@ -92,6 +93,7 @@ def test_the_tolerance_of_a_learner_goes_by_its_penalty(curved):
     )
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("kernel", "begins", "ends"),
     [
@@ -135,6 +137,7 @@ def test_of_learners_of_others_only_early_stopping_is_meant(curved):
 # --- one meaning ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "learner", [pytest.param(NCA(tol=1e-2), marks=pytest.mark.slow), LDA()], ids=["NCA", "LDA"]
 )
@@ -155,6 +158,7 @@ def test_auto_means_the_same_in_a_search(curved, learner):
     np.testing.assert_allclose(alone.transform(curved[0]), plain.transform(curved[0]), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_ranks_of_a_search_are_those_of_the_automatic_space(curved):
     search = KernelizedCV(LDA(), ["auto"], n_components=[4, 9, None]).fit(*curved)
     expected = [
@@ -170,6 +174,7 @@ def test_ranks_of_a_search_are_those_of_the_automatic_space(curved):
 # --- a value that can be read, kept and given ---------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "metric",
     [
@@ -236,6 +241,7 @@ def test_a_recipe_with_another_formula_leaves_the_kernel_that_was_written(curved
     assert repr(other.kernel_) == repr(Kernelized(LDA(), kernel="rbf").fit(*curved).kernel_)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -308,6 +314,7 @@ def test_a_search_and_a_classifier_have_the_recipe_of_their_metric(curved):
 # --- tables -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_folds_of_a_table_have_the_columns_of_the_whole(rare_names):
     frame, y = rare_names
     with warnings.catch_warnings():
@@ -323,6 +330,7 @@ def test_folds_of_a_table_have_the_columns_of_the_whole(rare_names):
     assert fold.space_.n_features_in_ == model.metric_.space_.n_features_in_
 
 
+@pytest.mark.slow
 def test_behind_steps_that_are_fitted_anew_everything_is_chosen_anew(rare_names):
     frame, y = rare_names
     steps = make_pipeline(

@@ -70,7 +70,7 @@ def answers(estimator, X):
 
 @each
 @pytest.mark.parametrize("refusal", REFUSALS)
-@pytest.mark.every(3)
+@pytest.mark.every(6)
 def test_a_refused_refit_leaves_the_last_fit_whole(estimator, refusal, labelled):
     X, y = labelled
     estimator = clone(estimator).fit(X, y)

@@ -241,6 +241,7 @@ def test_kill_9_loses_and_repeats_no_finished_cell(tmp_path, monkeypatch, capsys
     assert sum(b'"dataset"' in line for line in lines) == wanted
 
 
+@pytest.mark.slow
 def test_two_that_begin_one_file_of_cells_lose_and_cut_nothing(tmp_path, monkeypatch):
     """In threads, which the system's locks keep apart like processes: each opens the file."""
     pytest.importorskip("fcntl", reason="the locks of POSIX")

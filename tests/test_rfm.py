@@ -208,6 +208,7 @@ def test_the_distance_of_mapped_points_is_split_over_the_features(mapped):
         assert abs(why.shares.sum() - why.squared_distance) < 1e-8 * why.squared_distance
 
 
+@pytest.mark.slow
 def test_weights_take_part_in_the_search_for_a_map():
     X, y, _ = directions(300, d=6)
     w = np.random.RandomState(0).uniform(0.5, 2.0, len(X))

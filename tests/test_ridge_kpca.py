@@ -184,7 +184,7 @@ def targets_of(problem, kind):
 @pytest.mark.parametrize(
     "ridge", [1e-6, *(pytest.param(ridge, marks=pytest.mark.slow) for ridge in (1e-3, 1.0)), 0.1]
 )
-@pytest.mark.every(2)
+@pytest.mark.every(3)
 def test_a_training_row_is_where_a_fit_without_it_places_it(problem, kind, weighted, ridge):
     X, _, X_new, _ = problem
     y = targets_of(problem, kind)
@@ -198,6 +198,7 @@ def test_a_training_row_is_where_a_fit_without_it_places_it(problem, kind, weigh
     np.testing.assert_allclose(found, expected, atol=1e-7 * np.abs(expected).max())
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
@@ -271,6 +272,7 @@ def distances_within_classes(E, y, E_other, y_other):
     return np.concatenate([np.linalg.norm(a[: len(b)] - b[: len(a)], axis=1) for a, b in parts])
 
 
+@pytest.mark.slow
 @pytest.mark.every(2)
 @pytest.mark.parametrize("learner", [None, NCA()], ids=["the space", "NCA"])
 def test_distances_to_kept_rows_are_as_those_among_new_ones(learner):
@@ -383,6 +385,7 @@ WAYS = {
 }
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("learner", [LDA(), NCA()], ids=["LDA", "NCA"])
 def test_weights_of_nearly_one_are_nearly_no_weights_of_any_number_of_rows(
@@ -438,6 +441,7 @@ def test_the_ridge_of_the_automatic_kernel_is_chosen_with_it(problem):
     assert without_ridge(space.kernel_)[1] == 0.0
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_ridge_of_a_given_kernel_predicts_left_out_rows_best(problem, weighted):
     X, y, _, _ = problem
@@ -454,6 +458,7 @@ def test_the_ridge_of_a_given_kernel_predicts_left_out_rows_best(problem, weight
     assert error(chosen) < min(error(chosen * 10**0.5), error(chosen / 10**0.5))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_narrow_kernel_has_the_best_ridge_of_all_as_well(seed):
     """Next to no ridge leaves next to nothing of a residual, of which no digit may be lost."""
@@ -675,6 +680,7 @@ def test_the_directions_of_all_classes_count_in_the_estimate_of_a_learner(proble
     assert few.estimate_memory(3000, 5) >= LMNN().estimate_memory(3000, 130)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("n_landmarks", [None, 60])
 def test_what_is_kept_survives_a_copy(problem, n_landmarks, monkeypatch, tmp_path):
     if n_landmarks:
@@ -877,6 +883,7 @@ def test_margins_of_easy_classes_are_learned_from_the_boundary(many_easy_points)
     assert KNeighborsClassifier(1).fit(E[:200], y[:200]).score(E[200:], y[200:]) == 1.0
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("learner", "parameters"),
     [

@@ -37,6 +37,7 @@ WEAK = [ITML(), MMC(), SDML(), LSML(), SCML(), RCA(), IdealizedKernel(C=10.0)]
 # --- priors and starts --------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("learner", [SDML, ITML, LSML])
 def test_a_prior_of_lower_rank_is_refused_whatever_its_rounding(learner):
     for first in np.linspace(-3, 3, 9):
@@ -149,6 +150,7 @@ def test_a_note_has_no_traceback():
 # --- optima -------------------------------------------------------------------------------------
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("seed", "optimum"),  # certified by projected gradients, and by ever smaller tolerances
     [(0, 258.64535), pytest.param(6, 169.76980, marks=pytest.mark.slow), (9, 82.36684)],

@@ -234,6 +234,7 @@ def test_binding_what_was_chosen_changes_nothing(board, chosen):
     assert np.array_equal(clone(kernel)(X), kernel(X))
 
 
+@pytest.mark.slow
 @pytest.mark.every(2)
 @pytest.mark.parametrize("groups", [None, [1, 0, 2, 2, 3, 3]])
 def test_the_order_of_columns_does_not_matter(groups):
@@ -280,6 +281,7 @@ def test_the_order_of_the_names_of_odd_classes_does_not_matter(max_samples):
         np.testing.assert_allclose(other.loo_errors_, chosen.loo_errors_, rtol=1e-6)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("scale", "shift"), [(1000.0, 0.0), (1e-3, 0.0), (1.0, 50.0)])
 def test_scale_and_position_of_the_data_do_not_matter(wine, board, chosen, scale, shift):
     for name, (X, y) in (("wine", wine), ("board", board)):
@@ -584,6 +586,7 @@ def test_a_map_begins_where_scales_end():
     np.testing.assert_allclose(found.L[:, 2:], 0.0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_classes_that_differ_little_along_many_directions_are_mapped():
     rng = np.random.RandomState(0)
     Q = np.linalg.qr(rng.standard_normal((12, 4)))[0]

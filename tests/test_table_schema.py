@@ -125,6 +125,7 @@ def test_whole_numbers_beside_gaps_are_the_same_codes():
     ]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("delimiter", [";", "\t", "|"])
 def test_another_delimiter_changes_nothing(run, model, table, tmp_path, delimiter):
     same = write(tmp_path / "other.csv", rows_of(), delimiter)
@@ -181,7 +182,7 @@ def test_quoted_tables_of_r_are_read(run, table, tmp_path):
 # --- what does not fit --------------------------------------------------------------------------
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(6)
 @pytest.mark.parametrize(
     ("command", "cell"),
     half_of(["transform", "neighbors", "query", "evaluate"], ["1,5", "n/k", "1.5 m", "inf", "1_0"]),

@@ -89,6 +89,7 @@ def fail_at(which, error):
 # --- several at once --------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("n_threads", [2, 8, 32])
 def test_fits_in_many_threads_leave_blas_as_it_was(n_threads):
     start = threading.Barrier(n_threads)

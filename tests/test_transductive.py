@@ -201,6 +201,7 @@ def test_theorem_4_holds_in_the_range_of_k_with_duplicates(cloud):
     assert up_to_sign(V[:, :4], model.embedding_) < 1e-8
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("penalty", ["laplacian", "normalized", "kernel", "warped"])
 def test_training_points_keep_their_embedding(cloud, penalty):
     X, y, _ = cloud

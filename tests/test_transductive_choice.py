@@ -74,6 +74,7 @@ def test_what_was_chosen_scored_best_but_for_chance():
     assert all(0 <= score <= 1 for score in model.graph_scores_.values())
 
 
+@pytest.mark.slow
 def test_the_unit_of_the_features_does_not_matter():
     X, y, _ = tight_in_wide()
     model, other = (eigenvectors(random_state=0).fit(k * X, y) for k in (1.0, 1024.0))

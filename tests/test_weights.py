@@ -152,7 +152,7 @@ def test_equal_weights_of_classes_change_nothing(labelled, points):
 
 
 @pytest.mark.parametrize("labelled", weighable("labels"), ids=repr)
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 def test_balanced_is_the_dict_that_lets_all_classes_count_alike(labelled, points):
     X, y, w, new = points
     sizes = np.bincount(y, weights=w)

@@ -175,6 +175,7 @@ def test_an_interrupted_fit_is_a_metric_of_its_last_iteration(learner, labelled,
     assert learner.get_mahalanobis_matrix().shape[0] == learner.components_.shape[1]
 
 
+@pytest.mark.every(3)
 @each_iterating
 def test_a_refit_that_is_interrupted_before_its_first_iteration_leaves_the_old_fit(
     learner, labelled, monkeypatch
