@@ -237,14 +237,19 @@ def pytest_collection_finish():
 
 
 def _left_to_slow_runs(items):
-    """Mark the cases of tests with `every(n)`; by the sum of their places, all values are left."""
+    """Mark the cases that `every(n)` leaves out; by the sum of their places, all values are left.
+
+    `every(n, first)` begins at another case: so one list of many tests is met as a whole.
+    """
     seen = defaultdict(dict)
     for item in items:
         every = item.get_closest_marker("every")
         if every is not None:  # its cases are much alike, and take long
+            n, first = (*every.args, 0)[:2]
             test, params = item.nodeid.partition("[")[0], item.callspec.params
             values = ((seen[test, name], _name(value)) for name, value in params.items())
-            if sum(known.setdefault(value, len(known)) for known, value in values) % every.args[0]:
+            place = sum(known.setdefault(value, len(known)) for known, value in values)
+            if (place - first) % n:
                 item.add_marker(pytest.mark.slow)
 
 
@@ -258,7 +263,7 @@ def _by_kind(items):
             item.add_marker(pytest.mark.slow)
             continue
         for name, value in params.items():
-            kind = kinds.get(id(value))
+            kind = value if isinstance(value, type) and value in VARIANTS else kinds.get(id(value))
             if name == "estimator" and "check" in params:
                 kind = type(value)
             elif type(getattr(value, "estimator", None)) in VARIANTS:  # with what it learns from

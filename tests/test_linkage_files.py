@@ -293,25 +293,28 @@ def test_records_that_share_one_of_their_words_are_candidates_in_files_and_in_me
             candidate_pairs(*tables, wrong)
 
 
-def test_texts_of_files_are_compared_with_all_candidates_of_a_record(shops, tmp_path, monkeypatch):
+@pytest.mark.parametrize("two", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_texts_of_files_are_compared_with_all_candidates_of_a_record(
+    two, shops, tmp_path, monkeypatch
+):
     (a, b), (left, right) = shops
     monkeypatch.setattr(_joined, "group_size", lambda: 2048)
     monkeypatch.setattr(_duckdb, "_AT_ONCE", 100)  # rivals lie in other pieces and groups
-    both = pd.concat([left, right], ignore_index=True)
-    both.to_parquet(tmp_path / "both.parquet")
-    truth = np.column_stack([np.arange(120)] * 2)
-    one = (tmp_path / "both.parquet", None), (both, None), None
-    for paths, tables, pairs in (((a, b), (left, right), truth), one):
-        same = None if pairs is None else np.ones(len(pairs))
-        known = RecordLinker(rules=WORDS).fit(*tables, pairs, same)
-        assert known.comparison_.text_ is not None
-        folder = tmp_path / f"work {paths[1] is None}"
-        found = link_files(*paths, RecordLinker(rules=WORDS), folder=folder, pairs=pairs, same=same)
-        rows = np.concatenate([found.pairs, found.others])
-        p = np.concatenate([found.probability, found.other_probability])
-        order = np.lexsort(rows.T[::-1])
-        np.testing.assert_array_equal(rows[order], known.candidates_)
-        np.testing.assert_allclose(p[order], known.probability_, atol=1e-6)
+    paths, tables, labels = (a, b), (left, right), {}
+    if two:
+        labels = {"pairs": np.column_stack([np.arange(120)] * 2), "same": np.ones(120)}
+    else:
+        both = pd.concat([left, right], ignore_index=True)
+        both.to_parquet(tmp_path / "both.parquet")
+        paths, tables = (tmp_path / "both.parquet", None), (both, None)
+    known = RecordLinker(rules=WORDS).fit(*tables, **labels)
+    assert known.comparison_.text_ is not None
+    found = link_files(*paths, RecordLinker(rules=WORDS), folder=tmp_path / "work", **labels)
+    rows = np.concatenate([found.pairs, found.others])
+    p = np.concatenate([found.probability, found.other_probability])
+    order = np.lexsort(rows.T[::-1])
+    np.testing.assert_array_equal(rows[order], known.candidates_)
+    np.testing.assert_allclose(p[order], known.probability_, atol=1e-6)
 
 
 @pytest.mark.slow

@@ -271,7 +271,7 @@ def limit_after(monkeypatch):
     return over_at
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(6)
 @pytest.mark.parametrize("kind", LEARNERS, ids=lambda kind: kind.__name__)
 def test_no_iteration_begins_after_the_limit(kind, problem, limit_after, tmp_path):
     X, y = problem
@@ -289,7 +289,7 @@ def test_no_iteration_begins_after_the_limit(kind, problem, limit_after, tmp_pat
     check_is_usable(learner, X, tmp_path)
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(6)
 @pytest.mark.parametrize("kind", LEARNERS, ids=lambda kind: kind.__name__)
 def test_what_a_limit_leaves_of_a_kernelized_learner_is_usable(kind, problem, tmp_path):
     X, y = problem
@@ -435,7 +435,7 @@ def test_a_limit_ends_the_fits_of_a_search_in_other_processes(problem):
 # --- Ctrl-C -------------------------------------------------------------------------------------
 
 
-@pytest.mark.every(4)
+@pytest.mark.every(8)
 @pytest.mark.parametrize("inside", [False, True], ids=["alone", "inside Kernelized"])
 @pytest.mark.parametrize(
     "kind", [kind for kind in iterative() if kind is not kernelmetric.RFM], ids=lambda k: k.__name__
