@@ -446,6 +446,7 @@ def test_rows_far_from_the_origin_are_counted_from_their_mean_or_refused(views):
         Adapter(**wish).fit(1e30 * Q, documents=1e30 * D, pairs=same(160))
 
 
+@pytest.mark.slow
 def test_columns_of_lists_are_vectors(views, fitted):
     Q, D = (pd.DataFrame({"vector": list(X)})["vector"] for X in views)
     adapter = Adapter().fit(Q, documents=D, pairs=same(160))
@@ -454,6 +455,7 @@ def test_columns_of_lists_are_vectors(views, fitted):
         Adapter().fit(pd.Series([[1.0, 2.0], [3.0]]), documents=D, pairs=[[0, 1]])
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("side", ["symmetric", "query"])
 @pytest.mark.parametrize("geometry", ["cosine", "euclidean"])
 def test_a_few_rows_are_mapped_as_many(side, geometry, views):
@@ -630,6 +632,7 @@ def test_a_map_that_helps_one_query_in_many_is_not_taken():
     assert set(chosen.honest) == {2}
 
 
+@pytest.mark.slow
 def test_noise_is_taken_for_a_gain_at_most_as_often_as_confidence_says():
     rng = np.random.RandomState(0)
     taken = 0
@@ -668,6 +671,7 @@ def test_ndcg_is_that_of_scikit_learn():
     assert scores.ndcg.value == pytest.approx(ndcg_score(true, similar, k=10))
 
 
+@pytest.mark.slow
 def test_what_went_to_a_device_comes_back(views):
     pytest.importorskip("torch", reason="torch comes with no extra of ours")
     Q, D = views

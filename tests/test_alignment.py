@@ -360,6 +360,7 @@ def test_tensors_give_the_same_weights(noisy):
 # --- a sample of the rows -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.every(2)
 @pytest.mark.parametrize("centered", [False, True])
 def test_the_error_of_a_sample_covers_the_truth(centered):

@@ -118,6 +118,7 @@ def test_the_gradient_is_that_of_finite_differences(noisy, target, shift):
     assert error < 1e-4 * size
 
 
+@pytest.mark.slow
 def test_labels_by_chance_have_no_alignment_on_average(noisy):
     X, _ = noisy
     rng = np.random.RandomState(0)
@@ -151,6 +152,7 @@ def test_features_of_noise_are_turned_down(seed, n_cells, n_noise):
     assert scales[:2].min() > 3 * scales[2:].max()
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("seed", range(4))
 def test_features_stay_together_where_labels_are_noise(seed):
     rng = np.random.RandomState(seed)

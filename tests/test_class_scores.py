@@ -141,6 +141,7 @@ def table(uneven, tmp_path):
     return tmp_path / "table.csv"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_alternative")
 def test_fit_tells_of_uneven_classes(run, table, tmp_path):
     page = tmp_path / "page.html"

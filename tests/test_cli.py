@@ -113,6 +113,7 @@ def test_a_folder_that_cannot_be_made_is_refused_before_anything_runs(run, tmp_p
     assert "cannot make the folder" in " ".join(result.stderr.split())
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_written_is_reported_in_a_sentence(run, tiny, tmp_path):
     (tmp_path / "accuracies.csv").mkdir()  # a folder is in the way
     result = run("demo", "--quick", "--out", str(tmp_path))

@@ -215,6 +215,7 @@ def test_missing_cells_are_null(run, table, tmp_path):
     assert answer["neighbors"][0]["columns"] == {"note": None, "when": None}
 
 
+@pytest.mark.slow
 def test_cells_of_a_parquet_file_that_are_missing_are_null(run, table, tmp_path):
     pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `parquet`")
     frame = read_table(table)
@@ -268,6 +269,7 @@ def test_an_npz_refuses_a_text_column_whose_name_is_taken_before_the_work(
     assert run("transform", model, path, "--out", tmp_path / "z.xlsx").exit_code == 1
 
 
+@pytest.mark.slow
 def test_coordinates_never_share_a_name_with_a_column(table, tmp_path, run):
     path, model = tmp_path / "named.csv", tmp_path / "model.km"
     read_table(table).assign(z0="x", z_1="y").to_csv(path, index=False)
@@ -394,6 +396,7 @@ def test_files_that_can_be_written_pass(tmp_path, monkeypatch):
     require_outputs({"--out": Path(os.devnull)})
 
 
+@pytest.mark.slow
 def test_a_note_on_a_small_class_is_a_line_and_no_traceback(run, tmp_path):
     rng = np.random.RandomState(0)
     path = tmp_path / "few.csv"

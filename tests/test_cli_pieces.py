@@ -204,6 +204,7 @@ def test_the_same_seed_draws_the_same_sample(files, small_pieces):
     assert one == two != other
 
 
+@pytest.mark.slow
 def test_every_row_has_the_same_chance(tmp_path, monkeypatch):
     monkeypatch.setattr(_pieces, "_PIECE_BYTES", 8 * 30)
     pd.DataFrame({"x": np.arange(120.0)}).to_parquet(tmp_path / "a.parquet")
@@ -351,6 +352,7 @@ def test_folds_of_a_large_table_are_those_of_a_sample(files, monkeypatch):
     assert np.ptp(np.unique(study.y[tested], return_counts=True)[1]) < 25
 
 
+@pytest.mark.slow
 def test_a_large_table_to_judge_on_is_sampled_and_that_is_said(run, files, monkeypatch):
     from kernelmetric.cli import _evaluate
 

@@ -206,6 +206,7 @@ def test_a_column_of_the_same_name_stays(run, folder):
     assert found["_novelty"].dtype.kind == "f"
 
 
+@pytest.mark.slow
 def test_a_model_of_pairs_predicts_nothing(run, folder, tmp_path):
     lines = [f"{i},{i + 1},{(-1) ** i}" for i in range(40)]
     (tmp_path / "pairs.csv").write_text("\n".join(lines))
@@ -218,6 +219,7 @@ def test_a_model_of_pairs_predicts_nothing(run, folder, tmp_path):
     assert run("transform", model, folder / "old.csv").exit_code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_alternative")
 def test_neighbours_of_a_weighted_model_have_their_own_labels(run, tmp_path):
     frame = people()

@@ -136,6 +136,7 @@ def test_evaluate_on_another_table_learns_from_the_first_alone(run, table, tmp_p
     assert swapped["scores"]["DNE"] == pytest.approx([accuracy_by_hand(X, y, *parts[::-1])[0]])
 
 
+@pytest.mark.slow
 def test_the_model_that_is_saved_has_learned_from_all_rows(run, table, tmp_path):
     out = tmp_path / "model.km"
     assert run("fit", table, "--label", "kind", *FAST, "--out", out).exit_code == 0
@@ -290,6 +291,7 @@ def test_ctrl_c_before_the_commands_are_made_ends_the_program(monkeypatch, ctrl_
     assert end.value.code == 130
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_error(run, table, tmp_path, monkeypatch):
     out = tmp_path / "model.km"
     assert run("fit", table, "--label", "kind", *FAST, "--out", out).exit_code == 0

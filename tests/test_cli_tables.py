@@ -112,6 +112,7 @@ def test_the_same_seed_gives_the_same_scores(run, table):
     assert first["scores"] != other["scores"]
 
 
+@pytest.mark.slow
 def test_fit_learns_from_pairs_alone(run, table, pairs_file, tmp_path):
     page = tmp_path / "page.html"
     arguments = ("--pairs", pairs_file, "--learner", "mmc", "--kernel", "none", "--ignore", "kind")
@@ -129,6 +130,7 @@ def test_labels_beside_pairs_are_not_learned_from(table, pairs_file):
     np.testing.assert_array_equal(alone["metric"].components_, beside["metric"].components_)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The prior metric stays")  # what is drawn teaches nothing
 def test_labels_beside_pairs_do_not_choose_the_kernel(table, pairs_file):
     options = {"pairs_file": pairs_file, "learner": "mmc", "kernel": "auto", "components": None}

@@ -92,6 +92,7 @@ def test_mcml_finds_the_optimum_of_a_general_solver(labelled):
     assert mcml.loss_ == pytest.approx(divergence(mcml.get_mahalanobis_matrix(), X, y))
 
 
+@pytest.mark.slow
 @pytest.mark.every(2)
 @pytest.mark.parametrize("reg", [0.0, 2.0])
 def test_descending_on_the_factor_finds_the_convex_optimum(reg, labelled):

@@ -123,6 +123,7 @@ def test_numbers_of_landmarks_that_make_no_sense_are_refused(n_landmarks, labell
         compress(metric, n_landmarks)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("given", ["array", "frame", "list"])
 def test_points_may_come_in_any_shape(given, metric, cloud):
     X, y, new = cloud

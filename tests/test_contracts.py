@@ -51,6 +51,7 @@ def separated():
 # --- the linear kernel changes nothing ----------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize(
     "learner",
     [
@@ -309,6 +310,7 @@ def test_a_kernelized_learner_is_one_map(learner, labelled, fresh):
     check_one_map(Kernelized(learner, RBF(gamma=0.3), KPCA(6)), *labelled, fresh)
 
 
+@pytest.mark.every(2)
 def test_a_kernelized_learner_is_one_map_in_every_space(space, labelled, fresh):
     check_one_map(Kernelized(DNE(2), RBF(gamma=0.3), space), *labelled, fresh)
 
@@ -335,6 +337,7 @@ def test_permuting_rows_permutes_the_metric(learner, labelled):
     check_permutation(learner, *labelled, rtol=1e-5)
 
 
+@pytest.mark.every(2)
 def test_permuting_rows_permutes_the_metric_in_every_space(space, labelled):
     X, y = labelled
     if isinstance(space, Nystroem):
@@ -378,6 +381,7 @@ def test_float32_stays_float32_and_is_close(learner, labelled):
     assert relative(narrow.loss_, wide.loss_) < 1e-2
 
 
+@pytest.mark.every(4)
 def test_kernelized_keeps_float32(space, labelled):
     X, y = labelled
     if isinstance(space, Nystroem):

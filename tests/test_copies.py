@@ -121,6 +121,7 @@ def test_intervals_of_copies_hold_new_numbers():
     assert 0.7 < np.mean((low < NUMBERS_NEW) & (NUMBERS_NEW < high)) < 0.9
 
 
+@pytest.mark.slow
 def test_weights_of_copies_add_up_and_rows_without_weight_are_no_copies():
     w = np.random.RandomState(3).randint(0, 3, size=len(THREE)).astype(float)
     with pytest.warns(CopiesWarning):
@@ -286,6 +287,7 @@ def test_rows_that_are_equal_by_chance_are_no_copies(X, y):
     assert copied_rows(np.asarray(X, float).reshape(len(y), -1), y) is None
 
 
+@pytest.mark.slow
 def test_a_table_of_categories_is_untouched(no_warning):
     rng = np.random.RandomState(0)
     points = rng.randint(2, size=(600, 3)).astype(float)

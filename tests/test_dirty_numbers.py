@@ -189,7 +189,7 @@ def is_as_good_or_refused(name, damage):
 @pytest.mark.parametrize(
     ("name", "damage"), half_of(["Kernelized(LDA)", "LeaveOneOutRidge"], [*DAMAGES])
 )
-@pytest.mark.every(4)
+@pytest.mark.every(8)
 def test_a_dirty_table_is_as_good_as_a_clean_one_or_refused_by_column(name, damage):
     is_as_good_or_refused(name, damage)
 
@@ -213,7 +213,7 @@ def test_every_default_is_as_good_on_a_dirty_table_or_refuses_it_by_column(name,
 # --- a sentinel ----------------------------------------------------------------------------------
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(4)
 @pytest.mark.parametrize("seed", [2, 3, 5, 7])
 def test_a_sentinel_does_not_stop_a_fit(seed):
     rng = np.random.default_rng(seed)
@@ -358,6 +358,7 @@ def test_linear_learners_refuse_a_column_whose_squares_are_no_numbers(make, fact
         make().fit(X[:N_TRAIN], codes[:N_TRAIN])
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("make", [MetricClassifier, LDA, lambda: Kernelized(LDA())])
 @pytest.mark.parametrize("form", ["array", "list", "frame"])
 def test_integers_that_float64_does_not_tell_apart_are_refused(make, form):

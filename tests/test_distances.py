@@ -190,6 +190,7 @@ def assert_neighbors(X, indices, squares, true, k):
     assert np.all(squares[expected == 0] == 0)
 
 
+@pytest.mark.every(3)
 @DTYPES
 @CLOUDS
 def test_neighbours_are_those_of_differences(kind, dtype):

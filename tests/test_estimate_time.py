@@ -256,6 +256,7 @@ def test_the_command_line_looks_whether_classes_are_easily_told_apart(known_rate
     assert " to " not in said(apart, kernel="rbf").removeprefix("To ")
 
 
+@pytest.mark.slow
 def test_the_command_line_says_how_long_it_takes(known_rates):
     def said(n_rows, metric, pairs=None):
         return study_of(n_rows, metric, pairs).forecast(n_rows)

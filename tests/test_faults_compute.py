@@ -688,6 +688,7 @@ def hinge_of(E, V, targets, codes, c):
     return value, weights.sum(axis=1)[:, None] * V - weights @ V
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("crowd", [0.05, 3.0], ids=["most pairs cost", "few pairs cost"])
 @pytest.mark.parametrize("sizes", [[8, 12, 10], [2] * 15, [1, 20, 9]])

@@ -273,6 +273,7 @@ def test_only_the_ratio_of_weights_matters_and_a_heavier_label_pulls_more():
     assert len(fewer.transduction_) == 118  # a row of weight zero is left out
 
 
+@pytest.mark.every(2)
 @ONE_EACH
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sparse_points_are_those_points(dtype):

@@ -141,7 +141,7 @@ def test_a_given_graph_is_used_alone():
     assert np.corrcoef(blind.transduction_, along)[0, 1] < 0.4
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.parametrize("change", ["copies", "constant", "equal", "two", "all"])
 def test_degenerate_numbers_have_finite_answers(change):
     X, y, along = roll(60)
@@ -193,6 +193,7 @@ def test_classes_refuse_numbers_by_name():
         TransductiveDistance().fit(X, np.where(np.isnan(y), -1.0, y))
 
 
+@pytest.mark.slow
 @pytest.mark.every(2)
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_a_time_limit_leaves_fewer_rows_and_every_step_whole(n_outputs):

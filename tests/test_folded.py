@@ -83,6 +83,7 @@ def test_the_precision_of_the_points_is_that_of_the_coordinates(
     np.testing.assert_allclose(E, expected, atol=1e4 * widest * np.abs(expected).max())
 
 
+@pytest.mark.every(3)
 def test_sparse_points_are_mapped_by_one_product(space, labelled, fresh):
     X, y = labelled
     metric = Kernelized(DNE(2), KERNEL, space, random_state=0)
@@ -115,6 +116,7 @@ def test_strict_points_come_out_where_they_went_in(space, dtype, labelled, fresh
     assert_near(np.asarray(there), plain.transform(fresh.astype(dtype)), dtype)
 
 
+@pytest.mark.every(3)
 def test_blocks_change_nothing(space, labelled, fresh):
     metric = Kernelized(DNE(2), KERNEL, space, random_state=0).fit(*labelled)
     many = np.tile(fresh, (60, 1))
@@ -250,6 +252,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_what_is_changed_after_the_fit_is_seen(change, metric, labelled, fresh):
     before = metric.transform(fresh)
@@ -394,6 +397,7 @@ def looks(monkeypatch):
     return looks
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("kernel", [KERNEL, "auto", "aligned"], ids=repr)
 @pytest.mark.parametrize(
     "space", [KPCA(6), Nystroem(12, n_components=6, random_state=0), KernelTrick()], ids=repr

@@ -344,7 +344,6 @@ def test_hostile_archives_are_refused(case, members, tmp_path, silent_canary):
     refused(make(members, tmp_path / "a.metric"), message)
 
 
-@pytest.mark.every(2)
 @pytest.mark.parametrize("case", TREES)
 def test_hostile_trees_are_refused(case, members, tmp_path, silent_canary):
     change, message = TREES[case]

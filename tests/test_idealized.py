@@ -48,7 +48,7 @@ def wine():
 # --- the learned kernel -------------------------------------------------------------------------
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.parametrize("psd", ["solve", "clip"])
 def test_the_learned_kernel_is_positive_semi_definite(psd):
     X, y = wide()
@@ -154,6 +154,7 @@ def test_the_kernel_trick_is_refused():
         Kernelized(IdealizedKernel(C=1e3), "rbf", KernelTrick()).fit(*toy())
 
 
+@pytest.mark.slow
 def test_the_unit_of_the_features_does_not_matter():
     X, y = toy()
     metric = IdealizedKernel(C=1e3).fit(X, y)
@@ -247,6 +248,7 @@ def test_support_pairs_alone_give_the_same_metric():
     np.testing.assert_allclose(metric.get_mahalanobis_matrix(), M, atol=1e-3 * np.abs(M).max())
 
 
+@pytest.mark.slow
 def test_many_pairs_of_few_raw_features_are_solved_too():
     X, y = load_wine(return_X_y=True)
     X = X[:, [0, 1, 4, 6, 9, 12]]  # of widths from 0.6 to 1400
@@ -359,6 +361,7 @@ def test_scikit_learns_checks_pass(estimator, check):
 # --- the idealized Gram matrix ------------------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 1.0, 1: 3.0, 2: 0.5}])
 @pytest.mark.parametrize("seed", range(8))
 def test_idealizing_a_gram_matrix_raises_its_alignment(seed, class_weight):

@@ -84,11 +84,13 @@ def test_shares_of_every_learner_add_up_to_the_squared_distance(learner, labelle
     assert_adds_up(learner.fit(X, y), X, fresh)
 
 
+@pytest.mark.every(2)
 def test_shares_in_every_kernel_add_up_to_the_squared_distance(kernel, labelled, fresh):
     X, y = labelled
     assert_adds_up(Kernelized(LDA(), kernel).fit(X, y), X, fresh)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "kernel", OTHERS, ids=lambda k: k if isinstance(k, str) else type(k).__name__
 )
@@ -97,6 +99,7 @@ def test_shares_in_kernels_that_learn_or_are_foreign_add_up(kernel, labelled, fr
     assert_adds_up(Kernelized(LDA(), kernel).fit(X, y), X, fresh)
 
 
+@pytest.mark.every(2)
 def test_shares_in_every_space_add_up_to_the_squared_distance(space, labelled, fresh):
     X, y = labelled
     assert_adds_up(Kernelized(LDA(), RBF(), space).fit(X, y), X, fresh)

@@ -103,6 +103,7 @@ def test_ctrl_c_ends_every_fit(metric):
     assert seconds_after_ctrl_c(lambda: metric.fit(X, y), 2.0) < 20
 
 
+@pytest.mark.slow
 @needs_signals
 def test_ctrl_c_does_not_wait_for_a_long_call():
     ended = threading.Event()
@@ -166,6 +167,7 @@ def test_ctrl_c_leaves_the_last_round_of_recursive_features(monkeypatch):
 # --- time limits ----------------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("learner", [NCA(), MLKR(), MCML()], ids=repr)
 def test_a_limit_ends_the_first_pass_between_two_blocks(learner):
     X, y = drawn(1_500)

@@ -109,7 +109,7 @@ def written(estimator):
         for number, row in enumerate(TABLE)
     ],
 )
-@pytest.mark.every(6)
+@pytest.mark.every(12)
 def test_the_field_is_classified(estimator, fails):
     report = check_kernelizable(estimator)
     assert not report.undecided

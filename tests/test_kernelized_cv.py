@@ -196,6 +196,7 @@ def test_learners_of_others_are_searched_too(overlapping):
 # --- the shared work is done once ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_distances_are_computed_once_in_a_fold_and_eigenvectors_once_for_all_ranks(
     counted, overlapping
 ):
@@ -230,6 +231,7 @@ def test_a_rank_beyond_the_kernels_costs_nothing(overlapping, monkeypatch):
     assert np.all(table["mean_fit_time"][2:] == 0)
 
 
+@pytest.mark.slow
 def test_each_process_gets_its_share_of_the_memory(overlapping, monkeypatch):
     shares = []
 

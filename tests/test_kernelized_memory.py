@@ -148,6 +148,7 @@ def test_distances_count_where_they_are_held():
     assert held - computed_anew == 8 * 200 * (200 + 100)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("space", "kernel", "rank"),
     [

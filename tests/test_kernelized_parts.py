@@ -239,6 +239,7 @@ def test_a_class_is_not_its_instance(labelled):
 # --- one kernel ---------------------------------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("kernel", ["auto", "aligned", "rbf", RBF(gamma=0.3)], ids=repr)
 @pytest.mark.parametrize(
     "space", ["auto", KPCA(3), KernelTrick(), Nystroem(10, random_state=0)], ids=repr
@@ -266,6 +267,7 @@ def test_points_with_nan_are_refused_though_the_space_does_not_look_again(labell
 # --- precision ----------------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "learner", [NeighborhoodComponentsAnalysis(2, max_iter=3), PCA(2), NCA(2), DNE(2)], ids=repr
 )

@@ -169,6 +169,7 @@ def test_a_session_learns_more_from_its_questions_than_from_chance(register):
     assert [point.n_answers for point in asked.curve] == list(range(0, 60, 5))
 
 
+@pytest.mark.slow
 def test_undo_takes_back_and_asks_again(register):
     session = LabellingSession(register[0])
     assert session.undo() is None

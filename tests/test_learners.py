@@ -35,6 +35,7 @@ def lmnn_value(L, X, y, targets, c):
 # --- all that descend ---------------------------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("learner", [NCA(), NCA(2), LMNN(), LMCA(2)], ids=repr)
 @pytest.mark.parametrize("init", INITS)
 def test_every_start_leads_downhill(learner, init, labelled):
@@ -425,6 +426,7 @@ watched = pytest.mark.skipif(
 )
 
 
+@pytest.mark.every(3)
 @watched
 @pytest.mark.parametrize("wrap", [lambda x: x, Kernelized], ids=["alone", "kernelized"])
 @pytest.mark.parametrize("learner", [NCA(2), LMNN(), LMCA(2)], ids=repr)

@@ -147,6 +147,7 @@ def test_time_that_is_kept_is_not_there_before(clock):
 # --- searches and predictors --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_search_keeps_time_for_the_last_fit(monkeypatch):
     kept = []
     monkeypatch.setattr(_folds, "time_kept", lambda s: kept.append(s) or time_kept(s))

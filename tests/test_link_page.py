@@ -199,6 +199,7 @@ def files(two, tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_identifiers_are_left_out_unless_they_are_asked_for(files, run):
     def linked(*options):
         out = files / "links.csv"

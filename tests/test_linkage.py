@@ -268,6 +268,7 @@ def test_of_long_texts_the_beginning_is_compared_and_all_letters_make_them_equal
         assert max(other, short) < begins < 1 - 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Of 3 candidates none")
 def test_long_cells_of_few_records_take_little_work(fuzzy, monkeypatch):
     compared = []
@@ -386,6 +387,7 @@ def test_without_labels_the_odds_are_those_of_fellegi_and_sunter():
     assert model.probability(S).mean() == pytest.approx(0.2, abs=0.01)
 
 
+@pytest.mark.slow
 def test_the_opinion_of_random_pairs_finds_matches_among_candidates_that_are_alike():
     rng = np.random.RandomState(0)
     m, u = np.array([[0.1, 0.1, 0.1, 0.7]] * 6), np.array([[0.9, 0.05, 0.03, 0.02]] * 6)
@@ -615,6 +617,7 @@ def test_tables_without_a_common_record_are_said_to_have_none(fuzzy):
         RecordLinker().fit(left.head(20)[["first", "born"]], right[["first", "born"]])
 
 
+@pytest.mark.slow
 def test_labels_may_come_as_pairs_and_contradictions_count_by_their_share(fuzzy, register):
     table, truth, _ = register
     others = truth[:20] + np.array([0, 1])
@@ -754,6 +757,7 @@ def test_a_rule_that_is_a_function_is_not_saved(fuzzy, register, tmp_path):
         save(linker, tmp_path / "people.linker")
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("change", "message"),
     [

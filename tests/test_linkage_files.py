@@ -76,6 +76,7 @@ def test_keys_of_files_are_texts_dates_and_numbers_as_in_memory(tmp_path):
         np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.slow
 def test_keys_that_too_many_share_are_left_out_and_told(people):
     (a, b), (left, right) = people
     rules = [EqualKeys("city", most=300), EqualKeys("born")]
@@ -121,6 +122,7 @@ def test_labelled_pairs_teach_links_of_files(people, tmp_path):
     assert len(found) == len(known.links())
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_where_it_was(people, tmp_path, monkeypatch):
     (a, b), _ = people
     monkeypatch.setattr(_joined, "group_size", lambda: 2048)
@@ -340,6 +342,7 @@ def test_what_texts_found_in_all_candidates_is_not_looked_for_again(shops, tmp_p
     assert not np.allclose(np.sort(p), np.sort(q))
 
 
+@pytest.mark.slow
 def test_best_candidates_that_memory_cannot_hold_are_refused(shops, tmp_path, monkeypatch):
     (a, b), _ = shops
 

@@ -299,6 +299,7 @@ def test_trees_say_what_those_of_scikit_learn_say():
     assert said == pytest.approx(boosted.decision_function(X), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_no_label_moves_what_is_held_out_for_its_own_pair(shops, taught, monkeypatch):
     monkeypatch.setitem(_decision._TREES, "max_iter", 15)
     pairs, same = known_pairs(70)

@@ -209,6 +209,7 @@ def test_columns_of_numbers_are_found_by_name_too(model):
         answer(frame[["a", "b", "c"]])
 
 
+@pytest.mark.slow
 @pytest.mark.every(2)
 @pytest.mark.parametrize("model", [MetricRegressor(cv=2), MetricClassifier(cv=2)], ids=repr)
 def test_a_model_does_not_depend_on_the_order_of_columns(model):
@@ -349,6 +350,7 @@ def test_columns_compose_with_other_kernels_on_frames():
     assert np.allclose(clone(kernel)(frame), kernel(frame))
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "kernel",
     [

@@ -180,6 +180,7 @@ def test_molecules_without_rdkit_say_what_to_install(tmp_path, run):
     assert "rdkit" in found.output
 
 
+@pytest.mark.slow
 def test_a_column_of_objects_stands_beside_numbers():
     pd = pytest.importorskip("pandas", reason="pandas comes with the extra `pandas`")
     rng = np.random.RandomState(0)

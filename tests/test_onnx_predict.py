@@ -108,6 +108,7 @@ def test_costs_decide_there_too(classifier, wine):
     assert_same_classes(model, wine[2])
 
 
+@pytest.mark.slow
 def test_a_model_without_trees_is_of_single_precision_unless_asked(wine):
     X, y, new = wine
     model = MetricClassifier(NCA(3), class_weight="balanced").fit(X, y == 1)
@@ -126,6 +127,7 @@ def test_weights_of_rows_count_there(wine):
     assert_same_classes(altered(model, weights_=np.array([0.6, 0.2, 0.2, 0.2, 0.3])), new)
 
 
+@pytest.mark.slow
 def test_features_are_those_before_the_steps_of_the_metric(wine):
     X, y, new = wine
     metric = make_pipeline(StandardScaler(), Kernelized(LMNN(max_iter=5, tol=0.1)))
@@ -199,6 +201,7 @@ def test_an_interval_that_nothing_can_promise_is_refused(regressor):
         to_onnx(regressor[0], coverage=0.9999)
 
 
+@pytest.mark.slow
 def test_weights_count_among_numbers():
     X, y = load_diabetes(return_X_y=True)
     weights = np.random.RandomState(1).uniform(0, 3, 100)

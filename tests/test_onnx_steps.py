@@ -171,6 +171,7 @@ def test_what_centres_by_itself_centres_there(step, labelled, fresh):
     assert_the_same(Kernelized(step, "rbf", KPCA(5)).fit(X + 100, y), fresh + 100, rtol=1e-7)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("kernel", [0.1 * Linear(), 0.1 * RBF(gamma=0.3)], ids=repr)
 @pytest.mark.parametrize("width", [1, 3])
 def test_a_lone_factor_keeps_its_digits(kernel, width, labelled, fresh):

@@ -178,6 +178,7 @@ def test_a_step_that_grew_too_long_is_found_out(monkeypatch, growth):
     np.testing.assert_allclose(found.metric, right.metric, atol=2e-2 * scale)
 
 
+@pytest.mark.slow
 @pytest.mark.every(4)
 @pytest.mark.parametrize("directions", [1, 7, 60])
 def test_many_directions_end_where_the_interior_point_does(monkeypatch, directions):

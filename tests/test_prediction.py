@@ -163,6 +163,7 @@ def test_the_log_loss_it_expects_is_that_of_new_points(classifier):
     assert abs(classifier.log_loss_ - found) < 0.08
 
 
+@pytest.mark.slow
 def test_probabilities_rank_better_than_the_nearest_neighbour_decides(classifier):
     X, y, _ = uncertain(2000, 1)
     rows = classifier.kneighbors(X, 1, return_distance=False)[:, 0]
@@ -288,6 +289,7 @@ def test_only_as_many_folds_are_fitted_as_hold_a_thousand_points_out():
         assert Counting.fits == 1 + fits
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("few", "times"), [(59, 1), (60, 4)])
 def test_a_kernel_is_chosen_once_unless_points_are_few(monkeypatch, few, times):
     monkeypatch.setattr("kernelmetric.prediction._base.FEW", few)
@@ -360,6 +362,7 @@ def test_a_wrong_number_of_neighbours_is_refused(classifier, k):
         classifier.kneighbors(np.zeros((1, 6)), k)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", ["classifier", "linear", "regressor"])
 def test_points_far_from_all_are_stranger_than_any_usual_one(name, request):
     model = request.getfixturevalue(name)
@@ -411,6 +414,7 @@ def test_a_gram_matrix_is_cut_in_rows_and_columns():
     assert gram.score_samples(K).shape == (30,)
 
 
+@pytest.mark.slow
 def test_a_gram_matrix_may_be_a_list_or_a_frame():
     X, y, _ = uncertain(60, 0)
     K = RBF(gamma=0.3)(X, X)
@@ -545,6 +549,7 @@ def test_intervals_are_wider_where_neighbours_disagree():
     assert length[noise > 1].mean() > 1.3 * length[noise < 1].mean()
 
 
+@pytest.mark.slow
 def test_numbers_are_predicted_nearly_as_well_as_the_noise_allows(regressor):
     X, y, noise = wavy(2000, 1)
     error = np.mean((regressor.predict(X) - y) ** 2)
@@ -896,6 +901,7 @@ def test_trees_say_of_rows_left_out_what_they_say_of_new_ones():
         assert abs(left_out - of_new) < 0.05 < of_own - left_out + 0.05
 
 
+@pytest.mark.slow
 def test_trees_are_those_of_scikit_learn():
     X = steps(300)[0]
     target = X[:, 0] + (X[:, 1] > 0)
@@ -1015,6 +1021,7 @@ def test_features_are_saved_with_the_model(frame, tmp_path):
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
+@pytest.mark.slow
 def test_trees_that_lead_nowhere_are_refused():
     X, y = steps(120)
     model = MetricClassifier().fit(X, y)
@@ -1031,6 +1038,7 @@ def test_trees_that_lead_nowhere_are_refused():
         check_fitted(model)
 
 
+@pytest.mark.slow
 def test_trees_are_the_same_on_any_number_of_threads(monkeypatch):
     rng = np.random.RandomState(0)
     Z, y = rng.standard_normal((300, 4)), rng.randint(3, size=300)

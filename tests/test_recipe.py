@@ -84,6 +84,7 @@ def test_a_tolerance_that_was_written_is_not_overruled(curved):
     assert recipe.learner.tol == 1e-9 and recipe.reasons["learner"] == "as given"
 
 
+@pytest.mark.slow
 def test_the_tolerance_of_a_learner_goes_by_its_penalty(curved):
     spread, free = (Kernelized(NCA(2, reg=reg)).fit(*curved).recipe_ for reg in ("auto", 0.0))
     assert (spread.learner.tol, free.learner.tol) == (1e-4, 5e-6)
@@ -127,6 +128,7 @@ def test_only_auto_is_resolved(curved):
     assert kept.learner_.early_stopping is True
 
 
+@pytest.mark.slow
 def test_of_learners_of_others_only_early_stopping_is_meant(curved):
     metric = Kernelized(HistGradientBoostingClassifier(max_iter=2)).fit(*curved)
     assert metric.learner_.early_stopping is False
@@ -198,6 +200,7 @@ def test_a_recipe_given_again_is_the_same_metric(curved, metric):
     assert "from the recipe" in again.recipe_.reasons["kernel"]
 
 
+@pytest.mark.slow
 def test_boundary_rows_are_part_of_a_recipe(monkeypatch):
     monkeypatch.setattr(_ridge_kpca, "ALL_ROWS", 100)
     monkeypatch.setattr(_ridge_kpca, "EASY_ROWS", (30, 30))
@@ -263,6 +266,7 @@ def test_numbers_and_terms_that_were_written_stay(curved, kernel):
     assert same.space_.ridge_ == 0.1
 
 
+@pytest.mark.slow
 def test_a_ridge_goes_with_its_kernel(curved):
     """A recipe's ridge is that of its kernel: what is written beside another one stays."""
     recipe = Kernelized(LDA()).fit(*curved).recipe_
@@ -277,6 +281,7 @@ def test_a_ridge_goes_with_its_kernel(curved):
     assert named.space_.ridge_ == 0.3
 
 
+@pytest.mark.slow
 def test_what_a_learner_chose_is_in_the_recipe(curved):
     X, y = curved
     metric = Kernelized(IdealizedKernel(), kernel="rbf", space=KPCA(5)).fit(X[:60], y[:60])
@@ -373,6 +378,7 @@ def test_the_order_of_rows_does_not_decide_how_hard_pairs_pull(curved, monkeypat
     np.testing.assert_allclose(first.C_scores_, other.C_scores_, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_order_of_columns_does_not_decide_the_kernel(curved):
     X, y = curved
     order = np.array([2, 0, 3, 1])

@@ -144,6 +144,7 @@ def interrupt(monkeypatch):
     return press
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("learner", [NCA(), LMNN(), LMCA(2), MLKR(), MCML(max_iter=20)], ids=repr)
 @pytest.mark.parametrize("method", ["fit", "fit_transform"])
 def test_ctrl_c_keeps_the_best_map_so_far_inside_a_kernel_too(learner, method, labelled, interrupt):
@@ -219,6 +220,7 @@ def test_ctrl_c_in_a_learner_of_others_leaves_nothing_half_done(learner, labelle
         check_is_fitted(metric)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("when", ["in a fold", "in the last fit"])
 def test_ctrl_c_in_a_search_leaves_it_as_it_was(when, labelled, monkeypatch):
     X, y = labelled

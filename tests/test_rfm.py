@@ -85,6 +85,7 @@ def test_where_no_round_helps_the_map_is_a_multiple_of_the_identity():
     np.testing.assert_allclose(rfm.components_, rfm.components_[0, 0] * np.eye(5), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_number_of_rounds_is_the_one_with_the_least_error(xor):
     rfm = RFM(max_iter=3).fit(*xor[:2])
     assert len(rfm.loss_curve_) == 4
@@ -113,6 +114,7 @@ def test_several_targets_share_a_metric():
     assert np.diag(L)[:2].min() > 2 * np.diag(L)[2:].max()
 
 
+@pytest.mark.slow
 def test_the_map_is_scaled_to_the_kernel_of_the_regression(xor):
     X, y, _ = xor
     for name, power in (("laplace", 1), ("rbf", 2)):
@@ -123,6 +125,7 @@ def test_the_map_is_scaled_to_the_kernel_of_the_regression(xor):
         assert 0.9 * widths.min() < typical < 1.1 * widths.max()
 
 
+@pytest.mark.slow
 def test_neither_moving_nor_scaling_the_points_changes_a_neighbour(xor):
     X, y, _ = xor
     some = slice(0, 150)

@@ -134,6 +134,7 @@ def test_coordinates_are_principal_axes_and_the_components_the_smaller_part(prob
     assert space.explained_variance_ratio_ == pytest.approx(kept, rel=1e-6)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize(
     ("kernel", "width"),
     [(KERNEL, 1.0), (RBF(gamma=8.0), 0.25), (Laplacian(gamma=0.3), 2.0), ("auto", None)],
@@ -219,6 +220,7 @@ def test_so_it_is_in_one_array_of_single_precision(problem, kind, weighted, ridg
     np.testing.assert_allclose(found, expected, atol=2e-3 * np.abs(expected).max())
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_landmarks_know_how_far_a_row_moves_its_prediction_to_about_an_eighth(
     problem, weighted, by_landmarks
@@ -406,6 +408,7 @@ def test_weights_of_nearly_one_are_nearly_no_weights_of_any_number_of_rows(
     assert np.abs(heavy - D).max() > 5e-2 * D.max()
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("way", WAYS)
 def test_of_weights_only_ratios_matter_where_the_ridge_is_chosen(problem, way, monkeypatch):
     thresholds(monkeypatch, **WAYS[way])
@@ -761,6 +764,7 @@ def test_points_held_out_are_no_judges_where_coordinates_know_the_labels(problem
         assert metric.learner.early_stopping == "auto"
 
 
+@pytest.mark.slow
 def test_where_coordinates_know_the_labels_nca_shrinks(problem):
     X, y, _, _ = problem
     for learner, reg in (
@@ -883,6 +887,7 @@ def test_margins_of_easy_classes_are_learned_from_the_boundary(many_easy_points)
     assert KNeighborsClassifier(1).fit(E[:200], y[:200]).score(E[200:], y[200:]) == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("learner", "parameters"),

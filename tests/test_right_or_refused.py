@@ -150,6 +150,7 @@ def test_a_note_has_no_traceback():
 # --- optima -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("seed", "optimum"),  # certified by projected gradients, and by ever smaller tolerances

@@ -122,6 +122,7 @@ def test_every_kernelized_learner_is_the_same(learner, labelled, fresh, tmp_path
     assert_same_output(metric, tmp_path, labelled[0], fresh)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_every_space_is_the_same(space, dtype, labelled, fresh, tmp_path):
     X, y = labelled[0].astype(dtype), labelled[1]
@@ -135,6 +136,7 @@ def test_every_kernel_is_the_same(kernel, labelled, fresh, tmp_path):
     assert_same_output(Kernelized(DNE(2), kernel).fit(*labelled), tmp_path, labelled[0], fresh)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "metric",
     [

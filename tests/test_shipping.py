@@ -124,6 +124,7 @@ def test_an_offset_of_the_features_costs_no_digits(digits):
     assert difference(metric, new + 1000.0, precision="float32") < 1e-5
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "metric",
     [
@@ -300,6 +301,7 @@ def test_the_stated_loss_bounds_that_on_new_points(kernel, digits):
     np.testing.assert_allclose(metric.transform(new), before, atol=1e-9 * scale)
 
 
+@pytest.mark.slow
 @pytest.mark.every(2)
 @pytest.mark.parametrize(("space", "most"), [(KPCA(), 0.02), ("auto", 0.1)], ids=repr)
 def test_more_landmarks_lose_less(space, most, digits):

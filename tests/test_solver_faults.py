@@ -548,6 +548,7 @@ def test_pairs_that_are_pulled_from_zero_take_part_in_the_next_steps(monkeypatch
     assert sum(pulled) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.every(2)
 @pytest.mark.parametrize("share", [0.0, 2.0])
 def test_pairs_that_are_left_out_of_steps_change_no_answer(monkeypatch, share):

@@ -250,6 +250,7 @@ def test_torch_tensors_agree_with_numpy(space, X, X_new):
     np.testing.assert_allclose(euclidean_distances(fitted.transform(X_new)), expected, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.every(3)
 @pytest.mark.parametrize("landmarks", ["kmeans", "uniform", "rpcholesky"])
 def test_landmarks_keep_most_of_the_leading_variance(landmarks):

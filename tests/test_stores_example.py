@@ -48,6 +48,7 @@ def test_a_store_finds_what_the_adapter_finds(store, side, learned, tmp_path):
     assert share > (0.9 if store == "usearch" else 0.99)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("geometry", ["cosine", "euclidean"])
 def test_the_onnx_model_maps_queries(geometry, learned):
     onnxruntime = pytest.importorskip("onnxruntime", reason="it comes with the extra `onnx`")

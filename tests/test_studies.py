@@ -75,7 +75,7 @@ def test_the_automatic_kernel_is_compared_with_what_selected_it(tmp_path):
     assert min(cell.accuracy for cell in run_table(table, tmp_path)) > 0.8
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.parametrize("number", [2, pytest.param(3, marks=pytest.mark.slow), 4])
 def test_every_form_of_the_learned_metric_finds_the_feature_of_the_toy_data(number, tmp_path):
     forms = [form for form in FORMS if "auto" not in form]

@@ -135,6 +135,7 @@ def balanced(rng, n, apart=2.4):
 DRAWS = [40, pytest.param(500, marks=pytest.mark.slow)]
 
 
+@pytest.mark.slow
 @pytest.mark.every(2)
 @pytest.mark.parametrize("draws", DRAWS)
 @pytest.mark.parametrize(("n", "share"), [(30, None), (100, None), (300, None), (300, 0.2)])

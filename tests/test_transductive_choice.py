@@ -263,6 +263,7 @@ def test_few_labels_take_the_fewest_neighbours_that_leave_no_part_without_a_labe
     assert model.embedding_.shape[1] == 5  # as many as labels
 
 
+@pytest.mark.slow
 def test_a_part_that_no_number_of_neighbours_joins_to_a_label_is_warned_of():
     X, truth = groups()
     y = np.where((np.arange(90) < 30) & (truth < 2), truth, -1)

@@ -138,6 +138,7 @@ def chosen(missed):
     return candidates.index(lam)
 
 
+@pytest.mark.slow
 def test_the_default_lambda_gives_way_to_a_clear_gain_only():
     all_wrong = [list(range(40))] * 3
     # 3 of 40 found more and 2 found less: 1/40, and its standard error is 2.2/40

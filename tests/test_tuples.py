@@ -152,6 +152,7 @@ def test_triplets_are_read_from_a_file(tmp_path):
 # --- arrays of points, as metric-learn takes them -----------------------------------------------
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize(
     "learner", [ITML(), MMC(), SDML(), IdealizedKernel(C=3.0, nu=0.8)], ids=repr
 )

@@ -132,6 +132,7 @@ def test_in_a_terminal_the_line_is_rewritten(monkeypatch, capsys, problem):
     assert said.count("\n") == 1 and said.startswith("\rNCA [") and said.endswith("s left\n")
 
 
+@pytest.mark.slow
 def test_progress_changes_no_result(problem, shown):
     watched = Kernelized(NCA(max_iter=5, tol=0.5)).fit(*problem)
     with progress(False):
@@ -170,6 +171,7 @@ def iterative():
     return [kind for kind in LEARNERS if "max_iter" in kind().get_params()]
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("kind", iterative(), ids=lambda kind: kind.__name__)
 def test_a_limit_ends_every_iterative_learner_with_a_word(kind, problem):
     X, y = problem

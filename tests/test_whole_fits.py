@@ -251,6 +251,7 @@ def stopped_after(n, monkeypatch):
     return watching
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "learner",
     [
@@ -296,6 +297,7 @@ def test_a_stop_of_an_idealized_kernel_is_final(labelled, monkeypatch):
 warm = pytest.mark.parametrize("learner", [NCA(2), LMCA(2), MLKR(2)], ids=repr)
 
 
+@pytest.mark.every(3)
 @warm
 @pytest.mark.parametrize("n_components", [1, 3, None])
 def test_a_warm_start_refuses_another_n_components(learner, n_components, labelled):
@@ -312,6 +314,7 @@ def test_a_warm_start_refuses_another_n_components(learner, n_components, labell
     assert learner.components_.shape == (rows, 4)
 
 
+@pytest.mark.every(3, 1)
 @pytest.mark.parametrize("learner", [NCA(2), LMNN(2), LMCA(2), MLKR(2)], ids=repr)
 @pytest.mark.parametrize("n_features", [3, 5])
 def test_a_warm_start_refuses_other_features(learner, n_features, labelled):
