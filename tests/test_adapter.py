@@ -352,7 +352,7 @@ def meet(values):
         return adapter.fit(Q, **given), Q, D
 
 
-@pytest.mark.every(5)
+@pytest.mark.every(2)
 @pytest.mark.filterwarnings("ignore::kernelmetric.kernelized._places.NotBetterWarning")
 @pytest.mark.parametrize("case", dimensions.cases(dimensions.ADAPTED), ids=str)
 def test_all_options_meet(case, tmp_path):
