@@ -617,7 +617,6 @@ def test_tables_without_a_common_record_are_said_to_have_none(fuzzy):
         RecordLinker().fit(left.head(20)[["first", "born"]], right[["first", "born"]])
 
 
-@pytest.mark.slow
 def test_labels_may_come_as_pairs_and_contradictions_count_by_their_share(fuzzy, register):
     table, truth, _ = register
     others = truth[:20] + np.array([0, 1])

@@ -122,7 +122,6 @@ def test_labelled_pairs_teach_links_of_files(people, tmp_path):
     assert len(found) == len(known.links())
 
 
-@pytest.mark.slow
 def test_an_interrupted_run_goes_on_where_it_was(people, tmp_path, monkeypatch):
     (a, b), _ = people
     monkeypatch.setattr(_joined, "group_size", lambda: 2048)

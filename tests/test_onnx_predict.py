@@ -201,7 +201,6 @@ def test_an_interval_that_nothing_can_promise_is_refused(regressor):
         to_onnx(regressor[0], coverage=0.9999)
 
 
-@pytest.mark.slow
 def test_weights_count_among_numbers():
     X, y = load_diabetes(return_X_y=True)
     weights = np.random.RandomState(1).uniform(0, 3, 100)

@@ -228,7 +228,7 @@ def expected_and_found(metric, n, draws, n_classes=2):
     return np.mean(losses, axis=0)
 
 
-@pytest.mark.slow
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("n", "n_classes", "draws"),
     [
@@ -1021,7 +1021,6 @@ def test_features_are_saved_with_the_model(frame, tmp_path):
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
-@pytest.mark.slow
 def test_trees_that_lead_nowhere_are_refused():
     X, y = steps(120)
     model = MetricClassifier().fit(X, y)

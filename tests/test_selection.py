@@ -235,7 +235,6 @@ def test_binding_what_was_chosen_changes_nothing(board, chosen):
     assert np.array_equal(clone(kernel)(X), kernel(X))
 
 
-@pytest.mark.slow
 @pytest.mark.every(2)
 @pytest.mark.parametrize("groups", [None, [1, 0, 2, 2, 3, 3]])
 def test_the_order_of_columns_does_not_matter(groups):
