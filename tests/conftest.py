@@ -20,6 +20,7 @@ from types import SimpleNamespace
 import hypothesis
 import numpy as np
 import pytest
+from _pytest.doctest import DoctestModule
 from sklearn.base import clone
 from sklearn.svm import SVC
 
@@ -224,6 +225,13 @@ def _stable(value):
     """How a parameter reads; a check of scikit-learn by its name."""
     call = getattr(value, "func", None)
     return f"{call.__name__} {value.keywords}" if hasattr(call, "__name__") else _name(value)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path, parent):
+    """Look for no examples in the docstrings of tests: there are none, and it takes seconds."""
+    found = yield
+    return [module for module in found if not isinstance(module, DoctestModule)]
 
 
 def pytest_collection():
