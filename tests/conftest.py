@@ -310,5 +310,5 @@ def pytest_collection_modifyitems(items):
             place = seen[test][kind] + others[test][tuple(other)] + zlib.crc32(test.encode())
             is_left = is_plain and len(seen[test]) >= MANY_KINDS and place % 3 > 0
         for place, item in enumerate(members):
-            if is_left or (place - first) % min(len(members), 4):
+            if is_left or (place - first) % min(len(members), 8):
                 item.add_marker(pytest.mark.slow)

@@ -102,6 +102,7 @@ def test_where_nothing_helps_the_vectors_stay_as_they_are():
     assert adapter.evaluation_.gain[1].value == 0
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("one_table", [False, True])
 def test_what_is_judged_was_not_learned_from(one_table):
     """In as many dimensions as pairs a map knows its pairs by heart, and no others."""
@@ -231,6 +232,7 @@ def test_the_softmax_makes_one_change_to_the_maps_of_queries_and_documents(views
     assert 0.02 < np.abs(B - np.eye(8)).max() < 1
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("n_pairs", [9, 40])
 def test_fewer_dimensions_that_lose_are_warned_of(n_pairs):
     """Of directions that all matter alike, principal components keep some."""

@@ -132,6 +132,7 @@ def test_labels_by_chance_have_no_alignment_on_average(noisy):
     assert np.trace(centre(gram(np.full(5, 1.0), X[:60]))) / 60 > 0.8
 
 
+@pytest.mark.slow
 def test_blocks_do_not_matter(noisy):
     X, y = noisy
     whole = aligned_scales(X, ideal_kernel(y, X, "classes"))

@@ -169,6 +169,7 @@ def test_one_column_in_another_unit_leaves_no_nan(estimator, labelled):
     assert np.isfinite(estimator.transform(X)).all()
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("offset", [1e6, 1e9])
 @pytest.mark.parametrize("estimator", [NCA(), LMNN(), LMCA(2), DNE()], ids=repr)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -235,6 +236,7 @@ def test_classes_of_one_are_harmless_to_nca(estimator, labelled):
     assert np.isfinite(estimator.components_).all()
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "estimator", [LMNN(), LMCA(2), DNE(), Kernelized(LMNN()), Kernelized(DNE())], ids=repr
 )

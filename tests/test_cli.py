@@ -155,6 +155,7 @@ def test_a_missing_extra_is_named_in_one_sentence(hide, capsys, package):
     )
 
 
+@pytest.mark.slow
 def test_without_matplotlib_the_table_is_there_and_a_sentence(run, tiny, tmp_path, hide):
     hide("matplotlib")
     result = run("demo", "--quick", "--out", str(tmp_path))

@@ -201,6 +201,7 @@ def test_columns_named_like_the_answer_do_not_overwrite_it(run, table, tmp_path)
     assert lines[1].split() == ["row", "distance", "kind", "row", "distance", "columns", "query"]
 
 
+@pytest.mark.slow
 def test_missing_cells_are_null(run, table, tmp_path):
     frame = read_table(table).assign(note=np.arange(24) / 7, when="2020-01-01")
     frame.loc[:, "note"] = frame["note"].where(frame["kind"] == "apple")

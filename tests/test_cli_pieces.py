@@ -241,6 +241,7 @@ def test_rare_classes_rare_words_and_gaps_are_in_the_sample(tmp_path, small_piec
         assert not any("never seen" in remark for remark in encoder.remarks(piece))
 
 
+@pytest.mark.slow
 def test_many_classes_do_not_make_a_sample_much_larger(tmp_path, small_pieces):
     names = [f"c{i % 400}" for i in range(6_000)]
     pd.DataFrame({"x": np.arange(6_000.0), "y": names}).to_parquet(tmp_path / "a.parquet")
@@ -333,6 +334,7 @@ def test_what_comes_of_a_sample_says_so(fitted):
     assert "A sample of" in text
 
 
+@pytest.mark.slow
 def test_json_counts_the_rows_of_all_kinds(run, files, monkeypatch, untuned):
     monkeypatch.setattr(_study, "MOST_COMPARED", 120)
     result = run("fit", *files, "--label", "fruit", *FAST, "--rows", "200", "--json")

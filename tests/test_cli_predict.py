@@ -146,6 +146,7 @@ def test_pieces_are_predicted_like_the_whole(run, folder, monkeypatch, tmp_path)
     assert joined["predicted_leaves"].tolist() == whole["predicted_leaves"].tolist()
 
 
+@pytest.mark.slow
 def test_costs_change_classes_and_no_probability(run, folder):
     plain, _ = predicted(run, folder, "classes")
     model, new = load(folder / "classes.km"), pd.read_csv(folder / "new.csv")

@@ -66,6 +66,7 @@ def test_fit_tells_and_shows_what_was_chosen_and_why(run, table, tmp_path):
     assert "all 68 rows" in shown.partition("</section>")[0]
 
 
+@pytest.mark.slow
 def test_a_metric_without_a_kernel_has_nothing_to_tell(run, table, tmp_path):
     page = tmp_path / "page.html"
     result = run("fit", table, *FAST, "--kernel", "none", "--report", page)
@@ -131,6 +132,7 @@ def test_what_does_not_go_with_a_recipe_is_refused(run, table, model, options, s
     assert result.exit_code == 1 and sentence in " ".join(result.stderr.split())
 
 
+@pytest.mark.slow
 def test_a_model_without_a_recipe_is_refused(run, table, tmp_path):
     plain = tmp_path / "plain.km"
     assert run("fit", table, *FAST, "--kernel", "none", "--out", plain).exit_code == 0

@@ -96,6 +96,7 @@ def test_fit_in_json_is_all_that_is_printed(run, table, untuned):
     assert all(0 <= values[0] <= 1 for values in printed["scores"].values())
 
 
+@pytest.mark.slow
 def test_quiet_says_nothing(run, table, tmp_path):
     result = run("fit", table, "--label", "kind", *FAST, "--quiet", "--report", tmp_path / "p.html")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")

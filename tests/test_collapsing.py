@@ -78,6 +78,7 @@ def test_gradients_match_finite_differences(labelled):
 # --- MCML ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_mcml_finds_the_optimum_of_a_general_solver(labelled):
     X, y = labelled
     X = X[:, :2]

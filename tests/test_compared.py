@@ -175,6 +175,7 @@ def test_matrix_and_forms_of_comparisons_are_adjoint_and_those_of_their_pairs(to
     assert problem.sizes()[3] == pytest.approx(np.linalg.norm(problem.matrix(one)))
 
 
+@pytest.mark.slow
 def test_few_comparisons_in_many_coordinates_and_many_in_few_are_solved_alike():
     rng = np.random.RandomState(0)
     for n_tuples, r in ((40, 12), (1500, 4)):  # formed, and by low rank

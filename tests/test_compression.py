@@ -49,6 +49,7 @@ def losses(metric, small, X):
     )
 
 
+@pytest.mark.slow
 def test_the_stated_losses_are_those_of_new_points(metric, cloud):
     """Stated on 40 points; over several draws they are neither too small nor too large."""
     stated, true = [], []

@@ -315,12 +315,12 @@ def test_a_kernelized_learner_is_one_map_in_every_space(space, labelled, fresh):
     check_one_map(Kernelized(DNE(2), RBF(gamma=0.3), space), *labelled, fresh)
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 def test_a_kernelized_learner_is_one_map_for_every_kernel(kernel, labelled, fresh):
     check_one_map(Kernelized(NCA(2, max_iter=500), kernel, KPCA()), *labelled, fresh)
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4, 2)
 def test_the_automatic_space_is_one_map_for_every_kernel(kernel, labelled, fresh):
     metric = Kernelized(NCA(2, max_iter=500), kernel).fit(*labelled)
     check_one_map_of_new_points(metric, fresh, np.abs(metric.transform(labelled[0])).max())
@@ -345,7 +345,7 @@ def test_permuting_rows_permutes_the_metric_in_every_space(space, labelled):
     check_permutation(Kernelized(DNE(2), RBF(gamma=0.3), space), X, y, rtol=1e-6)
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4, 1)
 def test_permuting_rows_permutes_the_metric_for_every_kernel(kernel, labelled):
     check_permutation(Kernelized(DNE(2), kernel), *labelled, rtol=1e-6)
 

@@ -238,6 +238,7 @@ def test_who_takes_no_weights_says_that_copies_mislead():
         Kernelized(NCA()).fit(X[THREE], Y[THREE])
 
 
+@pytest.mark.slow
 @pytest.mark.every(2)
 @pytest.mark.parametrize("metric", [Kernelized(LMNN(), RBF(gamma=0.3), KPCA(10)), LMNN()])
 def test_where_no_row_is_left_out_copies_are_rows(metric, no_warning):

@@ -237,6 +237,7 @@ def test_one_sentinel_is_mentioned_with_its_column_and_the_fit_goes_on():
     np.testing.assert_allclose(dirty.candidates_["RBF"], plain.candidates_["RBF"], rtol=0.05)
 
 
+@pytest.mark.slow
 def test_relevances_of_points_with_a_sentinel_are_like_those_without_it():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((200, 4))
@@ -259,6 +260,7 @@ def test_aligned_scales_do_not_follow_a_sentinel(value):
     assert scales[:2].min() > 2 * scales[2:].max()
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("learner", [LMNN(), NCA(max_iter=5), LDA(), LFDA()])
 def test_a_linear_learner_mentions_the_cell_too(learner):
     X, codes, _ = clean()
@@ -390,6 +392,7 @@ def test_a_list_of_integers_is_bound_like_an_array():
     np.testing.assert_array_equal(kernels[0](X), kernels[1](X))
 
 
+@pytest.mark.slow
 def test_where_single_precision_fails_double_precision_decides(monkeypatch):
     X, codes, _ = clean()
     expected = LeaveOneOutRidge().bind(X[:N_TRAIN], codes[:N_TRAIN])

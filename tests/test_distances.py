@@ -84,6 +84,7 @@ def assert_close(D2, true, dtype):
 # --- squared distances --------------------------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @DTYPES
 @CLOUDS
 def test_every_distance_is_right_whatever_else_is_in_the_batch(kind, dtype):
@@ -110,6 +111,7 @@ def test_sparse_distances_are_right_too(kind, dtype):
     assert_close(squared_distances(S[:5], X), true[:5], dtype)
 
 
+@pytest.mark.every(4)
 @DTYPES
 @CLOUDS
 def test_other_array_libraries_get_the_same_distances(kind, dtype):
@@ -250,6 +252,7 @@ def test_float32_neighbours_in_far_clusters_are_those_of_float64(spread):
     np.testing.assert_allclose(np.sqrt(squares), distances, rtol=1e-3)
 
 
+@pytest.mark.every(4)
 @DTYPES
 @pytest.mark.parametrize("kind", ["ordinary", "one huge row", "two tight clusters", "copies"])
 def test_other_array_libraries_get_the_same_neighbours(kind, dtype):

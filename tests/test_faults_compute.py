@@ -358,6 +358,7 @@ def test_the_same_pairs_are_drawn_every_time(monkeypatch):
     assert median_squared_distance(np.ones((5, 2))) == 1.0
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("kind", ["numpy", "strict"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("k", [1, 3])

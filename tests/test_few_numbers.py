@@ -131,6 +131,7 @@ def test_it_is_saved_cloned_and_pickled(tmp_path):
     assert clone(model).get_params() == model.get_params()
 
 
+@pytest.mark.slow
 def test_a_given_graph_is_used_alone():
     X, y, along = roll(200)
     W = neighbor_graph(X, 8)

@@ -95,6 +95,7 @@ def test_a_thousand_other_cases_are_fitted_or_refused_in_a_sentence(capsys):
     assert fuzz.main(["--cases", "1000", "--seed", "1"]) == 0, capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_case_is_its_number():
     for number in range(40):
@@ -294,6 +295,7 @@ def test_what_are_no_folds_is_refused(cv, zeros, labelled):
             KernelizedCV(DNE(1), ["linear"], cv=cv).fit(X, y)
 
 
+@pytest.mark.slow
 def test_predefined_splits_number_all_rows_beside_weights_of_zero(labelled):
     X, y = labelled
     w = np.where(np.arange(30) < 6, 0.0, 1.0)

@@ -93,6 +93,7 @@ def test_signs_are_right_in_any_array_library_and_any_order():
     np.testing.assert_allclose(metric.pairwise_kernels(X), K, atol=1e-9 * np.abs(K).max())
 
 
+@pytest.mark.slow
 def test_a_definite_metric_needs_no_signs():
     X, y = toy()
     assert IdealizedKernel(C=1e3).fit(X, y).signature_ is None
@@ -267,6 +268,7 @@ def test_a_gap_that_stays_open_warns():
     assert metric.duality_gap_ > 1e-3
 
 
+@pytest.mark.slow
 def test_blocks_of_pairs_change_nothing():
     X, y = toy()
     whole = IdealizedKernel(C=1e3).fit(X, y)

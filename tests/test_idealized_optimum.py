@@ -86,6 +86,7 @@ def test_nu_bounds_the_fractions_of_proposition_3(name, psd, nu):
     assert total >= nu * np.sum(metric.upper_[~metric.pairs_.is_similar]) * (1 - 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.every(4)
 @pytest.mark.parametrize("psd", ["none", "solve"])
 @pytest.mark.parametrize(("C", "nu"), [(1e7, 0.9), (1e10, 0.5), (1e10, 1.0)])
@@ -212,6 +213,7 @@ def test_the_gradient_is_that_of_the_objective(psd):
         assert rise / (2 * step[p]) == pytest.approx(gradient[p], rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("psd", [False, True])
 @pytest.mark.parametrize("C", [10.0, 1e3])
 def test_both_solvers_certify_the_same_optimum(C, psd):

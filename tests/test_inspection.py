@@ -168,6 +168,7 @@ def test_the_integral_over_a_ridge_is_that_of_its_narrow_gaussian(labelled, fres
     np.testing.assert_allclose(slow.shares, exact.shares, atol=2e-3 * exact.squared_distance)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("limit", [None, 10], ids=["all rows", "landmarks"])
 @pytest.mark.parametrize("kernel", ["auto", RBF() + 0.1 * Delta()], ids=["auto", "with a ridge"])
 def test_training_rows_are_explained_by_the_map_of_all_rows(
@@ -279,6 +280,7 @@ def planted():
     return X, (X[:, 2] * X[:, 5] > 0).astype(int)
 
 
+@pytest.mark.slow
 def test_planted_features_are_found_through_a_kernel(planted):
     X, y = planted
     metric = Kernelized(NCA(random_state=0)).fit(X, y)

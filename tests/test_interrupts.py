@@ -226,6 +226,7 @@ def test_more_rows_and_more_features_take_longer_before_a_fit_is_worth_anything(
         assert took[1] == pytest.approx(5 * took[0])
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("kernel", ["auto", "rbf"])
 def test_a_space_of_some_rows_places_them_all(kernel, monkeypatch):
     X, y = drawn(200)

@@ -88,6 +88,7 @@ def test_a_composed_kernel_is_symmetric_and_positive_semi_definite(kernel, X):
     assert values[0] >= -1e-9 * max(np.trace(K), 1e-300)
 
 
+@pytest.mark.slow
 @settled
 @given(kernels, points(), st.integers(1, 8))
 def test_blocks_of_a_composed_kernel_are_blocks_of_its_gram_matrix(kernel, X, cut):

@@ -132,6 +132,7 @@ def test_our_learners_are_kernelizable(learner):
     assert_kernelizable(learner)
 
 
+@pytest.mark.slow
 def test_the_verdict_is_true_of_users_data_too(labelled):
     X, y = labelled
     assert check_kernelizable(NearestCentroid(), X, y).kernelizable

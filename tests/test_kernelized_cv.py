@@ -390,6 +390,7 @@ def test_an_interrupted_fit_leaves_the_object_as_it_was(overlapping, monkeypatch
         search.transform(X)
 
 
+@pytest.mark.slow
 def test_classes_smaller_than_the_folds_warn_as_elsewhere(overlapping):
     X, y = overlapping
     y = np.where(np.arange(60) < 2, 7, y)
@@ -674,6 +675,7 @@ def test_a_judge_that_does_not_predict_is_refused_before_any_fit(labelled):
         search.fit(X, y)
 
 
+@pytest.mark.slow
 def test_each_task_gets_the_time_that_is_left_when_it_begins(overlapping, monkeypatch):
     limits = []
 

@@ -157,6 +157,7 @@ def test_points_are_not_kernelized_twice(outer, learner, labelled):
         outer(learner, "rbf").fit(*labelled)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("linear", ["linear", Linear()], ids=repr)
 def test_a_linear_kernel_inside_is_none(linear, labelled, fresh):
     X, y = labelled

@@ -278,6 +278,7 @@ def test_back_takes_the_last_answer_back_also_that_of_an_earlier_session(label):
     assert "Read" not in label("q\n", "--out", out).output
 
 
+@pytest.mark.slow
 def test_a_gap_is_shown_as_nothing_whatever_the_table_says_for_it(label):
     pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `parquet`")
     out, typed = label.folder / "answers.csv", label.folder / "a.parquet"
@@ -406,6 +407,7 @@ def test_a_word_that_is_no_answer_is_asked_again_and_a_goal_ends(label):
     assert [row[2] for row in saved(out)] == ["yes", "no"]
 
 
+@pytest.mark.slow
 def test_the_two_records_stand_side_by_side(label):
     out = label.folder / "answers.csv"
     said = label("y\nq\n", "--out", out, "--id", "id")

@@ -47,6 +47,7 @@ def test_every_start_leads_downhill(learner, init, labelled):
     assert learner.loss_ < hasty.loss_
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("learner", [NCA(2), LMNN(), LMCA(2)], ids=repr)
 def test_a_random_start_repeats_itself_with_its_seed(learner, labelled):
     X, y = labelled
@@ -66,6 +67,7 @@ def test_a_given_start_leaves_its_array_alone(descending_learner, labelled):
     np.testing.assert_array_equal(init, np.eye(rank, 4))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "learner",
     [NCA(), NCA(2), LMNN(), LMCA(), LMCA(2)],
@@ -283,6 +285,7 @@ def metric(request, labelled):
     return (learner if request.param == "linear" else Kernelized(learner)).fit(*labelled)
 
 
+@pytest.mark.every(2)
 def test_distances_are_euclidean_after_the_map(metric, labelled, fresh):
     X, _ = labelled
     expected = cdist(metric.transform(fresh), metric.transform(X))
@@ -311,6 +314,7 @@ def test_blocks_of_pairs_change_no_distance(metric, labelled):
         np.testing.assert_allclose(metric.pair_distance(rows, X), whole, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.every(2)
 def test_scores_tell_pairs_of_a_class_from_the_others(metric, labelled):
     X, y = labelled
     X = X + 3 * y[:, None]
@@ -378,6 +382,7 @@ def test_pickling_changes_no_bit(learner, labelled, fresh):
 # --- watching a long fit ------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("learner", [NCA(), LMNN(), Kernelized(NCA())], ids=repr)
 def test_progress_goes_to_standard_error(learner, labelled, capsys):
     name = "verbose" if "verbose" in learner.get_params() else "learner__verbose"
@@ -449,6 +454,7 @@ def test_a_callback_can_stop_the_fit_without_a_warning(learner, labelled):
     assert np.isfinite(estimator.components_).all()
 
 
+@pytest.mark.every(3, 1)
 @watched
 @pytest.mark.parametrize("learner", [NCA(), LMNN(), LMCA()], ids=repr)
 def test_a_given_start_and_a_warm_start_are_taken_as_they_are(learner, labelled):

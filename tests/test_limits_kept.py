@@ -111,6 +111,7 @@ def test_a_limit_is_told_once_and_leaves_what_can_be_used(estimator):
     assert np.all(np.isfinite(method(X)))
 
 
+@pytest.mark.slow
 def test_nothing_is_measured_without_a_limit(monkeypatch):
     monkeypatch.setattr(rates, "_measured", lambda: pytest.fail("measured without a limit"))
     X, y = drawn(40)

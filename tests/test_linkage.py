@@ -571,6 +571,7 @@ def addresses(n, seed=0):
     ]
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("n", [1, 3, 10, 200])
 def test_copies_of_one_column_are_linked(fuzzy, n):
     e = addresses(n)

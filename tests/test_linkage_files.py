@@ -176,6 +176,7 @@ def test_nothing_half_written_is_taken_for_done(people, tmp_path, monkeypatch):
     assert len(links) + len(links.others) == len(candidate_pairs(left, right, RULES))
 
 
+@pytest.mark.slow
 def test_duckdb_gets_the_memory_budget(people, tmp_path, monkeypatch, duckdb):
     (a, b), (left, right) = people
     asked, connected = [], _joined.connected
@@ -193,6 +194,7 @@ def test_duckdb_gets_the_memory_budget(people, tmp_path, monkeypatch, duckdb):
     np.testing.assert_array_equal(found, candidate_pairs(left, right, RULES))
 
 
+@pytest.mark.slow
 def test_too_many_links_are_refused_before_they_are_joined(people, monkeypatch):
     (a, b), _ = people
     monkeypatch.setattr(

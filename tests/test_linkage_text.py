@@ -258,6 +258,7 @@ def test_titles_are_linked_without_labels_and_with_them(shops, taught):
     assert np.mean((taught.labelled_probability_ > 0.5) == taught.labelled_same_) > 0.95
 
 
+@pytest.mark.slow
 def test_few_labels_of_one_kind_do_no_harm(shops):
     without = f1_of(RecordLinker().fit(*shops).links(), 70)
     pairs, same = known_pairs(70)
@@ -332,6 +333,7 @@ def test_a_linker_of_texts_is_saved_and_links_new_tables_alike(shops, taught, tm
     assert again.weights().equals(taught.weights())
 
 
+@pytest.mark.slow
 def test_a_session_asks_about_texts(shops):
     session = LabellingSession(*shops)
     for _ in range(12):

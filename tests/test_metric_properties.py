@@ -200,6 +200,6 @@ def test_every_learner_keeps_the_laws_of_a_metric(learner):
 
 
 @pytest.mark.parametrize("metric", KERNELIZED)
-@pytest.mark.every(6)
+@pytest.mark.every(12)
 def test_every_kernelized_metric_keeps_the_laws_of_a_metric(metric):
     keeps(LAWS, fitted(metric))

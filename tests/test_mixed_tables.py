@@ -324,6 +324,7 @@ def test_a_table_of_nothing_is_refused():
         TableSchema().fit(pd.DataFrame({"a": [None] * 9, "b": ["x"] * 9}))
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_names_are_no_hundred_thousand_features():
     n = 100_000
     frame = pd.DataFrame({"user": [f"u{i % (n // 2)}" for i in range(n)], "kg": np.arange(n) % 7})
@@ -435,6 +436,7 @@ def test_a_kernel_of_numbers_refuses_a_table_by_itself():
         RBF().bind(fruit()[0])
 
 
+@pytest.mark.slow
 def test_a_name_that_matters_gets_one_scale_for_all_its_features():
     frame, _ = fruit(200)
     y = frame["kind"].to_numpy() == "pear"
@@ -512,6 +514,7 @@ def test_a_search_takes_numbers_alone_and_says_so():
         KernelizedCV(LMNN(), kernels=["rbf"]).fit(*fruit())
 
 
+@pytest.mark.slow
 def test_linear_learners_and_searches_take_tables_behind_a_schema():
     frame, y = fruit()
     assert make_pipeline(TableSchema(), LMNN()).fit(frame, y).transform(frame).shape[0] == 60

@@ -259,6 +259,7 @@ def test_a_fit_that_goes_on_with_the_penalty_is_at_the_end_already(noisy):
     assert given.loss_ == pytest.approx(again.loss_, rel=1e-3)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("solver", ["lbfgs", "minibatch"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_every_solver_knows_the_penalty(noisy, solver, monkeypatch):
@@ -299,6 +300,7 @@ def test_beside_the_penalty_only_ratios_of_weights_matter(noisy):
     assert light.loss_ != pytest.approx(NCA(2, reg="shrink").fit(X, y).loss_, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_kernel_regression_shrinks_as_well(noisy):
     X, _ = noisy
     y = X[:, 0] + np.random.RandomState(1).standard_normal(len(X))

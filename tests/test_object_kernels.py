@@ -65,6 +65,7 @@ def test_every_kernel_of_the_registry_is_among_the_examples():
     assert all(known.takes_objects for known in EXAMPLES)
 
 
+@pytest.mark.every(3)
 def test_values_are_symmetric_and_positive_semi_definite(kernel, objects):
     bound = kernel.bind(objects)
     K = bound(objects)
@@ -316,6 +317,7 @@ def alignments(x, y, width, window):
     return M[-1, -1]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("window", [3, 30])
 def test_global_alignment_sums_over_all_alignments(window, monkeypatch):
     some = series()[:6]

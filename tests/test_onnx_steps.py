@@ -337,6 +337,7 @@ def test_a_metric_that_might_have_been_indefinite_and_is_not_is_exported(labelle
     assert_the_same(metric, fresh)
 
 
+@pytest.mark.slow
 def test_a_transductive_metric_with_a_kernel_is_exported_without_a_prior_only(labelled, fresh):
     X, y = labelled
     metric = TransductiveDistance(2, penalty="kernel", lam=5000.0).fit(X, y)

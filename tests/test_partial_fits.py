@@ -180,6 +180,7 @@ def test_pairs_of_further_points_begin_at_the_metric_of_the_first(wine):
     assert later.loss_ == pytest.approx(at_once.loss_, rel=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1e-4, pytest.param(1.0, marks=pytest.mark.slow), 1e4])
 @pytest.mark.parametrize("solver", ["interior", "first-order"])
 @pytest.mark.every(6)

@@ -144,6 +144,7 @@ def test_numbers_are_judged_by_their_squared_errors():
         Kernelized(MLKR(n_components=1), kernel="rbf").fit(X, X)
 
 
+@pytest.mark.slow
 @pytest.mark.every(3)
 @pytest.mark.parametrize("kernel", ["auto", "rbf", "linear"])
 def test_a_metric_as_good_as_its_kernel_says_nothing(kernel):

@@ -403,6 +403,7 @@ def test_objects_are_as_usual_as_rows():
     np.testing.assert_allclose(model.score_samples(series[50:]), expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_gram_matrix_is_cut_in_rows_and_columns():
     X, y, _ = uncertain(80, 0)
     new = uncertain(30, 1)[0]
@@ -486,6 +487,7 @@ def test_intervals_hold_what_they_promise_over_many_draws():
     assert abs(np.mean(held) - 0.8) < 0.05
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("n", "folds"), [(150, 10), (151, 5)])
 def test_few_numbers_are_held_out_in_more_folds(n, folds):
     sizes = []
@@ -788,6 +790,7 @@ def test_the_own_score_is_what_ridge_regression_predicts():
     np.testing.assert_allclose(found[:, 0], -expected, atol=1e-6)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_map_that_hides_predictions_below_the_rounding_has_no_own_score(dtype):
     rng = np.random.RandomState(0)
@@ -961,6 +964,7 @@ def test_features_of_what_is_no_table_are_refused(model):
     )
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", [MetricClassifier, MetricRegressor])
 def test_gains_are_those_of_the_votes(kind, weighted):

@@ -238,6 +238,7 @@ def test_a_recipe_changes_only_what_is_auto(curved):
     assert other.learner_.reg == 0.3 and other.learner_.early_stopping is False
 
 
+@pytest.mark.slow
 def test_a_recipe_with_another_formula_leaves_the_kernel_that_was_written(curved):
     first = Kernelized(LDA(), kernel="laplacian").fit(*curved)
     other = Kernelized(LDA(), kernel="rbf", recipe=first.recipe_).fit(*curved)

@@ -174,6 +174,7 @@ def test_ctrl_c_in_a_refit_keeps_the_new_space_with_the_new_map(labelled, interr
     assert metric.transform(X[:, :3]).shape == (30, 2)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("where", ["kernel", "space", "learner"])
 def test_ctrl_c_before_there_is_a_map_leaves_the_last_fit(where, labelled, monkeypatch):
     X, y = labelled
@@ -265,6 +266,7 @@ def test_every_space_keeps_its_last_fit(space, labelled):
     assert_unchanged_by_refusals(space, *labelled)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "estimator", [IdealizedKernel("rbf", C=3.0), TransductiveDistance(2, 1000.0)], ids=repr
 )

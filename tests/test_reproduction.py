@@ -495,6 +495,7 @@ def test_a_settled_metric_chooses_nothing_anew():
     assert settled(LMNN(2)).get_params() == LMNN(2).get_params()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kernelmetric.inputs.FarCellWarning")
 def test_votes_are_chosen_also_where_a_cell_is_read_as_missing():
     X, y = load_iris(return_X_y=True)

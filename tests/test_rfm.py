@@ -68,6 +68,7 @@ def test_directions_are_found_that_are_no_features(xor):
     assert learned.score(rfm.transform(X_test), y_test) > plain + 0.2
 
 
+@pytest.mark.slow
 def test_a_diagonal_one_gives_every_feature_a_scale():
     rng = np.random.RandomState(0)
     X = rng.standard_normal((200, 6))
@@ -107,6 +108,7 @@ def test_numbers_are_predicted_better():
     assert model.score(rfm.transform(X[200:]), y[200:]) > plain + 0.1
 
 
+@pytest.mark.slow
 def test_several_targets_share_a_metric():
     X = np.random.RandomState(0).standard_normal((200, 8))
     Y = np.column_stack([np.sin(2 * X[:, 0]), X[:, 1]])

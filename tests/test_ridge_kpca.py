@@ -353,6 +353,7 @@ def test_what_the_kernel_does_not_see_makes_no_other_point(problem):
     np.testing.assert_allclose(Z[::2], Z[1::2], atol=1e-12 * np.abs(Z).max())
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("way", ["double", "single", "landmarks"])
 def test_whole_weights_give_the_map_of_repeated_rows(problem, way, monkeypatch):
     """Up to a linear one: a row is left out with all its weight, a copy without the others."""
@@ -779,6 +780,7 @@ def test_where_coordinates_know_the_labels_nca_shrinks(problem):
     assert Kernelized(NCA(), KERNEL, KPCA()).fit(X, y).learner_.reg == "auto"  # which is 0 there
 
 
+@pytest.mark.slow
 def test_nca_keeps_what_ridge_regression_makes_of_noisy_labels():
     rng = np.random.RandomState(0)
     X = rng.standard_normal((1000, 6))
@@ -792,6 +794,7 @@ def test_nca_keeps_what_ridge_regression_makes_of_noisy_labels():
     assert score > np.mean(rule == right[400:]) - 0.03
 
 
+@pytest.mark.slow
 def test_few_different_points_among_many_have_their_eigenvalues():
     """A random start of which all but a few columns depend on the others once led astray."""
     rng = np.random.RandomState(0)
@@ -869,6 +872,7 @@ def easily_told(learner, **parameters):
     return Kernelized(learner, kernel, RidgeKPCA(8), **parameters)
 
 
+@pytest.mark.slow
 def test_margins_of_easy_classes_are_learned_from_the_boundary(many_easy_points):
     X, y = many_easy_points
     metric = easily_told(LMNN())
@@ -971,6 +975,7 @@ def test_copies_of_a_point_share_their_weighted_mean():
 # --- many rows ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_of_very_many_rows_a_sample_is_learned_from(problem, monkeypatch):
     X, y, _, _ = problem
     thresholds(monkeypatch, ALL_ROWS=50, HELD_ROWS=50, ENOUGH_ROWS=100)

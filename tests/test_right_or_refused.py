@@ -91,6 +91,7 @@ def test_a_function_of_two_points_takes_rows_and_gives_squares():
 # --- labels -------------------------------------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("learner", [*WEAK, Kernelized(ITML(), "rbf")], ids=repr)
 def test_labels_of_minus_one_beside_others_are_a_class_with_a_word(learner):
     y = np.arange(24) % 4 - 1
@@ -116,6 +117,7 @@ def test_chunks_of_minus_one_are_none():
         assert (RCA().fit(X, chunks=np.arange(24) % 4 - 1).chunks_ == -1).sum() == 6
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("tuples", [PAIRS, TRIPLETS, QUADRUPLETS], ids=repr)
 @pytest.mark.parametrize("kernelized", [False, True])
 @pytest.mark.parametrize("learner", [*WEAK, LDA(), MLKR()], ids=repr)

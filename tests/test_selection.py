@@ -321,6 +321,7 @@ def test_features_without_meaning_keep_a_common_scale():
     assert isinstance(LeaveOneOutRidge().bind(X, y), RBF | Laplacian)
 
 
+@pytest.mark.slow
 def test_a_target_with_jumps_gets_the_laplacian_and_a_smooth_one_the_rbf():
     rng = np.random.RandomState(0)
     X = rng.uniform(-1, 1, size=(150, 2))
@@ -703,6 +704,7 @@ def test_columns_in_other_units_do_not_hide_those_that_tell(dtype):
     assert accuracy(scaled, X * units) > accuracy(plain, X) - 0.03 > 0.7
 
 
+@pytest.mark.slow
 def test_columns_keep_their_widths_where_left_out_points_prefer_them():
     rng = np.random.RandomState(0)
     X = np.hstack([rng.standard_normal((300, 2)), 0.02 * rng.standard_normal((300, 8))])

@@ -95,6 +95,7 @@ def test_every_kernel_is_the_same_in_onnx(kernel, labelled, fresh):
     assert difference(metric, labelled[0], dtype="float64") < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.every(3)
 @pytest.mark.parametrize(
     "kernel",

@@ -72,6 +72,7 @@ def fits_or_says_why(space, X, new=None):
             assert np.isfinite(Z).all()
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("space", SPACES, ids=repr)
 @pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_absurd_parameters_of_a_space_end_in_a_sentence(space, half, X):

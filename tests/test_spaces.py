@@ -67,6 +67,7 @@ def X_new():
     return np.random.RandomState(1).uniform(0.1, 2.0, size=(11, 4))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("space", [KPCA(), Nystroem(1000)])
 def test_full_rank_coordinates_reproduce_the_centred_gram_matrix(space, kernel, X):

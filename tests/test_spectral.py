@@ -136,6 +136,7 @@ def test_an_eigenvalue_far_below_all_others_disturbs_nobody(graph):
     )
 
 
+@pytest.mark.slow
 def test_a_warm_start_takes_fewer_products(indefinite, graph):
     before = smallest_eigenvectors(laplacian(graph), K, null=np.ones(N), random_state=0)
     nearby = laplacian(graph) + 0.01 * indefinite

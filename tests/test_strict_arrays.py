@@ -54,6 +54,7 @@ def test_every_solver_takes_strict_arrays(other, labelled, fresh):
     check(other, RBF(gamma=0.3), labelled[0], fresh)
 
 
+@pytest.mark.every(3)
 def test_every_kernel_takes_strict_arrays(kernel, labelled, fresh):
     check(KPCA(), kernel, labelled[0], fresh)
 

@@ -130,6 +130,7 @@ def test_few_labels_are_a_share_of_every_class(tmp_path):
     assert min(cell.accuracy for cell in cells) > 0.8
 
 
+@pytest.mark.slow
 def test_kernels_for_classes_of_several_clusters_learn_xor(tmp_path):
     xor = next(p for p in PROBLEMS["clean"] if p.name == "XOR")._replace(n_train=60)
     cells = list(run_table(part("multimodal-clean", ["median", "clusters"], xor), tmp_path))

@@ -134,6 +134,7 @@ def test_another_delimiter_changes_nothing(run, model, table, tmp_path, delimite
     assert "The cells are parted by" in said
 
 
+@pytest.mark.slow
 def test_another_order_of_columns_changes_nothing(run, model, table, tmp_path):
     turned = [dict(reversed(row.items())) for row in rows_of()]
     Z, _ = transformed(run, model, write(tmp_path / "turned.csv", turned))
@@ -262,6 +263,7 @@ def test_what_is_told_goes_into_the_json(run, model, table, tmp_path):
     assert any(note.startswith("test.csv: Column 'code' has 'B1' in 1 of 42") for note in notes)
 
 
+@pytest.mark.slow
 def test_quiet_is_quiet(run, model, table):
     result = run("transform", model, table, "--quiet")
     assert result.stderr == ""

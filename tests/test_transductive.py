@@ -219,6 +219,7 @@ def test_landmarks_embed_training_points_as_the_fit_did(cloud):
     assert model.components_.shape == (3, model.space_.rank_)
 
 
+@pytest.mark.slow
 def test_with_all_points_as_landmarks_nystroem_is_exact(cloud):
     X, y, _ = cloud
 
@@ -318,6 +319,7 @@ def test_other_labels_start_from_the_last_embedding():
     assert fewer.set_params(n_components=12).fit(X[:1500], second[:1500]).embedding_.shape[1] == 12
 
 
+@pytest.mark.slow
 def test_labelled_hubs_capture_the_papers_cost_and_not_the_robust_one():
     X, truth = load_digits(return_X_y=True)
     X, truth = X[:600] / 16.0, truth[:600]

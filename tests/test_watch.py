@@ -196,6 +196,7 @@ def test_a_limit_reaches_through_kernelized(problem):
     assert np.all(np.isfinite(metric.transform(problem[0])))
 
 
+@pytest.mark.slow
 def test_an_ample_limit_changes_nothing(problem):
     plain = Kernelized(NCA()).fit(*problem)
     with warnings.catch_warnings():

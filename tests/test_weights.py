@@ -189,6 +189,7 @@ def test_bad_weights_of_classes_are_refused_in_a_sentence(labelled, points, clas
 # --- what only some learners have ---------------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("kind", [LSML, SCML])
 @pytest.mark.parametrize("width", [3, 4])
 def test_comparisons_count_the_product_of_their_points(kind, width, points):

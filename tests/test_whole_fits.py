@@ -159,6 +159,7 @@ def test_changing_an_array_among_the_parameters_after_a_fit_changes_nothing(name
 # --- Ctrl-C ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @each_iterating
 def test_an_interrupted_fit_is_a_metric_of_its_last_iteration(learner, labelled, monkeypatch):
     X, y = labelled
@@ -333,6 +334,7 @@ def test_a_warm_start_refuses_an_init_of_another_shape(learner, labelled):
         learner.set_params(init=np.eye(3, 4)).fit(*labelled)
 
 
+@pytest.mark.slow
 def test_lmnn_goes_on_from_its_metric_whatever_the_rank_it_is_truncated_to(labelled):
     X, y = labelled
     learner = LMNN(2, warm_start=True).fit(X, y)
