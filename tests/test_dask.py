@@ -650,6 +650,7 @@ def test_batches_are_drawn_where_no_worker_has_room(workers, no_room, kernel):
     assert own > (Y[here.pairwise_distances(X).argsort(axis=1)[:, 1]] == Y).mean() - 0.1
 
 
+@pytest.mark.slow
 def test_rows_elsewhere_choose_the_kernel_of_rows_that_are_here():
     from kernelmetric.compute.backends.dask._chunks import pieces_of
     from kernelmetric.compute.backends.dask._rows import Rows

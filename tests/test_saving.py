@@ -344,7 +344,7 @@ def test_what_would_need_code_is_refused_when_saving(metric, message, labelled, 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(3, 2)
 @pytest.mark.parametrize(
     ("search", "target"),
     [

@@ -438,7 +438,7 @@ def test_a_limit_ends_the_fits_of_a_search_in_other_processes(problem):
 # --- Ctrl-C -------------------------------------------------------------------------------------
 
 
-@pytest.mark.every(8)
+@pytest.mark.every(8, 2)
 @pytest.mark.parametrize("inside", [False, True], ids=["alone", "inside Kernelized"])
 @pytest.mark.parametrize(
     "kind", [kind for kind in iterative() if kind is not kernelmetric.RFM], ids=lambda k: k.__name__
