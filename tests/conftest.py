@@ -7,6 +7,7 @@ a fresh copy.
 """
 
 import gc
+import importlib.util
 import inspect
 import os
 import re
@@ -36,9 +37,14 @@ from tested_learners import VARIANTS, descending, spectral, variants
 if sys.platform == "linux":
     os.environ.setdefault("DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD", "forkserver")
 
-# The same examples on every run, however busy the machine is.
+# The same examples on every run, however busy the machine is, and whatever was imported before:
+# Hypothesis would look for constants in all of our modules, which also takes seconds.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("repeatable")
+if importlib.util.find_spec("hypothesis.internal.conjecture.providers"):  # older ones look nowhere
+    importlib.import_module("hypothesis.internal.conjecture.providers").is_local_module_file = (
+        lambda path: False
+    )
 
 SPACES = [
     KPCA(),
@@ -204,7 +210,7 @@ def one_alternative(monkeypatch):
     monkeypatch.setattr(_study, "baselines", plain)
 
 
-# Of so many kinds of learners, a test takes every third.
+# Of so many kinds of learners, a test takes every fourth.
 MANY_KINDS = 6
 _NAMES = {}  # by identity, beside the object itself: an estimator takes a millisecond to print
 
@@ -287,7 +293,7 @@ def _by_kind(items):
 def pytest_collection_modifyitems(items):
     """Run every test on some kinds of learner, and every kind in some tests; on all in slow runs.
 
-    A test of many kinds takes every third, and the next test perhaps begins at another one. Of the
+    A test of many kinds takes every fourth, and the next test perhaps begins at another one. Of the
     variants of a kind it takes one, and the next test perhaps another one: any kind and any variant
     meet many tests. So it is with the estimators of scikit-learn's checks, of which there may be
     more of a kind; those that are to fail are slow. Of these checks every run makes all with
@@ -304,11 +310,11 @@ def pytest_collection_modifyitems(items):
         test, kind, *other = key
         first = zlib.crc32(" ".join(key).encode())
         if other and tuple(other) in passed:
-            is_left = kind != "Kernelized" and first % 8 > 0
+            is_left = kind != "Kernelized" and first % 16 > 0
         else:
             is_plain = "Kernelized" not in seen[test] and not members[0].get_closest_marker("every")
             place = seen[test][kind] + others[test][tuple(other)] + zlib.crc32(test.encode())
-            is_left = is_plain and len(seen[test]) >= MANY_KINDS and place % 3 > 0
+            is_left = is_plain and len(seen[test]) >= MANY_KINDS and place % 4 > 0
         for place, item in enumerate(members):
             if is_left or (place - first) % min(len(members), 8):
                 item.add_marker(pytest.mark.slow)

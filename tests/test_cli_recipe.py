@@ -143,6 +143,7 @@ def test_a_model_without_a_recipe_is_refused(run, table, tmp_path):
 # --- how long it may take -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_minutes_end_a_fit_and_the_output_says_what(run, table, tmp_path):
     out = tmp_path / "model.km"
     limited = ("--label", "kind", "--learner", "lmnn", "--minutes", "1e-9")

@@ -78,7 +78,7 @@ def test_a_triplet_is_a_quadruplet_and_a_tuple_of_points(learner, told):
 
 
 @pytest.mark.parametrize("learner", [LEARNERS[0], *LEARNERS[2:]], ids=repr)
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 def test_comparisons_go_through_a_kernel(learner, told):
     X, triplets = told
     D = clone(learner).fit(X, triplets=triplets).pairwise_distances(X)
@@ -145,6 +145,7 @@ def test_all_triplets_of_the_targets_are_what_labels_say():
 # --- idealized kernels --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.every(4)
 @pytest.mark.parametrize(("psd", "nu"), half_of([True, False], [0.6, 0.2]))
 def test_two_solvers_of_comparisons_agree(psd, nu, told):

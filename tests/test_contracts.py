@@ -357,7 +357,7 @@ def test_moving_all_points_moves_no_distance(learner, labelled):
     np.testing.assert_allclose(moved, D, atol=1e-4 * D.max())
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(6)
 def test_the_names_of_the_classes_do_not_matter(learner, labelled):
     if isinstance(learner, MLKR):
         pytest.skip("its targets are numbers, not names")

@@ -568,6 +568,12 @@ def test_what_to_label_next_is_where_there_is_most_doubt():
     assert pdist(X[model.to_label(10)]).min() > 1.0  # not next to each other
     assert len(set(model.to_label(30))) == 30
     assert np.all(y[model.to_label(5)] < 0)
+
+
+def test_no_more_rows_are_named_than_have_no_label():
+    X, truth = make_blobs(60, random_state=0)
+    y = np.where(truth < 2, labelled(truth, 2), -1)
+    model = TransductiveDistance(method="diffusion", lam=10.0, n_neighbors=10).fit(X, y)
     assert len(model.to_label(1000)) == np.sum(y < 0)
 
 

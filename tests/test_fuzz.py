@@ -104,6 +104,7 @@ def test_a_case_is_its_number():
     assert len({str(fuzz.draw(3, number)) for number in range(40)}) > 35
 
 
+@pytest.mark.slow
 def test_every_estimator_is_drawn():
     drawn = {type(fuzz.draw(0, number).estimator).__name__ for number in range(700)}
     learners = {learner.__name__ for learner in fuzz_cases.LEARNERS}

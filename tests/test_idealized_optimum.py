@@ -74,7 +74,7 @@ def test_the_conditions_of_proposition_2_hold(name, C, kernel, psd):
 
 @pytest.mark.parametrize(("psd", "nu"), half_of(["none", "solve"], [0.05, 0.3, 0.8, 1.0]))
 @pytest.mark.parametrize("name", DATA)
-@pytest.mark.every(6)
+@pytest.mark.every(12)
 def test_nu_bounds_the_fractions_of_proposition_3(name, psd, nu):
     X, y = points(name)
     metric = IdealizedKernel(C=1e7, psd=psd, nu=nu).fit(X, y)

@@ -431,6 +431,7 @@ def test_names_are_those_of_the_frame(labelled):
 # --- pictures and the command line ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_shares_are_drawn_with_the_largest_on_top(labelled, fresh):
     pyplot = pytest.importorskip("matplotlib.pyplot", reason="plots come with the extra `plot`")
     X, y = labelled

@@ -119,6 +119,7 @@ def test_a_long_call_that_nobody_waits_for_is_left():
         ended.set()
 
 
+@pytest.mark.slow
 def test_a_time_limit_leaves_a_long_call_only_where_it_may():
     ended = threading.Event()
     try:

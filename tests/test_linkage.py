@@ -539,7 +539,7 @@ def test_no_more_pairs_are_drawn_than_there_are():
     assert len(listed(pairs)) == len(pairs) == n_all == 6
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.parametrize(
     ("by_kind", "n_labelled"),
     half_of([True, False], [20, 60]),  # without and with the kernel expansion

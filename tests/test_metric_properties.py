@@ -194,7 +194,7 @@ def keeps(laws, metric):
     on()
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 def test_every_learner_keeps_the_laws_of_a_metric(learner):
     keeps([*LAWS, *LINEAR_LAWS], fitted(learner))
 

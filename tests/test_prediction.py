@@ -536,6 +536,7 @@ def test_a_kernel_chosen_by_its_points_does_not_shorten_intervals(n, d, draws):
     assert np.all(covered(None, n, d, draws) > np.array([0.8, 0.9]) - 0.015)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [1, pytest.param(8, marks=pytest.mark.slow)])
 def test_intervals_of_one_fit_hold_what_they_promise(draws):
     """Of more than 500 points: a learner that follows their noise would shorten them."""

@@ -176,7 +176,7 @@ def test_ranks_of_a_search_are_those_of_the_automatic_space(curved):
 # --- a value that can be read, kept and given ---------------------------------------------------
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(6)
 @pytest.mark.parametrize(
     "metric",
     [
@@ -245,7 +245,7 @@ def test_a_recipe_with_another_formula_leaves_the_kernel_that_was_written(curved
     assert repr(other.kernel_) == repr(Kernelized(LDA(), kernel="rbf").fit(*curved).kernel_)
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.parametrize(
     "kernel",
     [

@@ -282,7 +282,7 @@ def test_the_order_of_the_names_of_odd_classes_does_not_matter(max_samples):
         np.testing.assert_allclose(other.loo_errors_, chosen.loo_errors_, rtol=1e-6)
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(6)
 @pytest.mark.parametrize(("scale", "shift"), [(1000.0, 0.0), (1e-3, 0.0), (1.0, 50.0)])
 def test_scale_and_position_of_the_data_do_not_matter(wine, board, chosen, scale, shift):
     for name, (X, y) in (("wine", wine), ("board", board)):

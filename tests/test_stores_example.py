@@ -33,7 +33,7 @@ def learned():
     return fits, queries, documents
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.parametrize("side", ["symmetric", "query"])
 @pytest.mark.parametrize("store", ["faiss", "usearch", "duckdb", "lancedb"])
 def test_a_store_finds_what_the_adapter_finds(store, side, learned, tmp_path):

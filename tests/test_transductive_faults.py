@@ -385,7 +385,7 @@ def test_priors_that_return_no_points_are_refused(cloud):
 # --- memory -----------------------------------------------------------------------------------
 
 
-@pytest.mark.every(4)
+@pytest.mark.every(8)
 @pytest.mark.parametrize(
     ("n", "options"),
     [

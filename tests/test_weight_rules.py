@@ -176,7 +176,7 @@ def unweighted(case):
     return case.fit(data_of(slice(None)))
 
 
-@pytest.mark.every(6)
+@pytest.mark.every(12)
 def test_ones_are_no_weights_to_the_bit(case, data):
     a, b = case.fit(data, np.ones(60)), unweighted(case)
     np.testing.assert_array_equal(case.answers(a, data), case.answers(b, data))
@@ -202,7 +202,7 @@ def test_a_little_more_weight_changes_little(case, data, turn):
     np.testing.assert_allclose(found, expected, atol=case.close * size)
 
 
-@pytest.mark.every(6)
+@pytest.mark.every(12)
 def test_nearly_ones_are_nearly_no_weights(case, data):
     expected = case.compared(unweighted(case), data)
     w = 1.0 + 1e-6 * np.random.RandomState(1).uniform(size=60)
