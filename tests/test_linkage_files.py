@@ -12,6 +12,7 @@ from kernelmetric.linkage import (
     EqualKeys,
     NearestText,
     RecordLinker,
+    _decision,
     _duckdb,
     _joined,
     candidate_pairs,
@@ -252,6 +253,12 @@ def test_without_duckdb_a_sentence_names_the_extra(people, monkeypatch):
 
 
 WORDS = [EqualKeys(lambda table: table["title"].str.split(), most=2_000)]
+
+
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch):
+    """Of labelled texts: what is the same in files and in memory is so of any number of trees."""
+    monkeypatch.setitem(_decision._TREES, "max_iter", 15)
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from kernelmetric import (
     to_faiss,
     to_onnx,
 )
+from kernelmetric.prediction import _features
 from kernelmetric.prediction._features import FeatureScores
 from kernelmetric.selection import RidgeKPCA
 
@@ -53,6 +54,14 @@ def assert_same_numbers(model, X, *, encoded=None, coverage=0.9):
     np.testing.assert_allclose(said["prediction"], model.predict(X), atol=1e-5 * size)
     expected = model.predict_interval(X, coverage)
     np.testing.assert_allclose(said["interval"], expected, atol=1e-5 * size)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_trees():
+    """Of any number of trees, the model says what the classifier says."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_features, "_N_TREES", 12)
+        yield
 
 
 @pytest.fixture(scope="module")

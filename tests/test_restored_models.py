@@ -70,7 +70,7 @@ from kernelmetric import (
 )
 from kernelmetric.kernels import Columns
 from kernelmetric.learners import Learner
-from kernelmetric.linkage import EqualKeys, NearestText, RecordLinker
+from kernelmetric.linkage import EqualKeys, NearestText, RecordLinker, _decision
 from kernelmetric.retrieval import PLDA, Drift
 from kernelmetric.shipping import SavedFileError
 from kernelmetric.shipping._allowed import names_of_classes
@@ -480,7 +480,9 @@ def linked_titles():
     title = [f"{' '.join(rng.permutation(words)[:5])} x{k}y" for k in range(50)]
     known = np.array([(i, i ^ turn) for i in range(50) for turn in (0, 1)])
     tables = (pd.DataFrame({"title": each}) for each in (title, title))
-    return RecordLinker().fit(*tables, known, known[:, 0] == known[:, 1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(_decision._TREES, "max_iter", 15)
+        return RecordLinker().fit(*tables, known, known[:, 0] == known[:, 1])
 
 
 def spoilt(array, wanted):
