@@ -198,7 +198,6 @@ def workers(client, fits):
     return client
 
 
-@pytest.mark.every(6)
 @pytest.mark.parametrize("name", ORDINARY)
 def test_a_fit_on_one_or_three_workers_has_the_numbers_of_a_fit_here(fits, name):
     here = quietly(clone(FITS[name]).fit, X, labels_for(name))
@@ -507,6 +506,7 @@ def test_fit_transform_fits_and_waits(workers):
     assert_allclose(space.fit_transform(DX), clone(space).fit_transform(X), atol=1e-8)
 
 
+@pytest.mark.slow
 def test_rows_of_a_fit_are_placed_as_if_they_were_left_out(workers):
     metric = Kernelized(LDA(), "rbf")
     w = np.where(np.arange(len(X)) % 7 == 0, 0.0, 1.0)
