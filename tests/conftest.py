@@ -7,6 +7,7 @@ a fresh copy.
 """
 
 import gc
+import importlib.util
 import inspect
 import os
 import re
@@ -20,6 +21,7 @@ from types import SimpleNamespace
 import hypothesis
 import numpy as np
 import pytest
+from _pytest.doctest import DoctestModule
 from sklearn.base import clone
 from sklearn.svm import SVC
 
@@ -35,9 +37,14 @@ from tested_learners import VARIANTS, descending, spectral, variants
 if sys.platform == "linux":
     os.environ.setdefault("DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD", "forkserver")
 
-# The same examples on every run, however busy the machine is.
+# The same examples on every run, however busy the machine is, and whatever was imported before:
+# Hypothesis would look for constants in all of our modules, which also takes seconds.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("repeatable")
+if importlib.util.find_spec("hypothesis.internal.conjecture.providers"):  # older ones look nowhere
+    importlib.import_module("hypothesis.internal.conjecture.providers").is_local_module_file = (
+        lambda path: False
+    )
 
 SPACES = [
     KPCA(),
@@ -203,6 +210,8 @@ def one_alternative(monkeypatch):
     monkeypatch.setattr(_study, "baselines", plain)
 
 
+# Of so many kinds of learners, a test takes every fourth.
+MANY_KINDS = 6
 _NAMES = {}  # by identity, beside the object itself: an estimator takes a millisecond to print
 
 
@@ -224,6 +233,13 @@ def _stable(value):
     return f"{call.__name__} {value.keywords}" if hasattr(call, "__name__") else _name(value)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path, parent):
+    """Look for no examples in the docstrings of tests: there are none, and it takes seconds."""
+    found = yield
+    return [module for module in found if not isinstance(module, DoctestModule)]
+
+
 def pytest_collection():
     """Nothing that is collected is garbage: neither now, nor for any test that looks for some."""
     gc.disable()
@@ -234,32 +250,34 @@ def pytest_collection_finish():
     gc.enable()
 
 
-@pytest.hookimpl(tryfirst=True)  # before what -m leaves out is left out
-def pytest_collection_modifyitems(items):
-    """Run every test on every kind of learner; on all variants of a kind in slow runs only.
+def _left_to_slow_runs(items):
+    """Mark the cases that `every(n)` leaves out; by the sum of their places, all values are left.
 
-    Of the variants of a kind each test takes one, and the next test perhaps another one: any test
-    meets any kind, and any variant meets many tests. So it is with the estimators of scikit-learn's
-    checks, of which there may be more of a kind; those that are to fail are slow. Of these checks
-    every run makes all with Kernelized, which is of each kind that scikit-learn knows, and some
-    with each other estimator; slow runs make all.
+    `every(n, first)` begins at another case: so one list of many tests is met as a whole.
     """
-    kinds = {id(variant): kind for kind, variants in VARIANTS.items() for variant in variants}
-    groups, seen = defaultdict(list), defaultdict(dict)
+    seen = defaultdict(dict)
     for item in items:
-        params = getattr(getattr(item, "callspec", None), "params", {})
         every = item.get_closest_marker("every")
         if every is not None:  # its cases are much alike, and take long
-            test = item.nodeid.partition("[")[0]
+            n, first = (*every.args, 0)[:2]
+            test, params = item.nodeid.partition("[")[0], item.callspec.params
             values = ((seen[test, name], _name(value)) for name, value in params.items())
-            # By the sum of their places, every value of a parameter is in some case.
-            if sum(known.setdefault(value, len(known)) for known, value in values) % every.args[0]:
+            place = sum(known.setdefault(value, len(known)) for known, value in values)
+            if (place - first) % n:
                 item.add_marker(pytest.mark.slow)
+
+
+def _by_kind(items):
+    """The cases of each test with each kind of learner and the same other parameters."""
+    kinds = {id(variant): kind for kind, variants in VARIANTS.items() for variant in variants}
+    groups = defaultdict(list)
+    for item in items:
+        params = getattr(getattr(item, "callspec", None), "params", {})
         if "check" in params and item.get_closest_marker("xfail"):
             item.add_marker(pytest.mark.slow)
             continue
         for name, value in params.items():
-            kind = kinds.get(id(value))
+            kind = value if isinstance(value, type) and value in VARIANTS else kinds.get(id(value))
             if name == "estimator" and "check" in params:
                 kind = type(value)
             elif type(getattr(value, "estimator", None)) in VARIANTS:  # with what it learns from
@@ -268,13 +286,35 @@ def pytest_collection_modifyitems(items):
                 others = [_stable(other) for other in params.values() if other is not value]
                 groups[item.nodeid.partition("[")[0], kind.__name__, *others].append(item)
                 break
+    return groups
+
+
+@pytest.hookimpl(tryfirst=True)  # before what -m leaves out is left out
+def pytest_collection_modifyitems(items):
+    """Run every test on some kinds of learner, and every kind in some tests; on all in slow runs.
+
+    A test of many kinds takes every fourth, and the next test perhaps begins at another one. Of the
+    variants of a kind it takes one, and the next test perhaps another one: any kind and any variant
+    meet many tests. So it is with the estimators of scikit-learn's checks, of which there may be
+    more of a kind; those that are to fail are slow. Of these checks every run makes all with
+    Kernelized, which is of each kind that scikit-learn knows, and some with each other estimator.
+    """
+    _left_to_slow_runs(items)
+    groups = _by_kind(items)
     passed = {key[2:] for key in groups if key[1] == "Kernelized"}
+    seen, others = defaultdict(dict), defaultdict(dict)
+    for test, kind, *other in groups:
+        seen[test].setdefault(kind, len(seen[test]))
+        others[test].setdefault(tuple(other), len(others[test]))
     for key, members in groups.items():
+        test, kind, *other = key
         first = zlib.crc32(" ".join(key).encode())
-        if key[1] != "Kernelized" and key[2:] in passed and first % 8 > 0:
-            for item in members:
-                item.add_marker(pytest.mark.slow)
-            continue
+        if other and tuple(other) in passed:
+            is_left = kind != "Kernelized" and first % 16 > 0
+        else:
+            is_plain = "Kernelized" not in seen[test] and not members[0].get_closest_marker("every")
+            place = seen[test][kind] + others[test][tuple(other)] + zlib.crc32(test.encode())
+            is_left = is_plain and len(seen[test]) >= MANY_KINDS and place % 4 > 0
         for place, item in enumerate(members):
-            if (place - first) % min(len(members), 4):
+            if is_left or (place - first) % min(len(members), 8):
                 item.add_marker(pytest.mark.slow)

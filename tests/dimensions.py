@@ -463,8 +463,10 @@ def cases(dimensions: dict[str, list[str]] = DIMENSIONS, seed: int = 0) -> list[
         for v in dimensions[b]
     }
     found = []
-    while left:
-        start = dict(min(left, key=sorted))
+    for pair in sorted(left, key=sorted):
+        if pair not in left:
+            continue
+        start = dict(pair)
         tries = (_completed(start, dimensions, left, rng, allowed=True) for _ in range(20))
         case = next((case for case in tries if case is not None), None)
         if case is None:
@@ -485,7 +487,8 @@ def _completed(
     if allowed and refusals(case):
         return None
     for name in map(str, order):
-        about = [refusal for refusal in REFUSALS if allowed and name in refusal.of]
+        known = {*case, name}
+        about = [r for r in REFUSALS if allowed and name in r.of and known.issuperset(r.of)]
         values = [
             value
             for value in dimensions[name]

@@ -135,7 +135,7 @@ def few_batches(monkeypatch):
 @pytest.mark.usefixtures("deadline")
 @pytest.mark.parametrize("learner", LEARNERS, ids=repr)
 @pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.every(2)
+@pytest.mark.every(12)
 def test_absurd_parameters_are_fitted_or_refused_in_a_sentence(learner, half):
     faults = []
     start = half + [repr(some) for some in LEARNERS].index(repr(learner))
@@ -151,7 +151,7 @@ def test_absurd_parameters_are_fitted_or_refused_in_a_sentence(learner, half):
 @pytest.mark.usefixtures("deadline")
 @pytest.mark.parametrize("learner", LEARNERS, ids=repr)
 @pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.every(2)
+@pytest.mark.every(12)
 def test_extreme_data_are_fitted_or_refused_in_a_sentence(learner, half):
     faults = []
     start = half + [repr(some) for some in LEARNERS].index(repr(learner))

@@ -88,6 +88,7 @@ def test_distances_go_from_queries_to_documents(fitted, views):
         fitted["both"].get_mahalanobis_matrix()
 
 
+@pytest.mark.slow
 def test_where_nothing_helps_the_vectors_stay_as_they_are():
     rng = np.random.RandomState(0)
     things = rng.standard_normal((150, 5))
@@ -101,6 +102,7 @@ def test_where_nothing_helps_the_vectors_stay_as_they_are():
     assert adapter.evaluation_.gain[1].value == 0
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("one_table", [False, True])
 def test_what_is_judged_was_not_learned_from(one_table):
     """In as many dimensions as pairs a map knows its pairs by heart, and no others."""
@@ -180,6 +182,7 @@ def test_weights_of_pairs_count_as_repetitions_and_zero_as_none():
     )
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("geometry", ["cosine", "euclidean"])
 def test_fewer_dimensions_are_the_first_of_all(geometry):
     Q, D = two_views(200)
@@ -196,6 +199,7 @@ def test_fewer_dimensions_are_the_first_of_all(geometry):
         np.testing.assert_allclose(ratio, np.full_like(ratio, ratio[0, 0]), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_fewer_dimensions_without_a_better_map_are_principal_components():
     rng = np.random.RandomState(0)
     things = rng.standard_normal((150, 5)) * [5, 4, 3, 2, 0.1]
@@ -228,6 +232,7 @@ def test_the_softmax_makes_one_change_to_the_maps_of_queries_and_documents(views
     assert 0.02 < np.abs(B - np.eye(8)).max() < 1
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("n_pairs", [9, 40])
 def test_fewer_dimensions_that_lose_are_warned_of(n_pairs):
     """Of directions that all matter alike, principal components keep some."""
@@ -242,6 +247,7 @@ def test_fewer_dimensions_that_lose_are_warned_of(n_pairs):
     assert adapter.evaluation_.before.recall[1].value == 1.0
 
 
+@pytest.mark.slow
 def test_large_tables_are_drawn_from(monkeypatch):
     Q, D = two_views(240)
     for name, most in (("_JUDGED", 60), ("_DOCUMENTS", 120), ("_ROWS", 100), ("_MINED", 30)):
@@ -263,6 +269,7 @@ def test_a_memory_map_of_documents_gives_the_same(tmp_path, views, fitted):
     np.testing.assert_array_equal(adapter.components_, fitted["symmetric"].components_)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_half_and_single_precision_are_near_double(dtype, fitted, views):
     Q, D = (X.astype(dtype) for X in views)
@@ -280,6 +287,7 @@ def test_what_is_saved_comes_back(tmp_path, fitted, views):
         assert again.recipe_ == adapter.recipe_
 
 
+@pytest.mark.slow
 def test_a_clone_fits_the_same_and_a_failed_fit_changes_nothing(fitted, views):
     adapter = clone(fitted["symmetric"])
     assert not hasattr(adapter, "components_")
@@ -346,6 +354,7 @@ def meet(values):
         return adapter.fit(Q, **given), Q, D
 
 
+@pytest.mark.every(2)
 @pytest.mark.filterwarnings("ignore::kernelmetric.kernelized._places.NotBetterWarning")
 @pytest.mark.parametrize("case", dimensions.cases(dimensions.ADAPTED), ids=str)
 def test_all_options_meet(case, tmp_path):
@@ -439,6 +448,7 @@ def test_rows_far_from_the_origin_are_counted_from_their_mean_or_refused(views):
         Adapter(**wish).fit(1e30 * Q, documents=1e30 * D, pairs=same(160))
 
 
+@pytest.mark.slow
 def test_columns_of_lists_are_vectors(views, fitted):
     Q, D = (pd.DataFrame({"vector": list(X)})["vector"] for X in views)
     adapter = Adapter().fit(Q, documents=D, pairs=same(160))
@@ -447,6 +457,7 @@ def test_columns_of_lists_are_vectors(views, fitted):
         Adapter().fit(pd.Series([[1.0, 2.0], [3.0]]), documents=D, pairs=[[0, 1]])
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("side", ["symmetric", "query"])
 @pytest.mark.parametrize("geometry", ["cosine", "euclidean"])
 def test_a_few_rows_are_mapped_as_many(side, geometry, views):
@@ -623,6 +634,7 @@ def test_a_map_that_helps_one_query_in_many_is_not_taken():
     assert set(chosen.honest) == {2}
 
 
+@pytest.mark.slow
 def test_noise_is_taken_for_a_gain_at_most_as_often_as_confidence_says():
     rng = np.random.RandomState(0)
     taken = 0
@@ -661,6 +673,7 @@ def test_ndcg_is_that_of_scikit_learn():
     assert scores.ndcg.value == pytest.approx(ndcg_score(true, similar, k=10))
 
 
+@pytest.mark.slow
 def test_what_went_to_a_device_comes_back(views):
     pytest.importorskip("torch", reason="torch comes with no extra of ours")
     Q, D = views

@@ -83,6 +83,7 @@ def base_grams(kernel, X):
 # --- the quadratic program ----------------------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize("rank", [3, 12, 40])
 def test_the_solution_meets_the_optimality_conditions(seed, rank):
@@ -160,6 +161,7 @@ def test_products_by_tiles_are_those_of_whole_matrices(grams, budget):
     assert np.max(np.abs(sums.centred - expected) / np.outer(norms, norms)) < 1e-9
 
 
+@pytest.mark.slow
 def test_products_of_a_sample_estimate_those_of_all(grams):
     n = grams.shape[1]
     estimates = []
@@ -235,6 +237,7 @@ def test_a_general_solver_of_the_constrained_program_finds_the_same_kernel(noisy
     assert np.sum(K * ours) / np.linalg.norm(K) / np.linalg.norm(ours) > 1 - 1e-8
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("centered", [False, True])
 @pytest.mark.parametrize("target", ["classes", "same"])
 def test_no_other_combination_is_better_aligned(noisy, target, centered):
@@ -360,6 +363,8 @@ def test_tensors_give_the_same_weights(noisy):
 # --- a sample of the rows -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
+@pytest.mark.every(2)
 @pytest.mark.parametrize("centered", [False, True])
 def test_the_error_of_a_sample_covers_the_truth(centered):
     rng = np.random.RandomState(0)

@@ -118,6 +118,7 @@ def test_the_gradient_is_that_of_finite_differences(noisy, target, shift):
     assert error < 1e-4 * size
 
 
+@pytest.mark.slow
 def test_labels_by_chance_have_no_alignment_on_average(noisy):
     X, _ = noisy
     rng = np.random.RandomState(0)
@@ -131,6 +132,7 @@ def test_labels_by_chance_have_no_alignment_on_average(noisy):
     assert np.trace(centre(gram(np.full(5, 1.0), X[:60]))) / 60 > 0.8
 
 
+@pytest.mark.slow
 def test_blocks_do_not_matter(noisy):
     X, y = noisy
     whole = aligned_scales(X, ideal_kernel(y, X, "classes"))
@@ -142,6 +144,7 @@ def test_blocks_do_not_matter(noisy):
 # --- scales -------------------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("n_cells", "n_noise"), [(2, 20), (3, 4)])
 def test_features_of_noise_are_turned_down(seed, n_cells, n_noise):
@@ -150,6 +153,7 @@ def test_features_of_noise_are_turned_down(seed, n_cells, n_noise):
     assert scales[:2].min() > 3 * scales[2:].max()
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("seed", range(4))
 def test_features_stay_together_where_labels_are_noise(seed):
     rng = np.random.RandomState(seed)
@@ -176,6 +180,7 @@ def test_units_of_features_are_no_scales_of_the_kernel(noisy):
     np.testing.assert_allclose(other(1e3 * X), one(X), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_scales_help_the_nearest_neighbour_where_weights_of_widths_do_not():
     X, y = board(900, 4, seed=5)
 

@@ -165,6 +165,7 @@ def small_tiles(monkeypatch):
         monkeypatch.setattr(module, "tile_rows", lambda *arguments: 16, raising=False)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_no_reduction_depends_on_the_number_of_threads(name, small_tiles):
     work = reductions()[name]
@@ -177,6 +178,7 @@ def test_no_reduction_depends_on_the_number_of_threads(name, small_tiles):
                 np.testing.assert_allclose(found, one, rtol=0, atol=1e-13 * scale)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "softmax"])
 def test_tile_functions_may_be_sent_elsewhere_and_write_into_nothing(
     name, small_tiles, monkeypatch

@@ -70,6 +70,7 @@ def copies(request):
 # --- the points ---------------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @each
 @pytest.mark.parametrize(("value", "match"), [(np.nan, "NaN"), (np.inf, "infinity")])
 def test_nan_and_infinity_are_refused(estimator, value, match, labelled):
@@ -83,6 +84,7 @@ def test_nan_and_infinity_are_refused(estimator, value, match, labelled):
         estimator.transform(bad)
 
 
+@pytest.mark.every(3)
 @each
 def test_one_sample_is_refused(estimator, labelled):
     X, y = labelled
@@ -90,6 +92,7 @@ def test_one_sample_is_refused(estimator, labelled):
         estimator.fit(X[:1], y[:1])
 
 
+@pytest.mark.every(3, 1)
 @each
 def test_identical_points_are_refused(estimator, labelled):
     _, y = labelled
@@ -97,6 +100,7 @@ def test_identical_points_are_refused(estimator, labelled):
         estimator.fit(np.full((30, 4), 0.1), y)
 
 
+@pytest.mark.every(3, 2)
 @each
 def test_constant_and_duplicate_columns_are_harmless(estimator, labelled):
     X, y = labelled
@@ -106,6 +110,7 @@ def test_constant_and_duplicate_columns_are_harmless(estimator, labelled):
     assert np.ptp(estimator.pairwise_distances(X)) > 0
 
 
+@pytest.mark.every(3)
 @each
 @pytest.mark.filterwarnings("ignore::kernelmetric.kernelized._copies.CopiesWarning")
 def test_duplicate_rows_are_harmless(estimator, labelled):
@@ -116,6 +121,7 @@ def test_duplicate_rows_are_harmless(estimator, labelled):
     np.testing.assert_allclose(D[:15, 30:].diagonal(), 0, atol=1e-6 * D.max())
 
 
+@pytest.mark.every(3, 1)
 @each
 @pytest.mark.parametrize("scale", [1e300, 1e-300])
 def test_features_out_of_range_are_refused_with_advice(estimator, scale, labelled):
@@ -124,6 +130,7 @@ def test_features_out_of_range_are_refused_with_advice(estimator, scale, labelle
         estimator.fit(scale * X, y)
 
 
+@pytest.mark.every(4)
 @each
 @pytest.mark.parametrize("scale", [1e100, 1e-100])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -151,6 +158,7 @@ def test_no_kernel_hides_an_overflow(kernel, scale, labelled):
         assert np.isfinite(metric.transform(scale * X)).all()
 
 
+@pytest.mark.every(3, 2)
 @each
 @pytest.mark.filterwarnings("ignore:DNE found no negative eigenvalue:UserWarning")
 def test_one_column_in_another_unit_leaves_no_nan(estimator, labelled):
@@ -161,6 +169,7 @@ def test_one_column_in_another_unit_leaves_no_nan(estimator, labelled):
     assert np.isfinite(estimator.transform(X)).all()
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("offset", [1e6, 1e9])
 @pytest.mark.parametrize("estimator", [NCA(), LMNN(), LMCA(2), DNE()], ids=repr)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -170,6 +179,7 @@ def test_points_far_from_the_origin_end(estimator, offset, labelled):
     assert np.isfinite(estimator.components_).all()
 
 
+@pytest.mark.every(3)
 @each
 def test_points_must_be_a_table(estimator, labelled):
     X, y = labelled
@@ -184,6 +194,7 @@ def test_points_must_be_a_table(estimator, labelled):
 # --- the labels ---------------------------------------------------------------------------------
 
 
+@pytest.mark.every(3, 1)
 @each_of_labels
 def test_one_class_is_refused(estimator, labelled):
     X, _ = labelled
@@ -191,6 +202,7 @@ def test_one_class_is_refused(estimator, labelled):
         estimator.fit(X, np.zeros(30, dtype=int))
 
 
+@pytest.mark.every(3, 2)
 @each_of_classes
 def test_continuous_labels_are_refused(estimator, labelled):
     X, _ = labelled
@@ -198,6 +210,7 @@ def test_continuous_labels_are_refused(estimator, labelled):
         estimator.fit(X, X[:, 0])
 
 
+@pytest.mark.every(3)
 @each_of_labels
 def test_missing_labels_are_refused(estimator, labelled):
     X, y = labelled
@@ -207,6 +220,7 @@ def test_missing_labels_are_refused(estimator, labelled):
         estimator.fit(X, y[:20])
 
 
+@pytest.mark.every(3, 1)
 @each
 def test_labels_with_nan_are_refused(estimator, labelled):
     X, y = labelled
@@ -222,6 +236,7 @@ def test_classes_of_one_are_harmless_to_nca(estimator, labelled):
     assert np.isfinite(estimator.components_).all()
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "estimator", [LMNN(), LMCA(2), DNE(), Kernelized(LMNN()), Kernelized(DNE())], ids=repr
 )
@@ -407,6 +422,7 @@ def test_neighbours_in_points_with_nan_are_refused(learner, labelled):
 # --- the order of calls -------------------------------------------------------------------------
 
 
+@pytest.mark.every(3, 2)
 @each
 def test_nothing_works_before_fit(estimator, labelled):
     X, _ = labelled
@@ -422,6 +438,7 @@ def test_nothing_works_before_fit(estimator, labelled):
             call()
 
 
+@pytest.mark.every(3)
 @each
 def test_another_number_of_features_is_refused(estimator, labelled):
     X, y = labelled
@@ -442,6 +459,7 @@ def test_lmnn_warns_of_more_features_than_points_and_kernels_do_not():
     Kernelized(LMNN()).fit(X, y)
 
 
+@pytest.mark.every(3, 1)
 @each
 def test_what_a_mask_hides_is_not_learned_from(estimator, labelled):
     X, y = labelled

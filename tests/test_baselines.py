@@ -59,6 +59,7 @@ def test_the_euclidean_metric_as_a_step_changes_nothing(iris):
     assert plain.accuracy == step.accuracy
 
 
+@pytest.mark.slow
 def test_tiny_classes_do_not_break_the_tuning():
     rng = np.random.RandomState(0)
     y = np.array([0] * 12 + [1] * 12 + [2] * 2)

@@ -38,6 +38,7 @@ def test_two_classes_are_judged_as_scikit_learn_does(uneven):
     assert found.majority == pytest.approx(np.mean(y == 0))
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("decision", ["accuracy", "balanced"])
 @pytest.mark.parametrize("scaled", [False, True])
 def test_our_classifier_looks_for_neighbours_once(uneven, monkeypatch, decision, scaled):
@@ -157,6 +158,7 @@ def table(uneven, tmp_path):
     return tmp_path / "table.csv"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_alternative")
 def test_fit_tells_of_uneven_classes(run, table, tmp_path):
     page = tmp_path / "page.html"

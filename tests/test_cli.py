@@ -66,6 +66,7 @@ def test_json_is_all_that_is_printed(run, tiny, tmp_path):
     assert len(printed["cells"]) == TINY.n_cells
 
 
+@pytest.mark.slow
 def test_quiet_prints_nothing_and_writes_all(run, tiny, tmp_path):
     result = run("demo", "--quick", "--quiet", "--out", str(tmp_path))
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
@@ -88,6 +89,7 @@ def test_the_table_fits_eighty_columns(run, tmp_path, monkeypatch, hide):
     assert "…" not in result.stdout
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_accuracies():
     first, second = ([c.accuracy for c in demo_module.run_cells(TINY)] for _ in range(2))
     assert first == second
@@ -111,6 +113,7 @@ def test_a_folder_that_cannot_be_made_is_refused_before_anything_runs(run, tmp_p
     assert "cannot make the folder" in " ".join(result.stderr.split())
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_written_is_reported_in_a_sentence(run, tiny, tmp_path):
     (tmp_path / "accuracies.csv").mkdir()  # a folder is in the way
     result = run("demo", "--quick", "--out", str(tmp_path))
@@ -152,6 +155,7 @@ def test_a_missing_extra_is_named_in_one_sentence(hide, capsys, package):
     )
 
 
+@pytest.mark.slow
 def test_without_matplotlib_the_table_is_there_and_a_sentence(run, tiny, tmp_path, hide):
     hide("matplotlib")
     result = run("demo", "--quick", "--out", str(tmp_path))

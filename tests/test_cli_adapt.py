@@ -52,6 +52,7 @@ def test_an_adapter_and_a_page_are_written(files):
     assert "http" not in page.replace("http-equiv", "")
 
 
+@pytest.mark.slow
 def test_files_of_numpy_and_pieces_of_parquet_give_the_same(files, monkeypatch):
     folder, Q, D = files
     np.save(folder / "d.npy", D)
@@ -77,6 +78,7 @@ def test_files_of_numpy_and_pieces_of_parquet_give_the_same(files, monkeypatch):
     assert _STAGE.get() is before
 
 
+@pytest.mark.slow
 def test_names_stand_for_rows_and_harm_no_page(files):
     folder, *_ = files
     names = [f"<b>thing {i}" for i in range(60)]

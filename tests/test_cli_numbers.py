@@ -45,6 +45,7 @@ def test_numbers_are_learned_from_compared_and_kept(run, houses, tmp_path):
     assert neighbors.exit_code == 0, neighbors.stderr
 
 
+@pytest.mark.slow
 def test_the_learned_metric_predicts_better_in_json(run, houses):
     result = run("fit", houses, "--label", "price", "--task", "regression", *FAST, "--json")
     found = json.loads(result.stdout)
@@ -98,6 +99,7 @@ def test_numbers_that_may_be_classes_and_classes_that_may_be_numbers_are_pointed
     assert not targets_of(frame, "rooms")[2]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_alternative")
 def test_whoever_asks_for_classes_is_not_asked_again(run, houses):
     options = ("--label", "rooms", "--learner", "dne", "--kernel", "none", "--ignore", "price")

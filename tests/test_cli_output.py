@@ -79,6 +79,7 @@ def test_what_would_steer_a_terminal_is_shown_as_its_number():
     assert visible("a" * 100, most=10) == "a" * 9 + "…"
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("command", ["fit", "evaluate"])
 def test_text_of_a_table_reaches_the_terminal_as_text(run, hostile, command):
     path, label = hostile
@@ -88,6 +89,7 @@ def test_text_of_a_table_reaches_the_terminal_as_text(run, hostile, command):
     assert "hostile :pear:" in said
 
 
+@pytest.mark.slow
 def test_neighbours_show_cells_as_they_are(run, hostile, tmp_path):
     path, label = hostile
     model = tmp_path / "model.km"
@@ -138,6 +140,7 @@ def test_a_table_of_accuracies_shows_names_as_they_are():
         assert name in printed
 
 
+@pytest.mark.slow
 def test_long_names_and_long_lists_are_cut_on_the_terminal(run, tmp_path):
     frame = small_frame()
     constants = pd.DataFrame({f"{j}{'x' * 1000}": ["one"] * len(frame) for j in range(100)})
@@ -198,6 +201,7 @@ def test_columns_named_like_the_answer_do_not_overwrite_it(run, table, tmp_path)
     assert lines[1].split() == ["row", "distance", "kind", "row", "distance", "columns", "query"]
 
 
+@pytest.mark.slow
 def test_missing_cells_are_null(run, table, tmp_path):
     frame = read_table(table).assign(note=np.arange(24) / 7, when="2020-01-01")
     frame.loc[:, "note"] = frame["note"].where(frame["kind"] == "apple")
@@ -212,6 +216,7 @@ def test_missing_cells_are_null(run, table, tmp_path):
     assert answer["neighbors"][0]["columns"] == {"note": None, "when": None}
 
 
+@pytest.mark.slow
 def test_cells_of_a_parquet_file_that_are_missing_are_null(run, table, tmp_path):
     pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `parquet`")
     frame = read_table(table)
@@ -247,6 +252,7 @@ def test_an_npz_holds_columns_of_any_name(name, tmp_path):
     pd.testing.assert_frame_equal(read_table(path), frame, check_dtype=False)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", ["X", "feature_names"])
 def test_an_npz_refuses_a_text_column_whose_name_is_taken_before_the_work(
     run, table, tmp_path, name, monkeypatch
@@ -264,6 +270,7 @@ def test_an_npz_refuses_a_text_column_whose_name_is_taken_before_the_work(
     assert run("transform", model, path, "--out", tmp_path / "z.xlsx").exit_code == 1
 
 
+@pytest.mark.slow
 def test_coordinates_never_share_a_name_with_a_column(table, tmp_path, run):
     path, model = tmp_path / "named.csv", tmp_path / "model.km"
     read_table(table).assign(z0="x", z_1="y").to_csv(path, index=False)
@@ -390,6 +397,7 @@ def test_files_that_can_be_written_pass(tmp_path, monkeypatch):
     require_outputs({"--out": Path(os.devnull)})
 
 
+@pytest.mark.slow
 def test_a_note_on_a_small_class_is_a_line_and_no_traceback(run, tmp_path):
     rng = np.random.RandomState(0)
     path = tmp_path / "few.csv"

@@ -69,6 +69,7 @@ def test_pieces_cover_all_rows_in_their_order(files, small_pieces):
     pd.testing.assert_frame_equal(joined(pieces), orchard(), check_dtype=False)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "tsv"])
 def test_a_text_file_is_the_same_in_pieces_and_as_a_whole(kind, tmp_path, monkeypatch):
     path = tmp_path / f"orchard.{kind}"
@@ -203,6 +204,7 @@ def test_the_same_seed_draws_the_same_sample(files, small_pieces):
     assert one == two != other
 
 
+@pytest.mark.slow
 def test_every_row_has_the_same_chance(tmp_path, monkeypatch):
     monkeypatch.setattr(_pieces, "_PIECE_BYTES", 8 * 30)
     pd.DataFrame({"x": np.arange(120.0)}).to_parquet(tmp_path / "a.parquet")
@@ -239,6 +241,7 @@ def test_rare_classes_rare_words_and_gaps_are_in_the_sample(tmp_path, small_piec
         assert not any("never seen" in remark for remark in encoder.remarks(piece))
 
 
+@pytest.mark.slow
 def test_many_classes_do_not_make_a_sample_much_larger(tmp_path, small_pieces):
     names = [f"c{i % 400}" for i in range(6_000)]
     pd.DataFrame({"x": np.arange(6_000.0), "y": names}).to_parquet(tmp_path / "a.parquet")
@@ -314,6 +317,7 @@ def fitted(files, tmp_path_factory):
     return result.stdout, out, page
 
 
+@pytest.mark.slow
 def test_what_comes_of_a_sample_says_so(fitted):
     said, out, page = fitted
     assert "Read 3 files: 598 rows, 7 columns." in said
@@ -330,6 +334,7 @@ def test_what_comes_of_a_sample_says_so(fitted):
     assert "A sample of" in text
 
 
+@pytest.mark.slow
 def test_json_counts_the_rows_of_all_kinds(run, files, monkeypatch, untuned):
     monkeypatch.setattr(_study, "MOST_COMPARED", 120)
     result = run("fit", *files, "--label", "fruit", *FAST, "--rows", "200", "--json")
@@ -349,6 +354,7 @@ def test_folds_of_a_large_table_are_those_of_a_sample(files, monkeypatch):
     assert np.ptp(np.unique(study.y[tested], return_counts=True)[1]) < 25
 
 
+@pytest.mark.slow
 def test_a_large_table_to_judge_on_is_sampled_and_that_is_said(run, files, monkeypatch):
     from kernelmetric.cli import _evaluate
 
@@ -364,6 +370,7 @@ def test_a_large_table_to_judge_on_is_sampled_and_that_is_said(run, files, monke
     assert right == pytest.approx(round(right))
 
 
+@pytest.mark.slow
 def test_numbers_are_predicted_from_a_sample_too(run, files, monkeypatch, tmp_path):
     monkeypatch.setattr(_study, "MOST_ROWS_FOR_SVM", 100)
     options = ["--task", "regression", "--learner", "mlkr", "--kernel", "none", "--rows", "150"]

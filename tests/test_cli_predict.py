@@ -146,6 +146,7 @@ def test_pieces_are_predicted_like_the_whole(run, folder, monkeypatch, tmp_path)
     assert joined["predicted_leaves"].tolist() == whole["predicted_leaves"].tolist()
 
 
+@pytest.mark.slow
 def test_costs_change_classes_and_no_probability(run, folder):
     plain, _ = predicted(run, folder, "classes")
     model, new = load(folder / "classes.km"), pd.read_csv(folder / "new.csv")
@@ -177,6 +178,7 @@ def test_costs_that_make_no_sense_are_refused(run, folder, model, options, says)
     assert says in " ".join(result.stderr.split())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("untuned")
 def test_a_model_keeps_the_costs_of_its_fit(run, folder, tmp_path):
     given = ("--label", "leaves", "--ignore", "spent", *FAST, "--cost", "yes", "no", 30)
@@ -205,6 +207,7 @@ def test_a_column_of_the_same_name_stays(run, folder):
     assert found["_novelty"].dtype.kind == "f"
 
 
+@pytest.mark.slow
 def test_a_model_of_pairs_predicts_nothing(run, folder, tmp_path):
     lines = [f"{i},{i + 1},{(-1) ** i}" for i in range(40)]
     (tmp_path / "pairs.csv").write_text("\n".join(lines))
@@ -217,6 +220,7 @@ def test_a_model_of_pairs_predicts_nothing(run, folder, tmp_path):
     assert run("transform", model, folder / "old.csv").exit_code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_alternative")
 def test_neighbours_of_a_weighted_model_have_their_own_labels(run, tmp_path):
     frame = people()

@@ -112,6 +112,7 @@ def test_fit_judges_on_the_rows_it_holds_out(run, table):
     assert learned < accuracy_by_hand(X, y, train, train)[0]  # or the test could not tell
 
 
+@pytest.mark.slow
 def test_evaluate_judges_every_row_once_and_never_one_it_learned_from(run, table):
     printed = json.loads(run("evaluate", table, "--label", "kind", *FAST, "--json").stdout)
     X, y, _ = labelled(table)
@@ -135,6 +136,7 @@ def test_evaluate_on_another_table_learns_from_the_first_alone(run, table, tmp_p
     assert swapped["scores"]["DNE"] == pytest.approx([accuracy_by_hand(X, y, *parts[::-1])[0]])
 
 
+@pytest.mark.slow
 def test_the_model_that_is_saved_has_learned_from_all_rows(run, table, tmp_path):
     out = tmp_path / "model.km"
     assert run("fit", table, "--label", "kind", *FAST, "--out", out).exit_code == 0
@@ -152,6 +154,7 @@ def test_the_model_that_is_saved_has_learned_from_all_rows(run, table, tmp_path)
     assert np.abs(other - D).max() > 1e-2 * D.max()  # or the test could not tell
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_model_that_has_not_seen_the_held_out_rows(run, table, tmp_path):
     page = tmp_path / "page.html"
     out = ("--out", tmp_path / "model.km", "--report", page, "--json")
@@ -168,6 +171,7 @@ def data_of(page):
     return json.loads(found[1])
 
 
+@pytest.mark.slow
 def test_rows_on_the_page_have_the_numbers_they_have_in_the_file(run, table, tmp_path):
     page = tmp_path / "page.html"
     assert run("fit", table, "--label", "kind", *FAST, "--report", page).exit_code == 0
@@ -222,6 +226,7 @@ def ctrl_c():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "where",
     [
@@ -286,6 +291,7 @@ def test_ctrl_c_before_the_commands_are_made_ends_the_program(monkeypatch, ctrl_
     assert end.value.code == 130
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_error(run, table, tmp_path, monkeypatch):
     out = tmp_path / "model.km"
     assert run("fit", table, "--label", "kind", *FAST, "--out", out).exit_code == 0
@@ -298,6 +304,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(run, table, tmp_path, monkeyp
     assert (result.exit_code, result.stderr) == (1, "")
 
 
+@pytest.mark.slow
 def test_the_page_is_made_before_the_model_is_written(run, table, tmp_path, monkeypatch):
     """A page that is refused must not leave a model without its page."""
 
@@ -357,6 +364,7 @@ def test_two_processes_on_one_folder_leave_whole_files(table, tmp_path):
 # --- options --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_as_many_rows_are_held_out_as_was_asked_for(run, table):
     result = run("fit", table, "--label", "kind", *FAST, "--test-size", 0.4)
     assert "Accuracy on 34 rows held out" in result.stdout

@@ -66,6 +66,7 @@ def test_fit_tells_and_shows_what_was_chosen_and_why(run, table, tmp_path):
     assert "all 68 rows" in shown.partition("</section>")[0]
 
 
+@pytest.mark.slow
 def test_a_metric_without_a_kernel_has_nothing_to_tell(run, table, tmp_path):
     page = tmp_path / "page.html"
     result = run("fit", table, *FAST, "--kernel", "none", "--report", page)
@@ -95,6 +96,7 @@ def test_the_recipe_of_a_model_is_used_again(run, table, model, tmp_path, monkey
     np.testing.assert_allclose(*placed, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_columns_of_a_recipe_are_those_of_its_model(run, table, model, tmp_path):
     """A name that no row has any more is a feature all the same: the kernel has a scale for it."""
     frame = pd.read_csv(table)
@@ -130,6 +132,7 @@ def test_what_does_not_go_with_a_recipe_is_refused(run, table, model, options, s
     assert result.exit_code == 1 and sentence in " ".join(result.stderr.split())
 
 
+@pytest.mark.slow
 def test_a_model_without_a_recipe_is_refused(run, table, tmp_path):
     plain = tmp_path / "plain.km"
     assert run("fit", table, *FAST, "--kernel", "none", "--out", plain).exit_code == 0
@@ -140,6 +143,7 @@ def test_a_model_without_a_recipe_is_refused(run, table, tmp_path):
 # --- how long it may take -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_minutes_end_a_fit_and_the_output_says_what(run, table, tmp_path):
     out = tmp_path / "model.km"
     limited = ("--label", "kind", "--learner", "lmnn", "--minutes", "1e-9")
@@ -154,6 +158,7 @@ def test_minutes_end_a_fit_and_the_output_says_what(run, table, tmp_path):
     assert "The time limit ended" in result.stdout
 
 
+@pytest.mark.slow
 def test_ample_minutes_end_nothing(run, table):
     result = run("fit", table, *FAST, "--minutes", "600")
     assert result.exit_code == 0 and "time limit" not in result.stdout

@@ -96,12 +96,14 @@ def test_fit_in_json_is_all_that_is_printed(run, table, untuned):
     assert all(0 <= values[0] <= 1 for values in printed["scores"].values())
 
 
+@pytest.mark.slow
 def test_quiet_says_nothing(run, table, tmp_path):
     result = run("fit", table, "--label", "kind", *FAST, "--quiet", "--report", tmp_path / "p.html")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
     assert (tmp_path / "p.html").exists()
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_scores(run, table):
     first, again, other = (
         json.loads(run("fit", table, "--label", "kind", *FAST, "--json", "--seed", s).stdout)
@@ -111,6 +113,7 @@ def test_the_same_seed_gives_the_same_scores(run, table):
     assert first["scores"] != other["scores"]
 
 
+@pytest.mark.slow
 def test_fit_learns_from_pairs_alone(run, table, pairs_file, tmp_path):
     page = tmp_path / "page.html"
     arguments = ("--pairs", pairs_file, "--learner", "mmc", "--kernel", "none", "--ignore", "kind")
@@ -128,6 +131,7 @@ def test_labels_beside_pairs_are_not_learned_from(table, pairs_file):
     np.testing.assert_array_equal(alone["metric"].components_, beside["metric"].components_)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The prior metric stays")  # what is drawn teaches nothing
 def test_labels_beside_pairs_do_not_choose_the_kernel(table, pairs_file):
     options = {"pairs_file": pairs_file, "learner": "mmc", "kernel": "auto", "components": None}

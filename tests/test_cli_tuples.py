@@ -38,6 +38,7 @@ def folder(tmp_path, points):
     return tmp_path
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("learner", "kind"),
     half_of(

@@ -74,6 +74,7 @@ def test_scores_count_by_weights(run, people):
     assert "count" not in found["numbers"]
 
 
+@pytest.mark.slow
 def test_an_evaluation_on_another_table_takes_its_weights(run, people):
     result = run("evaluate", people, *FAST, "--weights", "count", "--test", people, "--json")
     assert result.exit_code == 0, result.stderr

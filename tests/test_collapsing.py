@@ -78,6 +78,7 @@ def test_gradients_match_finite_differences(labelled):
 # --- MCML ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_mcml_finds_the_optimum_of_a_general_solver(labelled):
     X, y = labelled
     X = X[:, :2]
@@ -92,6 +93,8 @@ def test_mcml_finds_the_optimum_of_a_general_solver(labelled):
     assert mcml.loss_ == pytest.approx(divergence(mcml.get_mahalanobis_matrix(), X, y))
 
 
+@pytest.mark.slow
+@pytest.mark.every(2)
 @pytest.mark.parametrize("reg", [0.0, 2.0])
 def test_descending_on_the_factor_finds_the_convex_optimum(reg, labelled):
     X, y = labelled

@@ -43,6 +43,7 @@ def test_an_ill_conditioned_gram_matrix_parts_the_tricks():
     assert raw.verdict != calm.verdict == "Both tricks give the same metric."
 
 
+@pytest.mark.slow
 def test_gradient_learners_are_compared_by_their_objective(labelled):
     X, y = labelled
     found = compare_tricks(NCA(tol=1e-9, reg=0.1), RBF(gamma=1.5), X, y)

@@ -49,6 +49,7 @@ def right(metric, X, tuples):
     return np.mean(near < far)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("learner", [*LEARNERS, IdealizedKernel()], ids=repr)
 def test_comparisons_left_out_hold_more_often_than_before(learner, told):
     X, triplets = told
@@ -65,6 +66,7 @@ def test_comparisons_left_out_hold_more_often_than_before(learner, told):
     assert np.trace(M[:2, :2]) > 0.8 * np.trace(M)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("learner", LEARNERS, ids=repr)
 def test_a_triplet_is_a_quadruplet_and_a_tuple_of_points(learner, told):
     X, triplets = told
@@ -76,7 +78,7 @@ def test_a_triplet_is_a_quadruplet_and_a_tuple_of_points(learner, told):
 
 
 @pytest.mark.parametrize("learner", [LEARNERS[0], *LEARNERS[2:]], ids=repr)
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 def test_comparisons_go_through_a_kernel(learner, told):
     X, triplets = told
     D = clone(learner).fit(X, triplets=triplets).pairwise_distances(X)
@@ -143,6 +145,8 @@ def test_all_triplets_of_the_targets_are_what_labels_say():
 # --- idealized kernels --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
+@pytest.mark.every(4)
 @pytest.mark.parametrize(("psd", "nu"), half_of([True, False], [0.6, 0.2]))
 def test_two_solvers_of_comparisons_agree(psd, nu, told):
     X, triplets = told
@@ -172,6 +176,7 @@ def test_matrix_and_forms_of_comparisons_are_adjoint_and_those_of_their_pairs(to
     assert problem.sizes()[3] == pytest.approx(np.linalg.norm(problem.matrix(one)))
 
 
+@pytest.mark.slow
 def test_few_comparisons_in_many_coordinates_and_many_in_few_are_solved_alike():
     rng = np.random.RandomState(0)
     for n_tuples, r in ((40, 12), (1500, 4)):  # formed, and by low rank
@@ -199,6 +204,7 @@ def test_the_margin_of_nu_bounds_the_comparisons_in_error(told):
     assert not hasattr(metric, "pairs_")
 
 
+@pytest.mark.slow
 def test_a_later_fit_begins_at_the_metric_of_fewer_comparisons(told):
     X, triplets = told
     at_once = IdealizedKernel(C=1e5).fit(X, triplets=triplets)
@@ -243,6 +249,7 @@ def test_what_needs_classes_is_refused_beside_comparisons(told):
         Kernelized(ITML()).fit(X, triplets=triplets)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("learner", [LSML(), SCML(), *LEARNERS], ids=repr)
 def test_a_metric_of_comparisons_is_saved_and_restored(learner, told, tmp_path):
     from kernelmetric.shipping import load, save

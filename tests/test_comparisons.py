@@ -63,6 +63,7 @@ def test_comparisons_of_new_points_hold_more_often_than_before(learner, told):
     assert np.trace(M[:2, :2]) > 0.8 * np.trace(M)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("learner", [LSML(tol=1e-9), SCML()], ids=repr)
 def test_a_triplet_is_a_quadruplet(learner, told):
     X, triplets = told
@@ -416,6 +417,7 @@ def test_iterations_that_do_not_suffice_are_told(told):
             learner.fit(X, triplets=triplets)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("learner", [LSML(tol=1e-8), SCML(tol=1e-4, n_basis=20)], ids=repr)
 def test_comparisons_are_kernelized(learner, told):
     X, triplets = told
@@ -438,6 +440,7 @@ def test_quadruplets_are_learned_from(told):
 # --- more of them later -------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.filterwarnings("ignore:The prior metric stays")  # what is drawn teaches nothing
 @pytest.mark.parametrize("kind", [ITML, MMC, LSML], ids=lambda kind: kind.__name__)
 def test_a_warm_start_in_two_halves_ends_where_one_fit_ends(kind, told):

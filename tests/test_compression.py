@@ -49,6 +49,7 @@ def losses(metric, small, X):
     )
 
 
+@pytest.mark.slow
 def test_the_stated_losses_are_those_of_new_points(metric, cloud):
     """Stated on 40 points; over several draws they are neither too small nor too large."""
     stated, true = [], []
@@ -123,6 +124,7 @@ def test_numbers_of_landmarks_that_make_no_sense_are_refused(n_landmarks, labell
         compress(metric, n_landmarks)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("given", ["array", "frame", "list"])
 def test_points_may_come_in_any_shape(given, metric, cloud):
     X, y, new = cloud

@@ -126,6 +126,7 @@ def test_a_tile_has_at_least_32_rows_and_fills_the_cache():
     assert tile_rows(X.astype(np.float32), 10, 8 * 1000) == 200
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("n_rows", [0, 1, 7, 100])
 @pytest.mark.parametrize("most", [None, 1, 3, 1000])
 @pytest.mark.parametrize("per_row", [0, 1, 299, 300, 301, 10**9])

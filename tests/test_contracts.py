@@ -51,6 +51,7 @@ def separated():
 # --- the linear kernel changes nothing ----------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize(
     "learner",
     [
@@ -118,6 +119,7 @@ def test_the_ridge_moves_the_spectral_metric_as_little_as_it_is_small(separated)
     assert 100 * gaps[1] < gaps[0] < 1e-1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("learner", "options", "precision"),
     [
@@ -148,6 +150,7 @@ def test_both_tricks_reach_the_same_convex_objective_in_a_singular_gram_matrix(l
     assert relative(b.learner_.loss_, a.learner_.loss_) < 1e-6
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("learner", [NCA(tol=1e-9), NCA(reg=0.1, tol=1e-9)], ids=repr)
 def test_both_tricks_bring_nca_to_the_same_objective(learner, separated):
     X, y, kernel = separated
@@ -167,6 +170,7 @@ def test_both_tricks_bring_lmnn_to_the_same_objective(gamma, separated):
     assert abs(b.learner_.loss_ - a.learner_.loss_) < 5e-3 * 72
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reg", [0.05, 0.3])
 def test_nca_reaches_the_same_objective_from_equivalent_starts(reg, labelled):
     X, y = labelled
@@ -213,6 +217,7 @@ def test_the_gradient_of_the_kernel_trick_is_that_of_the_kpca_trick_times_the_gr
 # --- Theorem 3: what the regularizer does -------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "learner",
     [
@@ -250,6 +255,7 @@ def test_in_dne_the_regularizer_only_shifts_eigenvalues(labelled):
 # --- singular Gram matrices ---------------------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:(DNE|DLA) found no negative eigenvalue:UserWarning")
 @pytest.mark.parametrize(
@@ -304,14 +310,17 @@ def test_a_kernelized_learner_is_one_map(learner, labelled, fresh):
     check_one_map(Kernelized(learner, RBF(gamma=0.3), KPCA(6)), *labelled, fresh)
 
 
+@pytest.mark.every(2)
 def test_a_kernelized_learner_is_one_map_in_every_space(space, labelled, fresh):
     check_one_map(Kernelized(DNE(2), RBF(gamma=0.3), space), *labelled, fresh)
 
 
+@pytest.mark.every(4)
 def test_a_kernelized_learner_is_one_map_for_every_kernel(kernel, labelled, fresh):
     check_one_map(Kernelized(NCA(2, max_iter=500), kernel, KPCA()), *labelled, fresh)
 
 
+@pytest.mark.every(4, 2)
 def test_the_automatic_space_is_one_map_for_every_kernel(kernel, labelled, fresh):
     metric = Kernelized(NCA(2, max_iter=500), kernel).fit(*labelled)
     check_one_map_of_new_points(metric, fresh, np.abs(metric.transform(labelled[0])).max())
@@ -328,6 +337,7 @@ def test_permuting_rows_permutes_the_metric(learner, labelled):
     check_permutation(learner, *labelled, rtol=1e-5)
 
 
+@pytest.mark.every(2)
 def test_permuting_rows_permutes_the_metric_in_every_space(space, labelled):
     X, y = labelled
     if isinstance(space, Nystroem):
@@ -335,6 +345,7 @@ def test_permuting_rows_permutes_the_metric_in_every_space(space, labelled):
     check_permutation(Kernelized(DNE(2), RBF(gamma=0.3), space), X, y, rtol=1e-6)
 
 
+@pytest.mark.every(4, 1)
 def test_permuting_rows_permutes_the_metric_for_every_kernel(kernel, labelled):
     check_permutation(Kernelized(DNE(2), kernel), *labelled, rtol=1e-6)
 
@@ -346,7 +357,7 @@ def test_moving_all_points_moves_no_distance(learner, labelled):
     np.testing.assert_allclose(moved, D, atol=1e-4 * D.max())
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(6)
 def test_the_names_of_the_classes_do_not_matter(learner, labelled):
     if isinstance(learner, MLKR):
         pytest.skip("its targets are numbers, not names")
@@ -370,6 +381,7 @@ def test_float32_stays_float32_and_is_close(learner, labelled):
     assert relative(narrow.loss_, wide.loss_) < 1e-2
 
 
+@pytest.mark.every(4)
 def test_kernelized_keeps_float32(space, labelled):
     X, y = labelled
     if isinstance(space, Nystroem):
@@ -382,7 +394,7 @@ def test_kernelized_keeps_float32(space, labelled):
     np.testing.assert_allclose(metric.pairwise_distances(X), D, atol=2e-2 * D.max())
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 def test_a_small_memory_budget_changes_nothing(learner, labelled):
     X, y = labelled
     expected = clone(learner).fit(X, y)
@@ -393,6 +405,7 @@ def test_a_small_memory_budget_changes_nothing(learner, labelled):
     np.testing.assert_allclose(blocked.pairwise_distances(X), D, atol=1e-4 * D.max())
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("learner", [NCA(2), LMNN(), DNE()], ids=repr)
 def test_a_small_memory_budget_changes_nothing_for_kernels(learner, labelled):
     X, y = labelled

@@ -64,6 +64,7 @@ def no_warning():
 # --- the theorem --------------------------------------------------------------------------------
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "metric",
     [
@@ -89,6 +90,7 @@ def test_a_metric_of_copies_is_that_of_weights(metric):
         assert chosen == 3 * metric.n_neighbors_
 
 
+@pytest.mark.slow
 def test_a_classifier_of_copies_is_that_of_weights_and_as_sure_as_it_may_be():
     with pytest.warns(CopiesWarning, match=COUNT) as said:
         model = MetricClassifier(cv=3).fit(X[THREE], Y[THREE])
@@ -109,6 +111,7 @@ def test_one_fit_of_many_copies_is_as_sure_as_it_may_be():
     assert model.log_loss_ == pytest.approx(loss, abs=0.08)
 
 
+@pytest.mark.slow
 def test_intervals_of_copies_hold_new_numbers():
     with pytest.warns(CopiesWarning, match=COUNT):
         model = MetricRegressor(cv=3).fit(X[THREE], NUMBERS[THREE])
@@ -118,6 +121,7 @@ def test_intervals_of_copies_hold_new_numbers():
     assert 0.7 < np.mean((low < NUMBERS_NEW) & (NUMBERS_NEW < high)) < 0.9
 
 
+@pytest.mark.slow
 def test_weights_of_copies_add_up_and_rows_without_weight_are_no_copies():
     w = np.random.RandomState(3).randint(0, 3, size=len(THREE)).astype(float)
     with pytest.warns(CopiesWarning):
@@ -180,6 +184,7 @@ def as_frame(points):
     return frame
 
 
+@pytest.mark.every(3)
 @pytest.mark.filterwarnings("ignore:Got Dask collections without")
 @pytest.mark.parametrize(
     "form",
@@ -220,6 +225,7 @@ def test_texts_are_not_looked_at():
     assert _copies.numbers_of([[1.0], [2.0, 3.0]]) is None
 
 
+@pytest.mark.slow
 def test_who_takes_no_weights_says_that_copies_mislead():
     foreign = NeighborhoodComponentsAnalysis(2, max_iter=3, random_state=0)
     said = "which .* cannot count by weights, so left-out rows look surer"
@@ -232,6 +238,8 @@ def test_who_takes_no_weights_says_that_copies_mislead():
         Kernelized(NCA()).fit(X[THREE], Y[THREE])
 
 
+@pytest.mark.slow
+@pytest.mark.every(2)
 @pytest.mark.parametrize("metric", [Kernelized(LMNN(), RBF(gamma=0.3), KPCA(10)), LMNN()])
 def test_where_no_row_is_left_out_copies_are_rows(metric, no_warning):
     metric.fit(X[THREE], Y[THREE])
@@ -280,6 +288,7 @@ def test_rows_that_are_equal_by_chance_are_no_copies(X, y):
     assert copied_rows(np.asarray(X, float).reshape(len(y), -1), y) is None
 
 
+@pytest.mark.slow
 def test_a_table_of_categories_is_untouched(no_warning):
     rng = np.random.RandomState(0)
     points = rng.randint(2, size=(600, 3)).astype(float)

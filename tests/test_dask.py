@@ -506,6 +506,7 @@ def test_fit_transform_fits_and_waits(workers):
     assert_allclose(space.fit_transform(DX), clone(space).fit_transform(X), atol=1e-8)
 
 
+@pytest.mark.slow
 def test_rows_of_a_fit_are_placed_as_if_they_were_left_out(workers):
     metric = Kernelized(LDA(), "rbf")
     w = np.where(np.arange(len(X)) % 7 == 0, 0.0, 1.0)
@@ -615,7 +616,6 @@ def test_scatter_is_added_up_where_the_rows_are(workers, no_room, learner):
         "features",
     ],
 )
-@pytest.mark.every(3)
 def test_a_space_goes_through_the_rows_and_ends_as_one_that_has_them(workers, no_room, landmarks):
     space = Nystroem(25, landmarks=landmarks, random_state=0)
     if landmarks == "features":
@@ -650,6 +650,7 @@ def test_batches_are_drawn_where_no_worker_has_room(workers, no_room, kernel):
     assert own > (Y[here.pairwise_distances(X).argsort(axis=1)[:, 1]] == Y).mean() - 0.1
 
 
+@pytest.mark.slow
 def test_rows_elsewhere_choose_the_kernel_of_rows_that_are_here():
     from kernelmetric.compute.backends.dask._chunks import pieces_of
     from kernelmetric.compute.backends.dask._rows import Rows
@@ -663,6 +664,7 @@ def test_rows_elsewhere_choose_the_kernel_of_rows_that_are_here():
     assert (there.ridge_, there.kernel.gamma) == (here.ridge_, here.kernel.gamma)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("units", [(1, 1, 1, 1), (1, 100, 1, 1000)], ids=["one unit", "units"])
 def test_kernels_of_mapped_rows_are_chosen_where_no_worker_has_room(workers, no_room, units):
     rng = np.random.RandomState(0)
@@ -1094,6 +1096,7 @@ def test_partitions_have_the_columns_of_the_whole():
     assert list(_checked_partition(frame["a"], 2, "y", None).index) == [0]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("n_chunks", [1, 2, 15, 16, 17, 40])
 def test_sums_of_any_number_of_chunks_are_those_of_all(here, n_chunks):
     A, rows = rows_of(here, chunks=(1,) * n_chunks)

@@ -189,11 +189,12 @@ def is_as_good_or_refused(name, damage):
 @pytest.mark.parametrize(
     ("name", "damage"), half_of(["Kernelized(LDA)", "LeaveOneOutRidge"], [*DAMAGES])
 )
-@pytest.mark.every(2)
+@pytest.mark.every(8)
 def test_a_dirty_table_is_as_good_as_a_clean_one_or_refused_by_column(name, damage):
     is_as_good_or_refused(name, damage)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CLASSIFIERS if name != "TransductiveDistance"])
 @pytest.mark.every(4)
 def test_a_sentinel_in_a_hundredth_of_the_cells_costs_no_default_a_point(name):
@@ -212,6 +213,7 @@ def test_every_default_is_as_good_on_a_dirty_table_or_refuses_it_by_column(name,
 # --- a sentinel ----------------------------------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("seed", [2, 3, 5, 7])
 def test_a_sentinel_does_not_stop_a_fit(seed):
     rng = np.random.default_rng(seed)
@@ -235,6 +237,7 @@ def test_one_sentinel_is_mentioned_with_its_column_and_the_fit_goes_on():
     np.testing.assert_allclose(dirty.candidates_["RBF"], plain.candidates_["RBF"], rtol=0.05)
 
 
+@pytest.mark.slow
 def test_relevances_of_points_with_a_sentinel_are_like_those_without_it():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((200, 4))
@@ -257,6 +260,7 @@ def test_aligned_scales_do_not_follow_a_sentinel(value):
     assert scales[:2].min() > 2 * scales[2:].max()
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("learner", [LMNN(), NCA(max_iter=5), LDA(), LFDA()])
 def test_a_linear_learner_mentions_the_cell_too(learner):
     X, codes, _ = clean()
@@ -356,6 +360,7 @@ def test_linear_learners_refuse_a_column_whose_squares_are_no_numbers(make, fact
         make().fit(X[:N_TRAIN], codes[:N_TRAIN])
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("make", [MetricClassifier, LDA, lambda: Kernelized(LDA())])
 @pytest.mark.parametrize("form", ["array", "list", "frame"])
 def test_integers_that_float64_does_not_tell_apart_are_refused(make, form):
@@ -387,6 +392,7 @@ def test_a_list_of_integers_is_bound_like_an_array():
     np.testing.assert_array_equal(kernels[0](X), kernels[1](X))
 
 
+@pytest.mark.slow
 def test_where_single_precision_fails_double_precision_decides(monkeypatch):
     X, codes, _ = clean()
     expected = LeaveOneOutRidge().bind(X[:N_TRAIN], codes[:N_TRAIN])

@@ -84,6 +84,7 @@ def assert_close(D2, true, dtype):
 # --- squared distances --------------------------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @DTYPES
 @CLOUDS
 def test_every_distance_is_right_whatever_else_is_in_the_batch(kind, dtype):
@@ -110,6 +111,7 @@ def test_sparse_distances_are_right_too(kind, dtype):
     assert_close(squared_distances(S[:5], X), true[:5], dtype)
 
 
+@pytest.mark.every(4)
 @DTYPES
 @CLOUDS
 def test_other_array_libraries_get_the_same_distances(kind, dtype):
@@ -190,6 +192,7 @@ def assert_neighbors(X, indices, squares, true, k):
     assert np.all(squares[expected == 0] == 0)
 
 
+@pytest.mark.every(3)
 @DTYPES
 @CLOUDS
 def test_neighbours_are_those_of_differences(kind, dtype):
@@ -202,6 +205,7 @@ def test_neighbours_are_those_of_differences(kind, dtype):
     assert_neighbors(X, *nearest_neighbors(X, 149), true, 149)
 
 
+@pytest.mark.every(5)
 @DTYPES
 @CLOUDS
 @pytest.mark.parametrize("same", [True, False])
@@ -248,6 +252,7 @@ def test_float32_neighbours_in_far_clusters_are_those_of_float64(spread):
     np.testing.assert_allclose(np.sqrt(squares), distances, rtol=1e-3)
 
 
+@pytest.mark.every(4)
 @DTYPES
 @pytest.mark.parametrize("kind", ["ordinary", "one huge row", "two tight clusters", "copies"])
 def test_other_array_libraries_get_the_same_neighbours(kind, dtype):
@@ -424,6 +429,7 @@ def test_no_warning_leaks_from_spreads_and_neighbours():
                 continue
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("sizes", [[300, 300, 40, 1, 2, 5], [2] * 150, [1, 500, 1, 1, 300]])
 def test_impostors_are_sought_in_all_other_classes_whatever_their_sizes(sizes):
     codes = np.repeat(np.arange(len(sizes)), sizes)

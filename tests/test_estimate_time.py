@@ -237,6 +237,7 @@ def test_the_command_line_names_a_device_that_is_faster(device, monkeypatch):
     assert study_of(100_000, metric).forecast(300_000) == said[:1]
 
 
+@pytest.mark.slow
 def test_the_command_line_looks_whether_classes_are_easily_told_apart(known_rates):
     rng = np.random.RandomState(0)
     y = np.sort(rng.randint(3, size=5_000))  # files are often sorted by their classes
@@ -256,6 +257,7 @@ def test_the_command_line_looks_whether_classes_are_easily_told_apart(known_rate
     assert " to " not in said(apart, kernel="rbf").removeprefix("To ")
 
 
+@pytest.mark.slow
 def test_the_command_line_says_how_long_it_takes(known_rates):
     def said(n_rows, metric, pairs=None):
         return study_of(n_rows, metric, pairs).forecast(n_rows)

@@ -82,6 +82,7 @@ def value_of(criterion, same, said, beta, min_rate):
     return tnr if tpr >= min_rate else -1
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize("beta", [0.5, 2.0])
 def test_no_threshold_is_better(criterion, beta):
@@ -126,6 +127,7 @@ def test_the_rate_asked_for_is_kept(stretched, criterion, rate):
     assert verifier.criterion_value_ == pytest.approx(getattr(verifier, other))
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize(
     "metric", [NCA(), LMNN(), Kernelized(NCA(), RBF(sigma=2.0)), make_pipeline(StandardScaler())]
 )

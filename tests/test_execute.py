@@ -33,6 +33,7 @@ def test_rows_are_mapped_and_summed_alike_under_every_budget(budget):
     assert np.array_equal(array, X.T @ X)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize(("budget", "n_threads"), [("1GB", 2), ("100KB", 1)])
 def test_threads_share_the_blocks_of_a_sum_where_memory_allows(budget, n_threads):
     X, seen = np.random.RandomState(0).standard_normal((64, 3)), set()

@@ -358,6 +358,7 @@ def test_the_same_pairs_are_drawn_every_time(monkeypatch):
     assert median_squared_distance(np.ones((5, 2))) == 1.0
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("kind", ["numpy", "strict"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("k", [1, 3])
@@ -688,6 +689,7 @@ def hinge_of(E, V, targets, codes, c):
     return value, weights.sum(axis=1)[:, None] * V - weights @ V
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("crowd", [0.05, 3.0], ids=["most pairs cost", "few pairs cost"])
 @pytest.mark.parametrize("sizes", [[8, 12, 10], [2] * 15, [1, 20, 9]])

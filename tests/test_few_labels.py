@@ -273,6 +273,7 @@ def test_only_the_ratio_of_weights_matters_and_a_heavier_label_pulls_more():
     assert len(fewer.transduction_) == 118  # a row of weight zero is left out
 
 
+@pytest.mark.every(2)
 @ONE_EACH
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sparse_points_are_those_points(dtype):
@@ -315,6 +316,7 @@ def test_settings_of_the_eigenproblem_refuse_sparse_points():
         TransductiveDistance(3).fit(sparse.csr_array(X), y)
 
 
+@pytest.mark.every(6)
 @ONE_EACH
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of so small a table
 @pytest.mark.parametrize("method", ["auto", "diffusion", "eigenvectors", "x", np.array(["auto"])])
@@ -426,6 +428,7 @@ def test_no_label_of_a_part_is_no_reason_to_warn_where_all_have_one():
 # --- sizes and probabilities ------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @ONE_EACH
 @pytest.mark.parametrize("sizes", [{0: 150, 1: 50}, [0.75, 0.25], np.array([3, 1])])
 def test_classes_have_the_sizes_that_are_stated(sizes):
@@ -561,6 +564,7 @@ def test_a_label_does_not_speak_for_itself_where_probabilities_are_judged():
 # --- labels that come later -------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @ONE_EACH
 @pytest.mark.parametrize("method", ["diffusion", "eigenvectors", "auto"])
 def test_labels_that_come_later_are_as_if_they_had_been_there(method):
@@ -614,9 +618,16 @@ def test_what_to_label_next_is_where_there_is_most_doubt():
     assert pdist(X[model.to_label(10)]).min() > 1.0  # not next to each other
     assert len(set(model.to_label(30))) == 30
     assert np.all(y[model.to_label(5)] < 0)
+
+
+def test_no_more_rows_are_named_than_have_no_label():
+    X, truth = make_blobs(60, random_state=0)
+    y = np.where(truth < 2, labelled(truth, 2), -1)
+    model = TransductiveDistance(method="diffusion", lam=10.0, n_neighbors=10).fit(X, y)
     assert len(model.to_label(1000)) == np.sum(y < 0)
 
 
+@pytest.mark.slow
 @ONE_EACH
 @APART
 def test_doubt_finds_classes_with_fewer_labels_than_luck():

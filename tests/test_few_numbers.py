@@ -54,6 +54,7 @@ def test_the_density_of_numbers_left_out_is_that_of_leaving_them_out():
     assert_allclose(_left_out(one, {"k": A @ A.T}, z), expected)
 
 
+@pytest.mark.slow
 def test_a_graph_tells_what_features_do_not():
     t = np.sqrt(np.random.RandomState(0).uniform(0, 1, 600)) * 8 * np.pi
     X, truth = np.column_stack([t * np.cos(t), t * np.sin(t)]), np.cos(t / 2)  # by winding
@@ -72,6 +73,7 @@ def test_a_plane_is_found_from_five_numbers():
     assert TransductiveRegressor().fit(X, y).score(X, truth) > 0.9
 
 
+@pytest.mark.slow
 def test_units_order_and_shift_of_numbers_do_not_matter():
     X, y, _ = roll(150)
     plain = TransductiveRegressor().fit(X, y)
@@ -83,6 +85,7 @@ def test_units_order_and_shift_of_numbers_do_not_matter():
     assert_allclose(moved.predict(X[order]), F[order], atol=0.02 * np.ptp(F))
 
 
+@pytest.mark.slow
 def test_outputs_are_learned_each_by_itself():
     X, y, _along = roll(150)
     second = np.where(np.arange(150) % 9 == 0, X[:, 1], np.nan)
@@ -96,6 +99,7 @@ def test_outputs_are_learned_each_by_itself():
         )
 
 
+@pytest.mark.slow
 def test_intervals_hold_what_they_say():
     held = []
     for seed in range(6):
@@ -127,6 +131,7 @@ def test_it_is_saved_cloned_and_pickled(tmp_path):
     assert clone(model).get_params() == model.get_params()
 
 
+@pytest.mark.slow
 def test_a_given_graph_is_used_alone():
     X, y, along = roll(200)
     W = neighbor_graph(X, 8)
@@ -137,6 +142,7 @@ def test_a_given_graph_is_used_alone():
     assert np.corrcoef(blind.transduction_, along)[0, 1] < 0.4
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("change", ["copies", "constant", "equal", "two", "all"])
 def test_degenerate_numbers_have_finite_answers(change):
     X, y, along = roll(60)
@@ -188,6 +194,7 @@ def test_classes_refuse_numbers_by_name():
         TransductiveDistance().fit(X, np.where(np.isnan(y), -1.0, y))
 
 
+@pytest.mark.slow
 @pytest.mark.every(2)
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_a_time_limit_leaves_fewer_rows_and_every_step_whole(n_outputs):

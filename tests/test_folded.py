@@ -56,6 +56,7 @@ def metric(labelled):
 # --- the same map -------------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("learner", [DNE(2), LMNN(max_iter=10), NCA(3)], ids=repr)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_one_product_is_space_then_learner(space, learner, labelled, fresh):
@@ -67,6 +68,7 @@ def test_one_product_is_space_then_learner(space, learner, labelled, fresh):
     np.testing.assert_allclose(D, np.linalg.norm(E[:, None] - E[None], axis=2), atol=1e-7 * D.max())
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("fitted", [np.float32, np.float64])
 @pytest.mark.parametrize("given", [np.float32, np.float64])
 def test_the_precision_of_the_points_is_that_of_the_coordinates(
@@ -81,6 +83,7 @@ def test_the_precision_of_the_points_is_that_of_the_coordinates(
     np.testing.assert_allclose(E, expected, atol=1e4 * widest * np.abs(expected).max())
 
 
+@pytest.mark.every(3)
 def test_sparse_points_are_mapped_by_one_product(space, labelled, fresh):
     X, y = labelled
     metric = Kernelized(DNE(2), KERNEL, space, random_state=0)
@@ -94,6 +97,7 @@ def test_sparse_points_are_mapped_by_one_product(space, labelled, fresh):
     assert_near(metric.transform(fresh), E)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_strict_points_come_out_where_they_went_in(space, dtype, labelled, fresh):
     xs = pytest.importorskip("array_api_strict")
@@ -112,6 +116,7 @@ def test_strict_points_come_out_where_they_went_in(space, dtype, labelled, fresh
     assert_near(np.asarray(there), plain.transform(fresh.astype(dtype)), dtype)
 
 
+@pytest.mark.every(3)
 def test_blocks_change_nothing(space, labelled, fresh):
     metric = Kernelized(DNE(2), KERNEL, space, random_state=0).fit(*labelled)
     many = np.tile(fresh, (60, 1))
@@ -151,6 +156,7 @@ def exactly(F, P, offset, L):
     return np.array([[float(v) for v in row] for row in times(Z, L)])
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("power", [-0.5, 0.0, 0.5, 1.0])
 @pytest.mark.parametrize(
     ("kernel", "space"),
@@ -246,6 +252,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_what_is_changed_after_the_fit_is_seen(change, metric, labelled, fresh):
     before = metric.transform(fresh)
@@ -390,6 +397,7 @@ def looks(monkeypatch):
     return looks
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("kernel", [KERNEL, "auto", "aligned"], ids=repr)
 @pytest.mark.parametrize(
     "space", [KPCA(6), Nystroem(12, n_components=6, random_state=0), KernelTrick()], ids=repr

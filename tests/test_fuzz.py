@@ -99,6 +99,7 @@ def test_a_thousand_other_cases_are_fitted_or_refused_in_a_sentence(capsys):
     assert fuzz.main(["--cases", "1000", "--seed", "1"]) == 0, capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_case_is_its_number():
     for number in range(40):
@@ -107,6 +108,7 @@ def test_a_case_is_its_number():
     assert len({str(fuzz.draw(3, number)) for number in range(40)}) > 35
 
 
+@pytest.mark.slow
 def test_every_estimator_is_drawn():
     drawn = {type(fuzz.draw(0, number).estimator).__name__ for number in range(700)}
     learners = {learner.__name__ for learner in fuzz_cases.LEARNERS}
@@ -181,6 +183,7 @@ def test_not_finite_answers_to_points_that_are_not_finite_are_no_fault():
     assert fuzz.judge(case).kind == "fitted"
 
 
+@pytest.mark.slow
 def test_a_case_that_hangs_is_late_and_one_that_dies_is_raw():
     ended = fuzz.run(range(4), jobs=1, limit=1.0, drawn=planted)
     kinds = {number: outcome.kind for number, _, outcome, _ in ended}
@@ -268,6 +271,7 @@ def test_targets_that_are_none_are_refused(y, match, labelled):
         RFM().fit(labelled[0], y)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize(
     "cv",
@@ -296,6 +300,7 @@ def test_what_are_no_folds_is_refused(cv, zeros, labelled):
             KernelizedCV(DNE(1), ["linear"], cv=cv).fit(X, y)
 
 
+@pytest.mark.slow
 def test_predefined_splits_number_all_rows_beside_weights_of_zero(labelled):
     X, y = labelled
     w = np.where(np.arange(30) < 6, 0.0, 1.0)
@@ -348,6 +353,7 @@ SPOILT = [np.array(["a", "b"]), pd.Series([1, 2]), pd.DataFrame({"a": [1, 2]}), 
 SPOILT += ["x", [3], 10**400]
 
 
+@pytest.mark.every(6)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kernel", KERNELS_TO_SPOIL, ids=lambda kernel: type(kernel).__name__)
 def test_any_parameter_of_a_kernel_is_refused_in_a_sentence(kernel):

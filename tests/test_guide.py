@@ -292,6 +292,7 @@ def test_the_examples_of_a_page_run(page):
     assert not said, "".join(said)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_cheat_sheet_runs(surroundings):
     text = (DOCS / "guide" / "cheat_sheet.md").read_text(encoding="utf-8")

@@ -102,6 +102,7 @@ def test_a_trial_sees_neither_point_nor_label_of_its_test_rows(lots):
         np.testing.assert_array_equal(points, X[test])
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("kernels", [[RBF(gamma=0.1), RBF(gamma=1.0)], "auto", Linear()], ids=repr)
 def test_a_search_scores_on_rows_left_out(kernels, lots):
     search = KernelizedCV(DNE(1), kernels, FOLDS, [2, None], refit=False).fit(*lots)
@@ -125,6 +126,7 @@ def test_a_search_learns_kernel_basis_and_map_without_the_rows_left_out(lots):
     assert far[0] == knn.score(metric.transform(X[test]), y[test])
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("by", ["point", "pair"])
 def test_pairs_are_scored_that_were_left_out(by, lots):
     X, y = lots

@@ -27,6 +27,8 @@ def two_tables(noise, seed=0):
 NOISY = np.array([3.0, 0.1, 0.1, 0.1])
 
 
+@pytest.mark.slow
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "learner", [ITML(), RCA(), make_pipeline(StandardScaler(), ITML())], ids=repr
 )

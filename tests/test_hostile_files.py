@@ -642,7 +642,7 @@ def assert_refused_or_right(case, times, tmp_path):
 
 
 @pytest.mark.parametrize("case", ALTERED)
-@pytest.mark.every(2)
+@pytest.mark.every(5)
 def test_an_altered_file_is_refused_or_its_model_answers(case, tmp_path, silent_canary):
     assert_refused_or_right(case, 12, tmp_path)
 
@@ -653,6 +653,7 @@ def test_many_altered_files_are_refused_or_their_models_answer(case, tmp_path, s
     assert_refused_or_right(case, 500, tmp_path)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("case", "change"),
     [

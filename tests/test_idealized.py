@@ -48,6 +48,7 @@ def wine():
 # --- the learned kernel -------------------------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("psd", ["solve", "clip"])
 def test_the_learned_kernel_is_positive_semi_definite(psd):
     X, y = wide()
@@ -92,6 +93,7 @@ def test_signs_are_right_in_any_array_library_and_any_order():
     np.testing.assert_allclose(metric.pairwise_kernels(X), K, atol=1e-9 * np.abs(K).max())
 
 
+@pytest.mark.slow
 def test_a_definite_metric_needs_no_signs():
     X, y = toy()
     assert IdealizedKernel(C=1e3).fit(X, y).signature_ is None
@@ -115,6 +117,7 @@ def test_the_kernel_of_new_points_is_the_sum_over_pairs_of_section_3_3():
     np.testing.assert_allclose(found, expected, atol=1e-7 * np.abs(expected).max())
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("kernel", "psd"), half_of(["rbf", "poly", RBF(gamma=0.02)], ["clip", "solve"])
 )
@@ -152,6 +155,7 @@ def test_the_kernel_trick_is_refused():
         Kernelized(IdealizedKernel(C=1e3), "rbf", KernelTrick()).fit(*toy())
 
 
+@pytest.mark.slow
 def test_the_unit_of_the_features_does_not_matter():
     X, y = toy()
     metric = IdealizedKernel(C=1e3).fit(X, y)
@@ -245,6 +249,7 @@ def test_support_pairs_alone_give_the_same_metric():
     np.testing.assert_allclose(metric.get_mahalanobis_matrix(), M, atol=1e-3 * np.abs(M).max())
 
 
+@pytest.mark.slow
 def test_many_pairs_of_few_raw_features_are_solved_too():
     X, y = load_wine(return_X_y=True)
     X = X[:, [0, 1, 4, 6, 9, 12]]  # of widths from 0.6 to 1400
@@ -263,6 +268,7 @@ def test_a_gap_that_stays_open_warns():
     assert metric.duality_gap_ > 1e-3
 
 
+@pytest.mark.slow
 def test_blocks_of_pairs_change_nothing():
     X, y = toy()
     whole = IdealizedKernel(C=1e3).fit(X, y)
@@ -357,6 +363,7 @@ def test_scikit_learns_checks_pass(estimator, check):
 # --- the idealized Gram matrix ------------------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 1.0, 1: 3.0, 2: 0.5}])
 @pytest.mark.parametrize("seed", range(8))
 def test_idealizing_a_gram_matrix_raises_its_alignment(seed, class_weight):

@@ -45,6 +45,7 @@ def small_problem(name, n_pairs, C, psd, nu=0.3):
 # --- the propositions ---------------------------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("psd", ["none", "solve"])
 @pytest.mark.parametrize("kernel", ["linear", pytest.param("rbf", marks=pytest.mark.paper)])
 @pytest.mark.parametrize("C", [1e3, 1e6])
@@ -73,7 +74,7 @@ def test_the_conditions_of_proposition_2_hold(name, C, kernel, psd):
 
 @pytest.mark.parametrize(("psd", "nu"), half_of(["none", "solve"], [0.05, 0.3, 0.8, 1.0]))
 @pytest.mark.parametrize("name", DATA)
-@pytest.mark.every(2)
+@pytest.mark.every(12)
 def test_nu_bounds_the_fractions_of_proposition_3(name, psd, nu):
     X, y = points(name)
     metric = IdealizedKernel(C=1e7, psd=psd, nu=nu).fit(X, y)
@@ -85,6 +86,8 @@ def test_nu_bounds_the_fractions_of_proposition_3(name, psd, nu):
     assert total >= nu * np.sum(metric.upper_[~metric.pairs_.is_similar]) * (1 - 1e-9)
 
 
+@pytest.mark.slow
+@pytest.mark.every(4)
 @pytest.mark.parametrize("psd", ["none", "solve"])
 @pytest.mark.parametrize(("C", "nu"), [(1e7, 0.9), (1e10, 0.5), (1e10, 1.0)])
 def test_a_metric_far_from_the_prior_is_reached_where_features_are_more_than_points(C, nu, psd):
@@ -179,7 +182,7 @@ class Barrier:
         [("toy", 1e1), ("toy", 1e3), ("wine", 1e3), ("wine", 1e5), ("wine", 1e7)], [False, True]
     ),
 )
-@pytest.mark.every(2)
+@pytest.mark.every(8)
 def test_the_objective_is_that_of_an_independent_solver(case, psd):
     name, C = case
     problem = small_problem(name, 40, C, psd)
@@ -210,6 +213,7 @@ def test_the_gradient_is_that_of_the_objective(psd):
         assert rise / (2 * step[p]) == pytest.approx(gradient[p], rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("psd", [False, True])
 @pytest.mark.parametrize("C", [10.0, 1e3])
 def test_both_solvers_certify_the_same_optimum(C, psd):

@@ -84,11 +84,13 @@ def test_shares_of_every_learner_add_up_to_the_squared_distance(learner, labelle
     assert_adds_up(learner.fit(X, y), X, fresh)
 
 
+@pytest.mark.every(2)
 def test_shares_in_every_kernel_add_up_to_the_squared_distance(kernel, labelled, fresh):
     X, y = labelled
     assert_adds_up(Kernelized(LDA(), kernel).fit(X, y), X, fresh)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "kernel", OTHERS, ids=lambda k: k if isinstance(k, str) else type(k).__name__
 )
@@ -97,6 +99,7 @@ def test_shares_in_kernels_that_learn_or_are_foreign_add_up(kernel, labelled, fr
     assert_adds_up(Kernelized(LDA(), kernel).fit(X, y), X, fresh)
 
 
+@pytest.mark.every(2)
 def test_shares_in_every_space_add_up_to_the_squared_distance(space, labelled, fresh):
     X, y = labelled
     assert_adds_up(Kernelized(LDA(), RBF(), space).fit(X, y), X, fresh)
@@ -165,6 +168,7 @@ def test_the_integral_over_a_ridge_is_that_of_its_narrow_gaussian(labelled, fres
     np.testing.assert_allclose(slow.shares, exact.shares, atol=2e-3 * exact.squared_distance)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("limit", [None, 10], ids=["all rows", "landmarks"])
 @pytest.mark.parametrize("kernel", ["auto", RBF() + 0.1 * Delta()], ids=["auto", "with a ridge"])
 def test_training_rows_are_explained_by_the_map_of_all_rows(
@@ -276,6 +280,7 @@ def planted():
     return X, (X[:, 2] * X[:, 5] > 0).astype(int)
 
 
+@pytest.mark.slow
 def test_planted_features_are_found_through_a_kernel(planted):
     X, y = planted
     metric = Kernelized(NCA(random_state=0)).fit(X, y)
@@ -426,6 +431,7 @@ def test_names_are_those_of_the_frame(labelled):
 # --- pictures and the command line ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_shares_are_drawn_with_the_largest_on_top(labelled, fresh):
     pyplot = pytest.importorskip("matplotlib.pyplot", reason="plots come with the extra `plot`")
     X, y = labelled

@@ -75,6 +75,7 @@ def seconds_after_ctrl_c(fit, wait):
 needs_signals = pytest.mark.skipif(os.name != "posix", reason="threads cannot be sent signals")
 
 
+@pytest.mark.every(12)
 @needs_signals
 @pytest.mark.parametrize("learner", [NCA(), MLKR(), LMNN(), Kernelized(LDA())], ids=repr)
 def test_ctrl_c_ends_a_long_fit(learner):
@@ -102,6 +103,7 @@ def test_ctrl_c_ends_every_fit(metric):
     assert seconds_after_ctrl_c(lambda: metric.fit(X, y), 2.0) < 20
 
 
+@pytest.mark.slow
 @needs_signals
 def test_ctrl_c_does_not_wait_for_a_long_call():
     ended = threading.Event()
@@ -165,6 +167,7 @@ def test_ctrl_c_leaves_the_last_round_of_recursive_features(monkeypatch):
 # --- time limits ----------------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("learner", [NCA(), MLKR(), MCML()], ids=repr)
 def test_a_limit_ends_the_first_pass_between_two_blocks(learner):
     X, y = drawn(1_500)
@@ -223,6 +226,7 @@ def test_more_rows_and_more_features_take_longer_before_a_fit_is_worth_anything(
         assert took[1] == pytest.approx(5 * took[0])
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("kernel", ["auto", "rbf"])
 def test_a_space_of_some_rows_places_them_all(kernel, monkeypatch):
     X, y = drawn(200)

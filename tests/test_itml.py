@@ -28,6 +28,7 @@ def few(labelled):
     return X[:, :2], {"similar": [[0, 1], [2, 3], [4, 5]], "dissimilar": [[0, 7], [1, 9], [6, 8]]}
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("gamma", [0.1, 1.0, 10.0])
 def test_the_optimum_is_that_of_a_general_solver(gamma, few):
     X, pairs = few

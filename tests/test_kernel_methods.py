@@ -115,6 +115,7 @@ def kernel_kmeans(K, labels):
         labels = again
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("load", [load_iris, load_wine])
 def test_k_means_has_the_objective_of_kernel_k_means(load):
     X = scale(load(return_X_y=True)[0])

@@ -40,6 +40,7 @@ def test_a_kernel_that_was_left_out_shows_no_alignment(pyplot, labelled):
     assert np.isnan(dots[1])
 
 
+@pytest.mark.slow
 def test_names_of_21_widths_do_not_overlap(pyplot, labelled):
     ax = plot_kernel_weights(KernelAlignment().bind(*labelled))
     assert len(set(texts(ax.get_xticklabels()))) == 21

@@ -88,6 +88,7 @@ def test_a_composed_kernel_is_symmetric_and_positive_semi_definite(kernel, X):
     assert values[0] >= -1e-9 * max(np.trace(K), 1e-300)
 
 
+@pytest.mark.slow
 @settled
 @given(kernels, points(), st.integers(1, 8))
 def test_blocks_of_a_composed_kernel_are_blocks_of_its_gram_matrix(kernel, X, cut):
@@ -126,6 +127,7 @@ def test_a_clone_and_equal_parameters_give_an_equal_kernel(kernel, X):
     close(copy(X), expected)
 
 
+@pytest.mark.slow
 @settled
 @given(kernels, kernels, points(), numbers)
 def test_sums_products_and_weights_are_those_of_the_values(first, second, X, weight):
@@ -147,6 +149,7 @@ def test_a_rescaled_kernel_is_the_kernel_of_rescaled_points(kernel, X, factors):
     close(Rescaled(kernel, factors).bind(X)(X), inner(X * np.array(factors)))
 
 
+@pytest.mark.slow
 @settled
 @given(st.lists(formulas, min_size=1, max_size=4), points(), numbers)
 def test_nested_parameters_reach_their_term_and_no_other(terms, X, gamma):

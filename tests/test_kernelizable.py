@@ -109,7 +109,7 @@ def written(estimator):
         for number, row in enumerate(TABLE)
     ],
 )
-@pytest.mark.every(3)
+@pytest.mark.every(12)
 def test_the_field_is_classified(estimator, fails):
     report = check_kernelizable(estimator)
     assert not report.undecided
@@ -126,12 +126,13 @@ def test_the_page_holds_the_same_table():
     assert said == ["yes" if fails is None else f"no: {fails}" for _, fails in TABLE]
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(9)
 @pytest.mark.parametrize("learner", [NCA(), LMNN(), LMCA(2), DNE(), MMC()])
 def test_our_learners_are_kernelizable(learner):
     assert_kernelizable(learner)
 
 
+@pytest.mark.slow
 def test_the_verdict_is_true_of_users_data_too(labelled):
     X, y = labelled
     assert check_kernelizable(NearestCentroid(), X, y).kernelizable

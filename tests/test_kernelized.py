@@ -58,7 +58,7 @@ def fig2_accuracy(metric, make):
     return np.mean(scores)
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.parametrize(
     ("case", "make"),
     half_of(
@@ -99,6 +99,7 @@ def test_a_fit_changes_no_parameter(labelled):
     assert not hasattr(learner, "components_")
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "kernel",
     ["rbf", "auto", "poly", "linear", "laplacian", "cosine", "sigmoid", rbf_kernel],
@@ -262,6 +263,7 @@ def test_cross_validation_cuts_a_precomputed_kernel(labelled):
     np.testing.assert_allclose(cross_val_score(precomputed, kernel(X), y, cv=4), expected)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", ["precomputed", Precomputed()], ids=repr)
 def test_a_precomputed_kernel_is_the_kernel(name, labelled, fresh):
     X, y = labelled
@@ -273,6 +275,7 @@ def test_a_precomputed_kernel_is_the_kernel(name, labelled, fresh):
     )
 
 
+@pytest.mark.every(4)
 def test_clones_and_pickles_are_the_same(space, labelled, fresh):
     metric = Kernelized(DNE(2), RBF(gamma=0.3), space, random_state=0).fit(*labelled)
     again = pickle.loads(pickle.dumps(metric))
@@ -323,6 +326,7 @@ def test_frames_go_in_and_come_out(how, labelled, fresh):
             plain.transform(new.rename(columns={"a": "z"}))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("make", [sparse.csr_array, sparse.csr_matrix, sparse.coo_array])
 @pytest.mark.parametrize("kernel", [RBF(gamma=0.3), Linear(), Polynomial()], ids=repr)
 def test_sparse_points_are_dense_points(make, kernel, labelled, fresh):

@@ -34,7 +34,7 @@ THEIRS = {"scoring": ("scoring value", "fits failed with"), "random_state": ("se
 )
 @pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of scores that are not numbers
-@pytest.mark.every(3)
+@pytest.mark.every(9)
 def test_an_absurd_parameter_ends_in_a_fit_or_in_a_sentence(estimator, name, half, labelled):
     X, y = labelled
     for value in ABSURD[(half + PARAMETERS.index((estimator, name))) % 2 :: 2]:

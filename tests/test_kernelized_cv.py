@@ -96,6 +96,7 @@ def mixed_grid(overlapping):
     return grid_search(DNE(1), MIXED, RANKS).fit(*overlapping)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
 def test_every_score_is_that_of_a_grid_search(n_jobs, overlapping, mixed_grid):
     grid = mixed_grid
@@ -195,6 +196,7 @@ def test_learners_of_others_are_searched_too(overlapping):
 # --- the shared work is done once ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_distances_are_computed_once_in_a_fold_and_eigenvectors_once_for_all_ranks(
     counted, overlapping
 ):
@@ -229,6 +231,7 @@ def test_a_rank_beyond_the_kernels_costs_nothing(overlapping, monkeypatch):
     assert np.all(table["mean_fit_time"][2:] == 0)
 
 
+@pytest.mark.slow
 def test_each_process_gets_its_share_of_the_memory(overlapping, monkeypatch):
     shares = []
 
@@ -267,6 +270,7 @@ def test_families_have_names():
     assert search.best_params_["kernel"].degree == 2
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("kernel", ["auto", "linear", RBF(gamma=1.0), lambda A, B: A @ B.T])
 def test_a_kernel_alone_is_a_list_of_one(kernel, overlapping):
     search = KernelizedCV(DNE(1), kernel, n_components=3).fit(*overlapping)
@@ -386,6 +390,7 @@ def test_an_interrupted_fit_leaves_the_object_as_it_was(overlapping, monkeypatch
         search.transform(X)
 
 
+@pytest.mark.slow
 def test_classes_smaller_than_the_folds_warn_as_elsewhere(overlapping):
     X, y = overlapping
     y = np.where(np.arange(60) < 2, 7, y)
@@ -618,6 +623,7 @@ def test_tuples_of_points_have_no_rows_to_place(overlapping):
         Kernelized(ITML(power=1.0), "rbf", KPCA(5)).fit_transform(X[rows], alike)
 
 
+@pytest.mark.slow
 def test_rows_without_weight_are_absent_from_a_search(overlapping):
     X, y = overlapping
     kept = np.arange(len(y)) % 7 > 0
@@ -669,6 +675,7 @@ def test_a_judge_that_does_not_predict_is_refused_before_any_fit(labelled):
         search.fit(X, y)
 
 
+@pytest.mark.slow
 def test_each_task_gets_the_time_that_is_left_when_it_begins(overlapping, monkeypatch):
     limits = []
 

@@ -60,7 +60,7 @@ def points(n, d=10):
     return X, (X[:, 0] * X[:, 1] > 0).astype(int)
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(6)
 @pytest.mark.parametrize("n", [250, pytest.param(400, marks=pytest.mark.slow), 600])
 @pytest.mark.parametrize(
     "estimator",
@@ -91,7 +91,7 @@ def test_a_gram_matrix_in_float32_is_never_whole_in_float64(monkeypatch):
         assert peak_of(space, X, y) < 1.3 * space.estimate_memory(*X.shape)
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.parametrize("n", [100, 140, 200])
 def test_the_choice_of_the_kernel_is_estimated_within_a_factor_of_two(n):
     X, y = points(n, 4)
@@ -148,6 +148,7 @@ def test_distances_count_where_they_are_held():
     assert held - computed_anew == 8 * 200 * (200 + 100)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("space", "kernel", "rank"),
     [

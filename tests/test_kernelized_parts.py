@@ -157,6 +157,7 @@ def test_points_are_not_kernelized_twice(outer, learner, labelled):
         outer(learner, "rbf").fit(*labelled)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("linear", ["linear", Linear()], ids=repr)
 def test_a_linear_kernel_inside_is_none(linear, labelled, fresh):
     X, y = labelled
@@ -239,6 +240,7 @@ def test_a_class_is_not_its_instance(labelled):
 # --- one kernel ---------------------------------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("kernel", ["auto", "aligned", "rbf", RBF(gamma=0.3)], ids=repr)
 @pytest.mark.parametrize(
     "space", ["auto", KPCA(3), KernelTrick(), Nystroem(10, random_state=0)], ids=repr
@@ -266,6 +268,7 @@ def test_points_with_nan_are_refused_though_the_space_does_not_look_again(labell
 # --- precision ----------------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "learner", [NeighborhoodComponentsAnalysis(2, max_iter=3), PCA(2), NCA(2), DNE(2)], ids=repr
 )

@@ -169,6 +169,7 @@ def test_a_session_learns_more_from_its_questions_than_from_chance(register):
     assert [point.n_answers for point in asked.curve] == list(range(0, 60, 5))
 
 
+@pytest.mark.slow
 def test_undo_takes_back_and_asks_again(register):
     session = LabellingSession(register[0])
     assert session.undo() is None
@@ -277,6 +278,7 @@ def test_back_takes_the_last_answer_back_also_that_of_an_earlier_session(label):
     assert "Read" not in label("q\n", "--out", out).output
 
 
+@pytest.mark.slow
 def test_a_gap_is_shown_as_nothing_whatever_the_table_says_for_it(label):
     pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `parquet`")
     out, typed = label.folder / "answers.csv", label.folder / "a.parquet"
@@ -407,6 +409,7 @@ def test_a_word_that_is_no_answer_is_asked_again_and_a_goal_ends(label):
     assert [row[2] for row in saved(out)] == ["yes", "no"]
 
 
+@pytest.mark.slow
 def test_the_two_records_stand_side_by_side(label):
     out = label.folder / "answers.csv"
     said = label("y\nq\n", "--out", out, "--id", "id")
@@ -439,6 +442,7 @@ def test_links_learn_from_the_answers(label):
     assert "--answers beside --pairs" in said.output
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
@@ -460,6 +464,7 @@ def test_another_file_is_not_overwritten(label, text, options, message):
     assert out.read_text("utf-8") == text
 
 
+@pytest.mark.slow
 def test_a_learning_curve_is_the_mean_of_its_runs():
     pytest.importorskip("matplotlib", reason="matplotlib comes with the extra `plot`")
     ax = plot_learning_curve([1, 2], {"a": [[0.1, 0.2], [0.3, 0.6]], "b": [0.5, 0.5]}, ylabel="F1")

@@ -80,6 +80,7 @@ def test_matrices_without_a_solution_are_refused(all_are_long):
             lapack.eigh(*given)
 
 
+@pytest.mark.slow
 def test_other_threads_run_while_a_matrix_is_decomposed(all_are_long):
     A, ticks, ended = symmetric(700)[0], [], threading.Event()
 
@@ -118,6 +119,7 @@ def test_a_long_call_that_nobody_waits_for_is_left():
         ended.set()
 
 
+@pytest.mark.slow
 def test_a_time_limit_leaves_a_long_call_only_where_it_may():
     ended = threading.Event()
     try:

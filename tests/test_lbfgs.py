@@ -116,6 +116,7 @@ def bowl(shape, dtype=np.float64):
     return objective
 
 
+@pytest.mark.slow
 def test_a_long_descent_is_the_same_on_any_number_of_threads():
     shape = (400, 700)  # with ten corrections, threads share so many entries
     found = []

@@ -163,6 +163,7 @@ EDGES = [
 ]
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(("cls", "name", "good", "bad"), EDGES)
 def test_bounds_of_learners_may_be_taken_and_not_passed(cls, name, good, bad):
     X = np.random.RandomState(0).standard_normal((12, 2))
@@ -493,6 +494,7 @@ def test_the_best_length_is_found_wherever_it_is(best, few, monkeypatch):
     assert len(asked) == len(set(asked)) <= 6 + (not few)
 
 
+@pytest.mark.slow
 def test_many_points_end_where_they_would_without_a_start_from_some(monkeypatch):
     rng = np.random.RandomState(0)
     y = np.arange(240) % 3
@@ -518,6 +520,7 @@ def test_many_points_end_where_they_would_without_a_start_from_some(monkeypatch)
     assert short.n_iter_ == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("most_listed", "most"), [(1e7, 200), (1.0, 50)])
 def test_many_points_leave_out_no_impostors_where_some_had_few(monkeypatch, most_listed, most):
     rng = np.random.RandomState(0)

@@ -371,6 +371,7 @@ def test_a_map_of_low_rank_is_filled_with_short_directions():
         assert _lmnn.filled(whole, 3) is whole
 
 
+@pytest.mark.slow
 def test_of_wide_tables_lmnn_seeks_a_map_of_twice_the_rank(monkeypatch):
     X, y = make_blobs(80, n_features=12, centers=3, cluster_std=3.0, random_state=0)
     whole = LMNN(2).fit(X, y)

@@ -35,6 +35,7 @@ def lmnn_value(L, X, y, targets, c):
 # --- all that descend ---------------------------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("learner", [NCA(), NCA(2), LMNN(), LMCA(2)], ids=repr)
 @pytest.mark.parametrize("init", INITS)
 def test_every_start_leads_downhill(learner, init, labelled):
@@ -46,6 +47,7 @@ def test_every_start_leads_downhill(learner, init, labelled):
     assert learner.loss_ < hasty.loss_
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("learner", [NCA(2), LMNN(), LMCA(2)], ids=repr)
 def test_a_random_start_repeats_itself_with_its_seed(learner, labelled):
     X, y = labelled
@@ -65,6 +67,7 @@ def test_a_given_start_leaves_its_array_alone(descending_learner, labelled):
     np.testing.assert_array_equal(init, np.eye(rank, 4))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "learner",
     [NCA(), NCA(2), LMNN(), LMCA(), LMCA(2)],
@@ -282,6 +285,7 @@ def metric(request, labelled):
     return (learner if request.param == "linear" else Kernelized(learner)).fit(*labelled)
 
 
+@pytest.mark.every(2)
 def test_distances_are_euclidean_after_the_map(metric, labelled, fresh):
     X, _ = labelled
     expected = cdist(metric.transform(fresh), metric.transform(X))
@@ -310,6 +314,7 @@ def test_blocks_of_pairs_change_no_distance(metric, labelled):
         np.testing.assert_allclose(metric.pair_distance(rows, X), whole, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.every(2)
 def test_scores_tell_pairs_of_a_class_from_the_others(metric, labelled):
     X, y = labelled
     X = X + 3 * y[:, None]
@@ -318,6 +323,7 @@ def test_scores_tell_pairs_of_a_class_from_the_others(metric, labelled):
     assert roc_auc_score(same, clone(metric).fit(X, y).pair_score(pairs, X)) > 0.9
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("pairs", "indices", "match"),
     [
@@ -376,6 +382,7 @@ def test_pickling_changes_no_bit(learner, labelled, fresh):
 # --- watching a long fit ------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("learner", [NCA(), LMNN(), Kernelized(NCA())], ids=repr)
 def test_progress_goes_to_standard_error(learner, labelled, capsys):
     name = "verbose" if "verbose" in learner.get_params() else "learner__verbose"
@@ -424,6 +431,7 @@ watched = pytest.mark.skipif(
 )
 
 
+@pytest.mark.every(3)
 @watched
 @pytest.mark.parametrize("wrap", [lambda x: x, Kernelized], ids=["alone", "kernelized"])
 @pytest.mark.parametrize("learner", [NCA(2), LMNN(), LMCA(2)], ids=repr)
@@ -446,6 +454,7 @@ def test_a_callback_can_stop_the_fit_without_a_warning(learner, labelled):
     assert np.isfinite(estimator.components_).all()
 
 
+@pytest.mark.every(3, 1)
 @watched
 @pytest.mark.parametrize("learner", [NCA(), LMNN(), LMCA()], ids=repr)
 def test_a_given_start_and_a_warm_start_are_taken_as_they_are(learner, labelled):
@@ -472,6 +481,7 @@ def test_nca_starts_at_a_mean_squared_length_of_four(init, scale, labelled):
     assert np.mean(np.sum(E**2, axis=1)) == pytest.approx(4.0)
 
 
+@pytest.mark.slow
 def test_one_thousand_points_in_two_dimensions_are_no_trouble():
     X, y = make_fig2_circles(1000, random_state=0)
     for learner in (NCA(max_iter=200), LMNN(), DNE(1)):

@@ -98,7 +98,7 @@ EVERY = [
 ]
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(6)
 @pytest.mark.parametrize("estimator", EVERY, ids=repr)
 def test_a_limit_is_told_once_and_leaves_what_can_be_used(estimator):
     X, y = drawn(600)
@@ -111,6 +111,7 @@ def test_a_limit_is_told_once_and_leaves_what_can_be_used(estimator):
     assert np.all(np.isfinite(method(X)))
 
 
+@pytest.mark.slow
 def test_nothing_is_measured_without_a_limit(monkeypatch):
     monkeypatch.setattr(rates, "_measured", lambda: pytest.fail("measured without a limit"))
     X, y = drawn(40)
@@ -147,6 +148,7 @@ def test_time_that_is_kept_is_not_there_before(clock):
 # --- searches and predictors --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_search_keeps_time_for_the_last_fit(monkeypatch):
     kept = []
     monkeypatch.setattr(_folds, "time_kept", lambda s: kept.append(s) or time_kept(s))
@@ -288,6 +290,7 @@ def test_the_benchmark_fits_every_learner_search_and_predictor():
 # --- choices within a learner -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_choice_of_C_leaves_time_for_the_solution(monkeypatch):
     now, solved = [0.0], _idealized_choice._solved
 

@@ -41,6 +41,7 @@ def text_of(page):
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page.split("</style>")[1])).strip()
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("which", ["linker", "taught"])
 def test_what_columns_add_sums_to_the_log_odds_of_a_pair(two, which, request):
     linker = request.getfixturevalue(which)
@@ -198,6 +199,7 @@ def files(two, tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_identifiers_are_left_out_unless_they_are_asked_for(files, run):
     def linked(*options):
         out = files / "links.csv"
@@ -219,6 +221,7 @@ def test_identifiers_are_left_out_unless_they_are_asked_for(files, run):
     assert "Got no column 'vistis'" in linked("--ignore", "vistis").stderr
 
 
+@pytest.mark.slow
 def test_a_column_that_counts_the_records_is_an_identifier_and_an_address_of_mail_is_none(
     two, tmp_path, run
 ):
@@ -247,6 +250,7 @@ def test_the_command_writes_the_page_with_records_by_their_ids(files, run):
     assert "would be lost" in " ".join(said.stderr.split())
 
 
+@pytest.mark.slow
 def test_fields_that_changed_places_are_found_and_others_stay_where_they_are(two, tmp_path, run):
     pytest.importorskip("rich", reason="rich comes with the extra `cli`")
     left, right = two[0], two[1].copy()
@@ -268,10 +272,13 @@ def test_fields_that_changed_places_are_found_and_others_stay_where_they_are(two
     assert found["right_first"].reset_index(drop=True).equals(first)  # rows as they are in the file
 
 
-@pytest.mark.parametrize("cell", ["", "x{row}{k}"], ids=["all missing", "300 columns"])
-def test_odd_files_end_in_a_sentence_or_in_links(tmp_path, run, cell):
+@pytest.mark.parametrize(
+    ("cell", "n"),
+    [("", 2), ("x{row}{k}", 10), pytest.param("x{row}{k}", 300, marks=pytest.mark.slow)],
+    ids=["all missing", "10 columns", "300 columns"],
+)
+def test_odd_files_end_in_a_sentence_or_in_links(tmp_path, run, cell, n):
     pytest.importorskip("rich", reason="rich comes with the extra `cli`")
-    n = 300 if cell else 2
     lines = [",".join(f"c{k}" for k in range(n))]
     lines += [",".join(cell.format(row=row, k=k) for k in range(n)) for row in range(12)]
     table = tmp_path / "table.csv"

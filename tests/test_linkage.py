@@ -97,6 +97,7 @@ def test_a_value_that_a_record_has_twice_counts_once():
     assert rule.pairs(titles).tolist() == [[0, 1]]  # one pair, and not three lines with one
 
 
+@pytest.mark.slow
 def test_candidates_of_dask_are_those_made_in_memory():
     dd = pytest.importorskip("dask.dataframe", reason="Dask comes with the extra `dask`")
     records, _ = make_records(60, n_copies=2, random_state=0)
@@ -267,6 +268,7 @@ def test_of_long_texts_the_beginning_is_compared_and_all_letters_make_them_equal
         assert max(other, short) < begins < 1 - 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Of 3 candidates none")
 def test_long_cells_of_few_records_take_little_work(fuzzy, monkeypatch):
     compared = []
@@ -385,6 +387,7 @@ def test_without_labels_the_odds_are_those_of_fellegi_and_sunter():
     assert model.probability(S).mean() == pytest.approx(0.2, abs=0.01)
 
 
+@pytest.mark.slow
 def test_the_opinion_of_random_pairs_finds_matches_among_candidates_that_are_alike():
     rng = np.random.RandomState(0)
     m, u = np.array([[0.1, 0.1, 0.1, 0.7]] * 6), np.array([[0.9, 0.05, 0.03, 0.02]] * 6)
@@ -398,6 +401,7 @@ def test_the_opinion_of_random_pairs_finds_matches_among_candidates_that_are_ali
     assert both.match_share == pytest.approx(same[near].mean(), rel=0.2)
 
 
+@pytest.mark.slow
 def test_a_balanced_set_of_labels_does_not_move_the_share_of_matches():
     rng = np.random.RandomState(0)
     m = np.array([[0.1, 0.1, 0.1, 0.7]] * 4)
@@ -418,6 +422,7 @@ def test_many_labels_teach_which_fields_must_agree_together():
     assert np.mean((model.probability(S) > 0.5) == same) > 0.95
 
 
+@pytest.mark.slow
 def test_few_labels_do_no_harm(fuzzy, register):
     table, _, person = register
     found = found_candidates(table, None, None, None)
@@ -436,6 +441,7 @@ def test_few_labels_do_no_harm(fuzzy, register):
     assert np.mean(draws) >= f1(np.empty(0, dtype=int))
 
 
+@pytest.mark.slow
 def test_labels_chosen_by_looks_tell_the_share_of_matches():
     rng = np.random.RandomState(0)
     m = np.array([[0.1, 0.1, 0.1, 0.7]] * 4)
@@ -494,6 +500,7 @@ def split_register(n, seed):
     return left, right, person[first], person[second]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("rows", [60, 50], ids=["as many", "fewer"])
 def test_tables_in_each_others_place_have_the_same_candidates_and_probabilities(fuzzy, rows):
     left, right, one, other = split_register(60, 4)
@@ -532,6 +539,7 @@ def test_no_more_pairs_are_drawn_than_there_are():
     assert len(listed(pairs)) == len(pairs) == n_all == 6
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize(
     ("by_kind", "n_labelled"),
     half_of([True, False], [20, 60]),  # without and with the kernel expansion
@@ -563,6 +571,7 @@ def addresses(n, seed=0):
     ]
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("n", [1, 3, 10, 200])
 def test_copies_of_one_column_are_linked(fuzzy, n):
     e = addresses(n)
@@ -748,6 +757,7 @@ def test_a_rule_that_is_a_function_is_not_saved(fuzzy, register, tmp_path):
         save(linker, tmp_path / "people.linker")
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("change", "message"),
     [

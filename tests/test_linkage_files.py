@@ -12,6 +12,7 @@ from kernelmetric.linkage import (
     EqualKeys,
     NearestText,
     RecordLinker,
+    _decision,
     _duckdb,
     _joined,
     candidate_pairs,
@@ -39,6 +40,7 @@ def people(tmp_path):
     return paths, tables
 
 
+@pytest.mark.slow
 def test_candidates_of_files_are_those_made_in_memory(people):
     (a, b), (left, right) = people
     initial = EqualKeys(lambda table: table["first"].str[0], "city")
@@ -75,6 +77,7 @@ def test_keys_of_files_are_texts_dates_and_numbers_as_in_memory(tmp_path):
         np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.slow
 def test_keys_that_too_many_share_are_left_out_and_told(people):
     (a, b), (left, right) = people
     rules = [EqualKeys("city", most=300), EqualKeys("born")]
@@ -157,6 +160,7 @@ def test_an_interrupted_run_goes_on_where_it_was(people, tmp_path, monkeypatch):
         link_files(a, b, RecordLinker(rules=RULES), folder=folder)
 
 
+@pytest.mark.slow
 def test_nothing_half_written_is_taken_for_done(people, tmp_path, monkeypatch):
     (a, b), (left, right) = people
     folder = tmp_path / "work"
@@ -173,6 +177,7 @@ def test_nothing_half_written_is_taken_for_done(people, tmp_path, monkeypatch):
     assert len(links) + len(links.others) == len(candidate_pairs(left, right, RULES))
 
 
+@pytest.mark.slow
 def test_duckdb_gets_the_memory_budget(people, tmp_path, monkeypatch, duckdb):
     (a, b), (left, right) = people
     asked, connected = [], _joined.connected
@@ -190,6 +195,7 @@ def test_duckdb_gets_the_memory_budget(people, tmp_path, monkeypatch, duckdb):
     np.testing.assert_array_equal(found, candidate_pairs(left, right, RULES))
 
 
+@pytest.mark.slow
 def test_too_many_links_are_refused_before_they_are_joined(people, monkeypatch):
     (a, b), _ = people
     monkeypatch.setattr(
@@ -249,6 +255,12 @@ def test_without_duckdb_a_sentence_names_the_extra(people, monkeypatch):
 WORDS = [EqualKeys(lambda table: table["title"].str.split(), most=2_000)]
 
 
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch):
+    """Of labelled texts: what is the same in files and in memory is so of any number of trees."""
+    monkeypatch.setitem(_decision._TREES, "max_iter", 15)
+
+
 @pytest.fixture
 def shops(tmp_path):
     """Two files of products with long titles, and the tables in them."""
@@ -270,6 +282,7 @@ def shops(tmp_path):
     return paths, tables
 
 
+@pytest.mark.slow
 def test_records_that_share_one_of_their_words_are_candidates_in_files_and_in_memory(shops):
     (a, b), (left, right) = shops
     pairs = candidate_pairs(left, right, WORDS)
@@ -290,27 +303,31 @@ def test_records_that_share_one_of_their_words_are_candidates_in_files_and_in_me
             candidate_pairs(*tables, wrong)
 
 
-def test_texts_of_files_are_compared_with_all_candidates_of_a_record(shops, tmp_path, monkeypatch):
+@pytest.mark.parametrize("two", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_texts_of_files_are_compared_with_all_candidates_of_a_record(
+    two, shops, tmp_path, monkeypatch
+):
     (a, b), (left, right) = shops
     monkeypatch.setattr(_joined, "group_size", lambda: 2048)
     monkeypatch.setattr(_duckdb, "_AT_ONCE", 100)  # rivals lie in other pieces and groups
-    both = pd.concat([left, right], ignore_index=True)
-    both.to_parquet(tmp_path / "both.parquet")
-    truth = np.column_stack([np.arange(120)] * 2)
-    one = (tmp_path / "both.parquet", None), (both, None), None
-    for paths, tables, pairs in (((a, b), (left, right), truth), one):
-        same = None if pairs is None else np.ones(len(pairs))
-        known = RecordLinker(rules=WORDS).fit(*tables, pairs, same)
-        assert known.comparison_.text_ is not None
-        folder = tmp_path / f"work {paths[1] is None}"
-        found = link_files(*paths, RecordLinker(rules=WORDS), folder=folder, pairs=pairs, same=same)
-        rows = np.concatenate([found.pairs, found.others])
-        p = np.concatenate([found.probability, found.other_probability])
-        order = np.lexsort(rows.T[::-1])
-        np.testing.assert_array_equal(rows[order], known.candidates_)
-        np.testing.assert_allclose(p[order], known.probability_, atol=1e-6)
+    paths, tables, labels = (a, b), (left, right), {}
+    if two:
+        labels = {"pairs": np.column_stack([np.arange(120)] * 2), "same": np.ones(120)}
+    else:
+        both = pd.concat([left, right], ignore_index=True)
+        both.to_parquet(tmp_path / "both.parquet")
+        paths, tables = (tmp_path / "both.parquet", None), (both, None)
+    known = RecordLinker(rules=WORDS).fit(*tables, **labels)
+    assert known.comparison_.text_ is not None
+    found = link_files(*paths, RecordLinker(rules=WORDS), folder=tmp_path / "work", **labels)
+    rows = np.concatenate([found.pairs, found.others])
+    p = np.concatenate([found.probability, found.other_probability])
+    order = np.lexsort(rows.T[::-1])
+    np.testing.assert_array_equal(rows[order], known.candidates_)
+    np.testing.assert_allclose(p[order], known.probability_, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_what_texts_found_in_all_candidates_is_not_looked_for_again(shops, tmp_path, monkeypatch):
     (a, b), _ = shops
     monkeypatch.setattr(_joined, "group_size", lambda: 2048)
@@ -333,6 +350,7 @@ def test_what_texts_found_in_all_candidates_is_not_looked_for_again(shops, tmp_p
     assert not np.allclose(np.sort(p), np.sort(q))
 
 
+@pytest.mark.slow
 def test_best_candidates_that_memory_cannot_hold_are_refused(shops, tmp_path, monkeypatch):
     (a, b), _ = shops
 

@@ -69,6 +69,7 @@ def assert_nearest(P, pairs, n, *, one=False):
         assert np.all(np.bincount(there, minlength=len(asked)) >= asked)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize(("ngram", "most"), [(1, 1000), (2, 20), (3, 1000), (3, 5), (6, 1000)])
 @pytest.mark.parametrize(("n_left", "n_right"), [(40, 60), (3, 200), (200, 3), (80, None)])
 def test_nearest_texts_are_those_of_scikit_learns_n_grams(ngram, most, n_left, n_right):
@@ -81,6 +82,7 @@ def test_nearest_texts_are_those_of_scikit_learns_n_grams(ngram, most, n_left, n
     assert_nearest(P, pairs, 3, one=right is None)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("n_letters", [3000, 7000, 9000], ids=lambda n: f"{n} letters")
 def test_n_grams_of_many_letters_are_told_apart(n_letters):
     rng = np.random.RandomState(0)
@@ -93,6 +95,7 @@ def test_n_grams_of_many_letters_are_told_apart(n_letters):
     assert_nearest(products(left, right, 3, 1000), pairs, 4)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("two", [False, True], ids=["one table", "two tables"])
 def test_no_block_changes_which_texts_are_nearest(two, monkeypatch):
     texts = [*drawn(0, 300), "a" * 5000, *drawn(1, 100)]

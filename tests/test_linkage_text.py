@@ -258,6 +258,7 @@ def test_titles_are_linked_without_labels_and_with_them(shops, taught):
     assert np.mean((taught.labelled_probability_ > 0.5) == taught.labelled_same_) > 0.95
 
 
+@pytest.mark.slow
 def test_few_labels_of_one_kind_do_no_harm(shops):
     without = f1_of(RecordLinker().fit(*shops).links(), 70)
     pairs, same = known_pairs(70)
@@ -299,6 +300,7 @@ def test_trees_say_what_those_of_scikit_learn_say():
     assert said == pytest.approx(boosted.decision_function(X), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_no_label_moves_what_is_held_out_for_its_own_pair(shops, taught, monkeypatch):
     monkeypatch.setitem(_decision._TREES, "max_iter", 15)
     pairs, same = known_pairs(70)
@@ -311,6 +313,7 @@ def test_no_label_moves_what_is_held_out_for_its_own_pair(shops, taught, monkeyp
     assert np.any(after.labelled_probability_ != taught.labelled_probability_)
 
 
+@pytest.mark.slow
 def test_contradicting_labels_count_by_their_share(shops):
     pairs, same = known_pairs(70)
     with pytest.warns(UserWarning, match="5 pairs both to match and not to"):
@@ -330,6 +333,7 @@ def test_a_linker_of_texts_is_saved_and_links_new_tables_alike(shops, taught, tm
     assert again.weights().equals(taught.weights())
 
 
+@pytest.mark.slow
 def test_a_session_asks_about_texts(shops):
     session = LabellingSession(*shops)
     for _ in range(12):
@@ -342,10 +346,15 @@ def test_a_session_asks_about_texts(shops):
 
 
 @pytest.mark.filterwarnings("ignore:Of .* candidates none")
+def with_columns(table, n):
+    return table.assign(**{f"c{k}": table["title"].str[:5] for k in range(n)})
+
+
 @pytest.mark.parametrize(
     "change",
     [
-        lambda t: t.assign(**{f"c{k}": t["title"].str[:5] for k in range(300)}),
+        lambda t: with_columns(t, 40),
+        pytest.param(lambda t: with_columns(t, 300), marks=pytest.mark.slow),
         lambda t: t.assign(title=[t["title"][0] * 20_000, *t["title"][1:]]),
         lambda t: t.assign(title=[None, "", *t["title"][2:]]),
         lambda t: t.assign(
@@ -354,7 +363,7 @@ def test_a_session_asks_about_texts(shops):
         lambda t: t.assign(empty=None, odd=pd.Series(["\ud800"] * len(t), dtype=object)),
         lambda t: t.head(1),
     ],
-    ids=["300 columns", "a megabyte", "missing", "markup and scripts", "empty", "one record"],
+    ids=["40 columns", "300", "a megabyte", "missing", "markup and scripts", "empty", "one record"],
 )
 def test_odd_tables_have_links_all_the_same(shops, change):
     left, right = (change(side.head(20)) for side in shops)
@@ -380,6 +389,7 @@ def test_tables_without_anything_to_compare_are_refused_in_a_sentence(tables):
         RecordLinker().fit(*tables)
 
 
+@pytest.mark.slow
 def test_the_page_of_links_shows_what_texts_add(shops, taught):
     from kernelmetric.report import link_page
 

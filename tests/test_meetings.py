@@ -119,7 +119,7 @@ def is_spectral(case):
     return case["learner"] in SPECTRAL and (case["route"] == "alone" or (inside and exact))
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.parametrize(
     "number",
     [

@@ -41,6 +41,7 @@ BUDGETED = [
 ]
 
 
+@pytest.mark.every(6)
 @pytest.mark.parametrize(("case", "dtype"), half_of(BUDGETED, [np.float64, np.float32]), ids=repr)
 def test_no_result_of_a_space_depends_on_the_budget(case, dtype):
     space, n = case
@@ -62,6 +63,7 @@ def test_no_result_of_a_space_depends_on_the_budget(case, dtype):
         np.testing.assert_allclose(products, expected, atol=100 * tight * np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_no_result_of_the_automatic_space_depends_on_the_budget():
     rng = np.random.RandomState(0)
     X = rng.randn(450, 3)
@@ -108,6 +110,7 @@ def test_the_default_budget_is_a_quarter_of_the_total_whatever_is_free(monkeypat
         assert current_budget() == 2 * GB
 
 
+@pytest.mark.slow
 def test_processes_that_share_the_machine_have_smaller_blocks_but_refuse_nothing(monkeypatch):
     X = np.random.RandomState(0).randn(700, 2)
     with memory_budget("1GB"), block_budget(1000):
@@ -302,7 +305,7 @@ def test_arrays_in_full_are_refused_where_the_budget_does_not_hold_them(space):
     ],
     ids=repr,
 )
-@pytest.mark.every(2)
+@pytest.mark.every(6)
 def test_an_estimate_is_within_a_factor_of_two_of_the_peak(space, sizes):
     rng = np.random.RandomState(0)
     clone(space).fit(rng.randn(60, 12))  # what is imported at the first fit is not counted

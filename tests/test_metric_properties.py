@@ -194,12 +194,12 @@ def keeps(laws, metric):
     on()
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 def test_every_learner_keeps_the_laws_of_a_metric(learner):
     keeps([*LAWS, *LINEAR_LAWS], fitted(learner))
 
 
 @pytest.mark.parametrize("metric", KERNELIZED)
-@pytest.mark.every(2)
+@pytest.mark.every(12)
 def test_every_kernelized_metric_keeps_the_laws_of_a_metric(metric):
     keeps(LAWS, fitted(metric))

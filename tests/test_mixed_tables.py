@@ -129,6 +129,7 @@ def test_dates_durations_and_times_of_day_are_numbers():
         assert np.allclose(column, Z[:, :2])
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("learner", [LMNN(), DNE(2)], ids=["LMNN", "DNE"])
 def test_a_frame_with_names_and_gaps_simply_works(learner):
     frame, y = fruit(220)
@@ -181,6 +182,7 @@ def test_columns_are_found_by_name_in_any_order():
     assert np.array_equal(quietly(metric.transform, turned), metric.transform(frame))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "model",
     [
@@ -207,6 +209,8 @@ def test_columns_of_numbers_are_found_by_name_too(model):
         answer(frame[["a", "b", "c"]])
 
 
+@pytest.mark.slow
+@pytest.mark.every(2)
 @pytest.mark.parametrize("model", [MetricRegressor(cv=2), MetricClassifier(cv=2)], ids=repr)
 def test_a_model_does_not_depend_on_the_order_of_columns(model):
     rng = np.random.RandomState(0)
@@ -269,6 +273,7 @@ def test_more_columns_are_told_and_not_used():
     assert np.array_equal(Z, metric.transform(frame))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
@@ -319,6 +324,7 @@ def test_a_table_of_nothing_is_refused():
         TableSchema().fit(pd.DataFrame({"a": [None] * 9, "b": ["x"] * 9}))
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_names_are_no_hundred_thousand_features():
     n = 100_000
     frame = pd.DataFrame({"user": [f"u{i % (n // 2)}" for i in range(n)], "kg": np.arange(n) % 7})
@@ -345,6 +351,7 @@ def test_columns_compose_with_other_kernels_on_frames():
     assert np.allclose(clone(kernel)(frame), kernel(frame))
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -429,6 +436,7 @@ def test_a_kernel_of_numbers_refuses_a_table_by_itself():
         RBF().bind(fruit()[0])
 
 
+@pytest.mark.slow
 def test_a_name_that_matters_gets_one_scale_for_all_its_features():
     frame, _ = fruit(200)
     y = frame["kind"].to_numpy() == "pear"
@@ -506,6 +514,7 @@ def test_a_search_takes_numbers_alone_and_says_so():
         KernelizedCV(LMNN(), kernels=["rbf"]).fit(*fruit())
 
 
+@pytest.mark.slow
 def test_linear_learners_and_searches_take_tables_behind_a_schema():
     frame, y = fruit()
     assert make_pipeline(TableSchema(), LMNN()).fit(frame, y).transform(frame).shape[0] == 60

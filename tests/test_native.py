@@ -93,7 +93,7 @@ def some_counts(weighed):
 @pytest.mark.parametrize("corner", [0.0, 0.5])
 @pytest.mark.parametrize(("r", "p"), [(1, 0), (5, 3), (17, 40)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.every(2)
+@pytest.mark.every(6)
 def test_the_hinge_over_a_list_is_what_its_definition_says(passes, dtype, r, p, corner, weighed):
     pairs, E, V, targets = listed(dtype, r, p)
     counted, E = some_counts(weighed), E / np.sqrt(r).astype(dtype)
@@ -109,7 +109,7 @@ def test_the_hinge_over_a_list_is_what_its_definition_says(passes, dtype, r, p, 
 @pytest.mark.parametrize(("d", "r"), [(1, 1), (5, 3), (17, 40)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("in_parts", [False, True])
-@pytest.mark.every(3)
+@pytest.mark.every(4)
 def test_a_step_over_a_list_is_what_its_definition_says(
     passes, dtype, d, r, corner, weighed, in_parts, monkeypatch
 ):

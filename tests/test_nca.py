@@ -54,6 +54,7 @@ def test_of_many_points_batches_are_enough(most, solver, monkeypatch):
     assert auto._meets(60, 3) == told._meets(60, 3) == (60 if solver == "lbfgs" else 20)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("solver", ["lbfgs", "minibatch"])
 @pytest.mark.parametrize("max_iter", [1, 2, 3])
 def test_no_solver_of_nca_goes_beyond_max_iter(solver, max_iter, monkeypatch):
@@ -101,6 +102,7 @@ def by_definition(L, X, codes):
     return -p.sum(), 2.0 * (W.sum(axis=1)[:, None] * E - W @ E).T @ X
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("budget", ["1GB", "100kB"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(
@@ -162,6 +164,7 @@ def test_few_points_are_not_held_out_unless_asked(noisy, monkeypatch):
     assert NCA(max_iter=3, tol=1).fit(X, y).validation_scores_ is not None
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("solver", ["lbfgs", "minibatch"])
 def test_every_solver_listens_to_points_held_out(noisy, solver):
     nca = NCA(2, solver=solver, early_stopping=True, max_iter=40, batch_size=100, random_state=0)
@@ -256,6 +259,7 @@ def test_a_fit_that_goes_on_with_the_penalty_is_at_the_end_already(noisy):
     assert given.loss_ == pytest.approx(again.loss_, rel=1e-3)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("solver", ["lbfgs", "minibatch"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_every_solver_knows_the_penalty(noisy, solver, monkeypatch):
@@ -296,6 +300,7 @@ def test_beside_the_penalty_only_ratios_of_weights_matter(noisy):
     assert light.loss_ != pytest.approx(NCA(2, reg="shrink").fit(X, y).loss_, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_kernel_regression_shrinks_as_well(noisy):
     X, _ = noisy
     y = X[:, 0] + np.random.RandomState(1).standard_normal(len(X))
@@ -318,6 +323,7 @@ def test_a_penalty_is_a_number_or_shrinks(noisy):
         NCA(reg=-1).fit(*noisy)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("learner", [NCA(2), MLKR(2)], ids=["NCA", "MLKR"])
 def test_a_descent_ends_as_low_in_any_unit_of_the_points(learner, dtype):

@@ -65,6 +65,7 @@ def test_every_kernel_of_the_registry_is_among_the_examples():
     assert all(known.takes_objects for known in EXAMPLES)
 
 
+@pytest.mark.every(3)
 def test_values_are_symmetric_and_positive_semi_definite(kernel, objects):
     bound = kernel.bind(objects)
     K = bound(objects)
@@ -88,6 +89,7 @@ def test_a_picture_is_a_drawing_in_svg_or_there_is_none(kernel, objects):
     assert not drawn or len(set(pictures)) > N // 2
 
 
+@pytest.mark.every(2)
 def test_blocks_are_parts_of_the_whole(kernel, objects):
     bound = kernel.bind(objects)
     K, points = bound(objects), bound.points(objects)
@@ -103,6 +105,7 @@ def test_blocks_are_parts_of_the_whole(kernel, objects):
     assert bound(fresh) == pytest.approx(K[np.ix_(rows, rows)], abs=1e-9)
 
 
+@pytest.mark.every(2)
 def test_a_bound_kernel_is_concrete_and_the_original_as_it_was(kernel, objects):
     before = repr(kernel)
     bound = kernel.bind(objects)
@@ -135,7 +138,7 @@ def _packed(kernel):
     return bool(kernel.get_params().get("packed"))
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(9)
 @pytest.mark.parametrize("space", ["auto", KPCA(4), Nystroem(12, random_state=0), KernelTrick()])
 def test_a_metric_is_learned_saved_and_loaded(kernel, objects, space, tmp_path):
     metric = Kernelized(LDA(1), kernel=kernel, space=space).fit(objects, CLASSES)
@@ -158,6 +161,7 @@ def _has_function(kernel):
     return callable(getattr(kernel, "distance", None))
 
 
+@pytest.mark.every(4)
 def test_the_fit_keeps_nothing_of_the_callers(kernel, objects):
     metric = Kernelized(LDA(1), kernel=kernel).fit(objects, CLASSES)
     E = metric.transform(objects)
@@ -171,6 +175,7 @@ def test_the_fit_keeps_nothing_of_the_callers(kernel, objects):
     assert E_new == pytest.approx(E, abs=1e-12)
 
 
+@pytest.mark.every(4)
 def test_pipelines_and_folds_take_objects(kernel, objects):
     model = make_pipeline(Kernelized(LDA(1), kernel=kernel), KNeighborsClassifier(3))
     assert np.mean(cross_val_score(model, objects, CLASSES, cv=3)) > 0.6
@@ -312,6 +317,7 @@ def alignments(x, y, width, window):
     return M[-1, -1]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("window", [3, 30])
 def test_global_alignment_sums_over_all_alignments(window, monkeypatch):
     some = series()[:6]

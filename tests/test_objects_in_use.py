@@ -61,6 +61,7 @@ def test_series_whose_lengths_differ_by_more_than_the_window_share_nothing():
 # --- which parts matter ---------------------------------------------------------------------------
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("kernel", "make", "n_parts"),
     [
@@ -89,6 +90,7 @@ def test_a_share_is_what_hiding_the_part_changes(kernel, make, n_parts):
     ]
 
 
+@pytest.mark.slow
 def test_the_part_that_makes_a_prediction_is_found():
     rng = np.random.RandomState(0)
     texts = ["".join(rng.choice(list("abcdef"), 8)) for _ in range(60)]
@@ -178,6 +180,7 @@ def test_molecules_without_rdkit_say_what_to_install(tmp_path, run):
     assert "rdkit" in found.output
 
 
+@pytest.mark.slow
 def test_a_column_of_objects_stands_beside_numbers():
     pd = pytest.importorskip("pandas", reason="pandas comes with the extra `pandas`")
     rng = np.random.RandomState(0)

@@ -22,6 +22,7 @@ from kernelmetric import (
     to_faiss,
     to_onnx,
 )
+from kernelmetric.prediction import _features
 from kernelmetric.prediction._features import FeatureScores
 from kernelmetric.selection import RidgeKPCA
 
@@ -55,6 +56,14 @@ def assert_same_numbers(model, X, *, encoded=None, coverage=0.9):
     np.testing.assert_allclose(said["interval"], expected, atol=1e-5 * size)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_trees():
+    """Of any number of trees, the model says what the classifier says."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_features, "_N_TREES", 12)
+        yield
+
+
 @pytest.fixture(scope="module")
 def wine():
     X, y = load_wine(return_X_y=True)
@@ -80,6 +89,7 @@ def test_a_classifier_and_its_model_say_the_same(classifier, wine):
     assert_same_classes(classifier, wine[2][:1])
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "weights",
     [*np.eye(5), (0.5, 0.7, 0.3, 0.6, 0.4), (0.5, 0, 0, 0, 0.4), np.zeros(5)],
@@ -88,6 +98,7 @@ def test_every_score_counts_as_much_there(weights, classifier, wine):
     assert_same_classes(altered(classifier, weights_=np.array(weights, float)), wine[2])
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("k", [1, 3, 90])
 def test_so_many_neighbours_vote_there(k, classifier, wine):
     metric, features = np.eye(5)[[0, 4]]
@@ -106,6 +117,7 @@ def test_costs_decide_there_too(classifier, wine):
     assert_same_classes(model, wine[2])
 
 
+@pytest.mark.slow
 def test_a_model_without_trees_is_of_single_precision_unless_asked(wine):
     X, y, new = wine
     model = MetricClassifier(NCA(3), class_weight="balanced").fit(X, y == 1)
@@ -116,6 +128,7 @@ def test_a_model_without_trees_is_of_single_precision_unless_asked(wine):
     assert_same_classes(model, new, dtype="float64", atol=1e-12)
 
 
+@pytest.mark.slow
 def test_weights_of_rows_count_there(wine):
     X, y, new = wine
     weights = np.random.RandomState(1).uniform(0, 3, len(y)) * (np.arange(len(y)) % 4 > 0)
@@ -123,6 +136,7 @@ def test_weights_of_rows_count_there(wine):
     assert_same_classes(altered(model, weights_=np.array([0.6, 0.2, 0.2, 0.2, 0.3])), new)
 
 
+@pytest.mark.slow
 def test_features_are_those_before_the_steps_of_the_metric(wine):
     X, y, new = wine
     metric = make_pipeline(StandardScaler(), Kernelized(LMNN(max_iter=5, tol=0.1)))
@@ -266,6 +280,7 @@ def test_the_index_of_a_predictor_finds_its_neighbours(classifier, wine):
         to_faiss(model.metric_)
 
 
+@pytest.mark.slow
 def test_a_smaller_predictor_predicts_the_same(classifier, wine, tmp_path):
     X, _, new = wine
     small = compress(classifier, 30)

@@ -103,6 +103,7 @@ SCALERS = [
 ]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("scaler", SCALERS, ids=repr)
 def test_scalers_are_the_same_beyond_the_training_points(scaler, hostile, queries):
     X, y = hostile
@@ -124,6 +125,7 @@ def test_normalizers_are_the_same_at_the_origin_too(norm, hostile, queries):
     assert_the_same(metric, queries[:, 1:])
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "step",
     [
@@ -148,6 +150,7 @@ def test_steps_between_are_the_same(step, hostile, queries):
     assert_the_same(metric, queries, rtol=1e-7)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "step",
     [
@@ -168,6 +171,7 @@ def test_what_centres_by_itself_centres_there(step, labelled, fresh):
     assert_the_same(Kernelized(step, "rbf", KPCA(5)).fit(X + 100, y), fresh + 100, rtol=1e-7)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("kernel", [0.1 * Linear(), 0.1 * RBF(gamma=0.3)], ids=repr)
 @pytest.mark.parametrize("width", [1, 3])
 def test_a_lone_factor_keeps_its_digits(kernel, width, labelled, fresh):
@@ -204,6 +208,7 @@ def test_single_precision_of_points_far_from_zero_is_told(hostile):
     to_onnx(make_pipeline(StandardScaler(), NCA(2)).fit(X[:, 1:], y))  # not for these
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "metric",
     [
@@ -311,6 +316,7 @@ def test_a_derived_kernel_is_refused(labelled):
         to_onnx(Kernelized(DNE(2), Squared(), KPCA(3)).fit(*labelled))
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_indefinite_metrics_have_no_coordinates_to_export(kernel, labelled):
     _, y = labelled
@@ -331,6 +337,7 @@ def test_a_metric_that_might_have_been_indefinite_and_is_not_is_exported(labelle
     assert_the_same(metric, fresh)
 
 
+@pytest.mark.slow
 def test_a_transductive_metric_with_a_kernel_is_exported_without_a_prior_only(labelled, fresh):
     X, y = labelled
     metric = TransductiveDistance(2, penalty="kernel", lam=5000.0).fit(X, y)

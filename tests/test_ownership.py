@@ -137,6 +137,7 @@ def test_coordinates_handed_out_are_no_part_of_the_space(space, labelled, fresh)
     assert_same(space.transform(fresh), before)
 
 
+@pytest.mark.every(4)
 def test_what_a_space_keeps_lies_in_memory_as_a_file_restores_it(space, kernel, labelled):
     """In one piece, rows or columns first: a product with other strides is rounded otherwise."""
     fitted = fitted_or_none(space, kernel, *labelled)

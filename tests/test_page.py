@@ -149,6 +149,7 @@ def test_pairs_without_labels_list_the_hardest_pairs(wine):
     assert f"row {worst[0]} and row {worst[1]}" in page
 
 
+@pytest.mark.slow
 def test_of_many_points_a_sample_is_shown_and_said_to_be_one():
     rng = np.random.RandomState(0)
     X = rng.randn(3000, 2)

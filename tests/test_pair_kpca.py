@@ -128,6 +128,7 @@ def test_the_moments_of_four_coordinates_are_those_of_a_plain_product():
     np.testing.assert_allclose(hessian._small(), F.T @ (F / theta[:, None]), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_many_coordinates_are_certified_too():
     rng = np.random.RandomState(0)
     Z, rows = rng.standard_normal((80, 26)), rng.randint(80, size=(700, 2))

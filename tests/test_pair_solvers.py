@@ -179,7 +179,8 @@ def test_a_step_that_grew_too_long_is_found_out(monkeypatch, growth):
     np.testing.assert_allclose(found.metric, right.metric, atol=2e-2 * scale)
 
 
-@pytest.mark.every(2)
+@pytest.mark.slow
+@pytest.mark.every(4)
 @pytest.mark.parametrize("directions", [1, 7, 60])
 def test_many_directions_end_where_the_interior_point_does(monkeypatch, directions):
     """However many are kept exactly, and looked for in a part of the pairs, the optimum is one."""
@@ -317,6 +318,7 @@ def test_the_memory_of_pairs_is_the_sum_of_its_arrays():
     assert interior.pair_bytes(50_000, 300) == arrays + 8 * 8192 * 600 + 8 * 8_000_000
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("n", "r", "n_pairs"), [(400, 6, 20_000), (60, 30, 400)])
 def test_the_memory_of_pairs_is_estimated_within_a_factor_of_two(n, r, n_pairs):
     tracemalloc.start()

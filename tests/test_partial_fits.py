@@ -136,7 +136,7 @@ def known_of(learner, y):
 
 
 @pytest.mark.parametrize("learner", LATER, ids=repr)
-@pytest.mark.every(2)
+@pytest.mark.every(6)
 def test_more_pairs_end_at_the_optimum_of_all_and_the_gap_says_so(learner, wine):
     X, y = wine
     name, known = known_of(learner, y)
@@ -156,7 +156,7 @@ def test_more_pairs_end_at_the_optimum_of_all_and_the_gap_says_so(learner, wine)
 
 
 @pytest.mark.parametrize("learner", LATER, ids=repr)
-@pytest.mark.every(2)
+@pytest.mark.every(6)
 def test_nothing_new_takes_fewer_steps(learner, wine):
     X, y = wine
     name, known = known_of(learner, y)
@@ -167,6 +167,7 @@ def test_nothing_new_takes_fewer_steps(learner, wine):
     assert learner.loss_ == pytest.approx(loss, abs=1e-3 * max(1.0, abs(loss)))
 
 
+@pytest.mark.slow
 def test_pairs_of_further_points_begin_at_the_metric_of_the_first(wine):
     X, y = wine
     rows = np.random.RandomState(0).permutation(len(X))
@@ -179,9 +180,10 @@ def test_pairs_of_further_points_begin_at_the_metric_of_the_first(wine):
     assert later.loss_ == pytest.approx(at_once.loss_, rel=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1e-4, pytest.param(1.0, marks=pytest.mark.slow), 1e4])
 @pytest.mark.parametrize("solver", ["interior", "first-order"])
-@pytest.mark.every(3)
+@pytest.mark.every(6)
 def test_a_start_far_off_ends_at_the_same_optimum(solver, factor, wine):
     X, y = wine
     pairs = Pairs.from_labels(y, per_point=2, random_state=0)

@@ -122,6 +122,7 @@ def ring(n: int = 160, classes: int = 8, seed: int = 0):
     return X, y
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "kernel", ["rbf", "linear", lambda a, b: float(np.exp(-((a - b) @ (a - b))))]
 )
@@ -143,6 +144,8 @@ def test_numbers_are_judged_by_their_squared_errors():
         Kernelized(MLKR(n_components=1), kernel="rbf").fit(X, X)
 
 
+@pytest.mark.slow
+@pytest.mark.every(3)
 @pytest.mark.parametrize("kernel", ["auto", "rbf", "linear"])
 def test_a_metric_as_good_as_its_kernel_says_nothing(kernel):
     X, y = ring()

@@ -138,6 +138,7 @@ def test_how_many_candidates_were_tried_is_said(n, word):
         watch.warn_of_choice("things", n)
 
 
+@pytest.mark.slow
 def test_a_candidate_that_takes_longer_than_is_left_is_not_begun():
     begun = []
     with time_limit(0.3), pytest.warns(TimeLimitWarning, match="of things after 1 candidate:"):

@@ -60,6 +60,7 @@ def test_ratios_are_those_of_a_direct_gaussian_likelihood(fitted):
     )
 
 
+@pytest.mark.slow
 def test_the_likelihood_is_that_of_the_training_vectors_and_the_largest(fitted):
     plda, X, y = fitted
     total = sum(joint(X[y == c], plda) for c in range(200))

@@ -45,6 +45,7 @@ def test_pairs_that_teach_nothing_leave_the_prior_metric_and_say_so(kind):
     assert len(said) == (metric.power_ == 0.0)
 
 
+@pytest.mark.every(2)
 @BOTH
 def test_noise_of_some_features_is_unlearned(kind):
     X, pairs, asked = two_tables(np.where(np.arange(12) < 3, 3.0, 0.2), known=90)
@@ -74,6 +75,7 @@ def test_a_power_of_zero_is_the_prior():
     np.testing.assert_allclose(metric.get_mahalanobis_matrix(), prior, atol=1e-12)
 
 
+@pytest.mark.every(2)
 @BOTH
 def test_labels_and_few_pairs_have_the_metric_of_the_paper(kind):
     X, pairs, _ = two_tables(np.full(12, 0.15))
@@ -86,6 +88,7 @@ def test_labels_and_few_pairs_have_the_metric_of_the_paper(kind):
         np.testing.assert_array_equal(metric.components_, other.components_)
 
 
+@pytest.mark.every(2)
 @BOTH
 @pytest.mark.filterwarnings("ignore:The prior metric stays")
 def test_labels_beside_pairs_change_no_power(kind):

@@ -156,12 +156,14 @@ def test_probabilities_are_near_the_true_ones(classifier):
     assert log_loss(y, collapsed) > log_loss(y, P) + 0.5  # all neighbours agree
 
 
+@pytest.mark.slow
 def test_the_log_loss_it_expects_is_that_of_new_points(classifier):
     X, y, _ = uncertain(2000, 1)
     found = log_loss(y, classifier.predict_proba(X))
     assert abs(classifier.log_loss_ - found) < 0.08
 
 
+@pytest.mark.slow
 def test_probabilities_rank_better_than_the_nearest_neighbour_decides(classifier):
     X, y, _ = uncertain(2000, 1)
     rows = classifier.kneighbors(X, 1, return_distance=False)[:, 0]
@@ -226,6 +228,7 @@ def expected_and_found(metric, n, draws, n_classes=2):
     return np.mean(losses, axis=0)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("n", "n_classes", "draws"),
     [
@@ -276,6 +279,7 @@ def test_what_judges_a_point_was_not_chosen_on_it(n_folds):
     assert not np.allclose(after[others], before[others])  # for them it did choose
 
 
+@pytest.mark.slow
 def test_only_as_many_folds_are_fitted_as_hold_a_thousand_points_out():
     X = np.arange(4000.0)[:, None]
     y = (X[:, 0] % 2).astype(int)
@@ -285,6 +289,7 @@ def test_only_as_many_folds_are_fitted_as_hold_a_thousand_points_out():
         assert Counting.fits == 1 + fits
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("few", "times"), [(59, 1), (60, 4)])
 def test_a_kernel_is_chosen_once_unless_points_are_few(monkeypatch, few, times):
     monkeypatch.setattr("kernelmetric.prediction._base.FEW", few)
@@ -298,6 +303,7 @@ def test_a_kernel_is_chosen_once_unless_points_are_few(monkeypatch, few, times):
     assert len(calls) == times
 
 
+@pytest.mark.slow
 def test_what_a_metric_chose_is_settled_wherever_it_stands():
     X, y, _ = uncertain(60, 0)
     kernelized = Kernelized(LDA()).fit(X, y)
@@ -356,6 +362,7 @@ def test_a_wrong_number_of_neighbours_is_refused(classifier, k):
         classifier.kneighbors(np.zeros((1, 6)), k)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", ["classifier", "linear", "regressor"])
 def test_points_far_from_all_are_stranger_than_any_usual_one(name, request):
     model = request.getfixturevalue(name)
@@ -365,6 +372,7 @@ def test_points_far_from_all_are_stranger_than_any_usual_one(name, request):
     assert model.score_samples(usual + 12.0).max() < np.quantile(scores, 0.02)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "metric",
     [
@@ -395,6 +403,7 @@ def test_objects_are_as_usual_as_rows():
     np.testing.assert_allclose(model.score_samples(series[50:]), expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_gram_matrix_is_cut_in_rows_and_columns():
     X, y, _ = uncertain(80, 0)
     new = uncertain(30, 1)[0]
@@ -406,6 +415,7 @@ def test_a_gram_matrix_is_cut_in_rows_and_columns():
     assert gram.score_samples(K).shape == (30,)
 
 
+@pytest.mark.slow
 def test_a_gram_matrix_may_be_a_list_or_a_frame():
     X, y, _ = uncertain(60, 0)
     K = RBF(gamma=0.3)(X, X)
@@ -465,6 +475,7 @@ def test_intervals_hold_as_many_new_points_as_they_promise(regressor, coverage):
     assert abs(np.mean((low <= y) & (y <= high)) - coverage) < 0.07
 
 
+@pytest.mark.slow
 def test_intervals_hold_what_they_promise_over_many_draws():
     held = []
     for seed in range(12):
@@ -476,6 +487,7 @@ def test_intervals_hold_what_they_promise_over_many_draws():
     assert abs(np.mean(held) - 0.8) < 0.05
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("n", "folds"), [(150, 10), (151, 5)])
 def test_few_numbers_are_held_out_in_more_folds(n, folds):
     sizes = []
@@ -505,6 +517,7 @@ def covered(metric, n, d, draws):
     return np.reshape(held, (draws, 2)).mean(axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "d", "draws"),
     [
@@ -523,6 +536,7 @@ def test_a_kernel_chosen_by_its_points_does_not_shorten_intervals(n, d, draws):
     assert np.all(covered(None, n, d, draws) > np.array([0.8, 0.9]) - 0.015)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [1, pytest.param(8, marks=pytest.mark.slow)])
 def test_intervals_of_one_fit_hold_what_they_promise(draws):
     """Of more than 500 points: a learner that follows their noise would shorten them."""
@@ -538,6 +552,7 @@ def test_intervals_are_wider_where_neighbours_disagree():
     assert length[noise > 1].mean() > 1.3 * length[noise < 1].mean()
 
 
+@pytest.mark.slow
 def test_numbers_are_predicted_nearly_as_well_as_the_noise_allows(regressor):
     X, y, noise = wavy(2000, 1)
     error = np.mean((regressor.predict(X) - y) ** 2)
@@ -546,6 +561,7 @@ def test_numbers_are_predicted_nearly_as_well_as_the_noise_allows(regressor):
     np.testing.assert_allclose(middle, regressor.predict(X))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("coverage", [0, 1, -0.1, "most", None])
 def test_a_coverage_that_is_no_probability_is_refused(regressor, coverage):
     with pytest.raises(ValueError, match="coverage="):
@@ -570,6 +586,7 @@ def test_a_constant_target_is_predicted():
 # --- files, copies, faiss -----------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", ["classifier", "linear", "regressor"])
 def test_a_saved_model_predicts_the_same(name, request, tmp_path):
     model = request.getfixturevalue(name)
@@ -742,6 +759,7 @@ def test_a_class_without_weight_leaves_all_scores_finite():
     assert np.all(np.isfinite(_stacked([votes], linear, None, np.array([0.0, 1.0]))))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("labels", [(-1, 1), (3, 7), ("no", "yes")])
 def test_labels_that_a_frozen_metric_saw_are_no_codes(labels):
     rng = np.random.RandomState(0)
@@ -781,6 +799,7 @@ def test_the_own_score_is_what_ridge_regression_predicts():
     np.testing.assert_allclose(found[:, 0], -expected, atol=1e-6)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_map_that_hides_predictions_below_the_rounding_has_no_own_score(dtype):
     rng = np.random.RandomState(0)
@@ -832,6 +851,7 @@ def patches(n, seed=0):
     return np.column_stack([X, 0.01 * rng.standard_normal((n, 1))]) * [1.0, 100.0, 1.0], y
 
 
+@pytest.mark.slow
 def test_neighbours_by_the_features_vote():
     X, y = patches(4000)
     X[:, 2] = 0.0  # which would count as much as the others
@@ -848,6 +868,7 @@ def test_neighbours_by_the_features_vote():
     assert np.array_equal(model.predict_proba(patches(4000)[0][3000:] * [1, 1, 0]), fitted)
 
 
+@pytest.mark.slow
 def test_neighbours_by_the_features_tell_numbers():
     X, y = patches(3000)
     target = y + 0.05 * np.random.RandomState(1).standard_normal(len(y))
@@ -861,6 +882,7 @@ def test_neighbours_by_the_features_tell_numbers():
     assert 0.87 < np.mean((low <= target[2000:]) & (target[2000:] <= high)) < 0.94
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("splits", ["auto", "given"])
 def test_votes_by_the_features_know_nothing_of_the_row(splits):
     """Where labels are noise, nothing is told by neighbours, nor by copies of a row's own label."""
@@ -891,6 +913,7 @@ def test_trees_say_of_rows_left_out_what_they_say_of_new_ones():
         assert abs(left_out - of_new) < 0.05 < of_own - left_out + 0.05
 
 
+@pytest.mark.slow
 def test_trees_are_those_of_scikit_learn():
     X = steps(300)[0]
     target = X[:, 0] + (X[:, 1] > 0)
@@ -923,6 +946,7 @@ def test_rows_of_a_fold_keep_their_weights():
     np.testing.assert_allclose(said[:, 0, 0], expected, rtol=0.1, atol=0.1)
 
 
+@pytest.mark.slow
 def test_features_of_given_folds_are_not_seen():
     """Rows of one patient in one fold: a forest that drew the others would know the patient."""
     rng = np.random.RandomState(0)
@@ -933,6 +957,7 @@ def test_features_of_given_folds_are_not_seen():
     assert given.log_loss_ > 0.6  # nothing can be known of another patient
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("model", [MetricClassifier, MetricRegressor])
 def test_features_of_what_is_no_table_are_refused(model):
     X, y = steps(60)
@@ -948,6 +973,7 @@ def test_features_of_what_is_no_table_are_refused(model):
     )
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", [MetricClassifier, MetricRegressor])
 def test_gains_are_those_of_the_votes(kind, weighted):
@@ -995,6 +1021,7 @@ def test_features_of_any_size_count_alike():
     assert np.mean(np.abs(scaled(X * scales) - plain(X))) < 0.01
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("frame", [False, True])
 def test_features_are_saved_with_the_model(frame, tmp_path):
     X, y = steps(120)
@@ -1023,6 +1050,7 @@ def test_trees_that_lead_nowhere_are_refused():
         check_fitted(model)
 
 
+@pytest.mark.slow
 def test_trees_are_the_same_on_any_number_of_threads(monkeypatch):
     rng = np.random.RandomState(0)
     Z, y = rng.standard_normal((300, 4)), rng.randint(3, size=300)

@@ -66,6 +66,7 @@ def rare_names():
 # --- what the user wrote ------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("reg", [0.0, 0.5, "shrink"])
 def test_a_penalty_that_was_written_is_not_overruled(curved, reg):
     metric = Kernelized(NCA(reg=reg, max_iter=5, tol=1.0)).fit(*curved)
@@ -83,6 +84,7 @@ def test_a_tolerance_that_was_written_is_not_overruled(curved):
     assert recipe.learner.tol == 1e-9 and recipe.reasons["learner"] == "as given"
 
 
+@pytest.mark.slow
 def test_the_tolerance_of_a_learner_goes_by_its_penalty(curved):
     spread, free = (Kernelized(NCA(2, reg=reg)).fit(*curved).recipe_ for reg in ("auto", 0.0))
     assert (spread.learner.tol, free.learner.tol) == (1e-4, 5e-6)
@@ -92,6 +94,7 @@ def test_the_tolerance_of_a_learner_goes_by_its_penalty(curved):
     )
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("kernel", "begins", "ends"),
     [
@@ -125,6 +128,7 @@ def test_only_auto_is_resolved(curved):
     assert kept.learner_.early_stopping is True
 
 
+@pytest.mark.slow
 def test_of_learners_of_others_only_early_stopping_is_meant(curved):
     metric = Kernelized(HistGradientBoostingClassifier(max_iter=2)).fit(*curved)
     assert metric.learner_.early_stopping is False
@@ -135,6 +139,7 @@ def test_of_learners_of_others_only_early_stopping_is_meant(curved):
 # --- one meaning ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "learner", [pytest.param(NCA(tol=1e-2), marks=pytest.mark.slow), LDA()], ids=["NCA", "LDA"]
 )
@@ -155,6 +160,7 @@ def test_auto_means_the_same_in_a_search(curved, learner):
     np.testing.assert_allclose(alone.transform(curved[0]), plain.transform(curved[0]), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_ranks_of_a_search_are_those_of_the_automatic_space(curved):
     search = KernelizedCV(LDA(), ["auto"], n_components=[4, 9, None]).fit(*curved)
     expected = [
@@ -170,6 +176,7 @@ def test_ranks_of_a_search_are_those_of_the_automatic_space(curved):
 # --- a value that can be read, kept and given ---------------------------------------------------
 
 
+@pytest.mark.every(6)
 @pytest.mark.parametrize(
     "metric",
     [
@@ -193,6 +200,7 @@ def test_a_recipe_given_again_is_the_same_metric(curved, metric):
     assert "from the recipe" in again.recipe_.reasons["kernel"]
 
 
+@pytest.mark.slow
 def test_boundary_rows_are_part_of_a_recipe(monkeypatch):
     monkeypatch.setattr(_ridge_kpca, "ALL_ROWS", 100)
     monkeypatch.setattr(_ridge_kpca, "EASY_ROWS", (30, 30))
@@ -230,12 +238,14 @@ def test_a_recipe_changes_only_what_is_auto(curved):
     assert other.learner_.reg == 0.3 and other.learner_.early_stopping is False
 
 
+@pytest.mark.slow
 def test_a_recipe_with_another_formula_leaves_the_kernel_that_was_written(curved):
     first = Kernelized(LDA(), kernel="laplacian").fit(*curved)
     other = Kernelized(LDA(), kernel="rbf", recipe=first.recipe_).fit(*curved)
     assert repr(other.kernel_) == repr(Kernelized(LDA(), kernel="rbf").fit(*curved).kernel_)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -257,6 +267,7 @@ def test_numbers_and_terms_that_were_written_stay(curved, kernel):
     assert same.space_.ridge_ == 0.1
 
 
+@pytest.mark.slow
 def test_a_ridge_goes_with_its_kernel(curved):
     """A recipe's ridge is that of its kernel: what is written beside another one stays."""
     recipe = Kernelized(LDA()).fit(*curved).recipe_
@@ -271,6 +282,7 @@ def test_a_ridge_goes_with_its_kernel(curved):
     assert named.space_.ridge_ == 0.3
 
 
+@pytest.mark.slow
 def test_what_a_learner_chose_is_in_the_recipe(curved):
     X, y = curved
     metric = Kernelized(IdealizedKernel(), kernel="rbf", space=KPCA(5)).fit(X[:60], y[:60])
@@ -308,6 +320,7 @@ def test_a_search_and_a_classifier_have_the_recipe_of_their_metric(curved):
 # --- tables -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_folds_of_a_table_have_the_columns_of_the_whole(rare_names):
     frame, y = rare_names
     with warnings.catch_warnings():
@@ -323,6 +336,7 @@ def test_folds_of_a_table_have_the_columns_of_the_whole(rare_names):
     assert fold.space_.n_features_in_ == model.metric_.space_.n_features_in_
 
 
+@pytest.mark.slow
 def test_behind_steps_that_are_fitted_anew_everything_is_chosen_anew(rare_names):
     frame, y = rare_names
     steps = make_pipeline(
@@ -365,6 +379,7 @@ def test_the_order_of_rows_does_not_decide_how_hard_pairs_pull(curved, monkeypat
     np.testing.assert_allclose(first.C_scores_, other.C_scores_, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_order_of_columns_does_not_decide_the_kernel(curved):
     X, y = curved
     order = np.array([2, 0, 3, 1])

@@ -30,6 +30,7 @@ def test_recorded_fits_come_out_again(script, recorded, capsys):
     assert "0 of 2 fits differ" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_changed_result_is_named(script, recorded, capsys):
     with np.load(recorded) as file:
         kept = dict(file)
@@ -41,6 +42,7 @@ def test_a_changed_result_is_named(script, recorded, capsys):
     assert "LDA() on wine  <- beyond 1e-10, in distances" in out
 
 
+@pytest.mark.slow
 def test_settings_are_compared_with_the_first_one(script, capsys):
     assert script.main(["compare", "--only", ONLY, "--budget", "20MB,1GB"]) == 0
     out = capsys.readouterr().out

@@ -70,7 +70,7 @@ def answers(estimator, X):
 
 @each
 @pytest.mark.parametrize("refusal", REFUSALS)
-@pytest.mark.every(3)
+@pytest.mark.every(6)
 def test_a_refused_refit_leaves_the_last_fit_whole(estimator, refusal, labelled):
     X, y = labelled
     estimator = clone(estimator).fit(X, y)
@@ -144,6 +144,7 @@ def interrupt(monkeypatch):
     return press
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("learner", [NCA(), LMNN(), LMCA(2), MLKR(), MCML(max_iter=20)], ids=repr)
 @pytest.mark.parametrize("method", ["fit", "fit_transform"])
 def test_ctrl_c_keeps_the_best_map_so_far_inside_a_kernel_too(learner, method, labelled, interrupt):
@@ -173,6 +174,7 @@ def test_ctrl_c_in_a_refit_keeps_the_new_space_with_the_new_map(labelled, interr
     assert metric.transform(X[:, :3]).shape == (30, 2)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("where", ["kernel", "space", "learner"])
 def test_ctrl_c_before_there_is_a_map_leaves_the_last_fit(where, labelled, monkeypatch):
     X, y = labelled
@@ -219,6 +221,7 @@ def test_ctrl_c_in_a_learner_of_others_leaves_nothing_half_done(learner, labelle
         check_is_fitted(metric)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("when", ["in a fold", "in the last fit"])
 def test_ctrl_c_in_a_search_leaves_it_as_it_was(when, labelled, monkeypatch):
     X, y = labelled
@@ -263,6 +266,7 @@ def test_every_space_keeps_its_last_fit(space, labelled):
     assert_unchanged_by_refusals(space, *labelled)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "estimator", [IdealizedKernel("rbf", C=3.0), TransductiveDistance(2, 1000.0)], ids=repr
 )

@@ -68,6 +68,7 @@ def test_every_learner_says_what_it_learns_from():
     assert needs == {"labels", "targets", "pairs", "comparisons", "chunks", "points"}
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("kind", learners.LEARNERS, ids=lambda kind: kind.__name__)
 def test_what_a_learner_learns_from_is_enough_for_its_fit(kind, labelled):
     X, y = labelled

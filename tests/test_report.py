@@ -117,6 +117,7 @@ def test_an_embedding_is_drawn_into_given_axes(pyplot):
     assert plot_embedding(np.eye(2), [0, 1], ax=ax) is ax
 
 
+@pytest.mark.slow
 def test_fig2_has_a_row_per_data_set_and_a_column_per_map(pyplot):
     panels = fig2_panels(seed=0)
     axes = plot_fig2(panels)

@@ -241,6 +241,7 @@ def test_kill_9_loses_and_repeats_no_finished_cell(tmp_path, monkeypatch, capsys
     assert sum(b'"dataset"' in line for line in lines) == wanted
 
 
+@pytest.mark.slow
 def test_two_that_begin_one_file_of_cells_lose_and_cut_nothing(tmp_path, monkeypatch):
     """In threads, which the system's locks keep apart like processes: each opens the file."""
     pytest.importorskip("fcntl", reason="the locks of POSIX")
@@ -457,6 +458,7 @@ def test_what_cannot_be_ranked_is_not_drawn():
     assert result_pictures([table], [Reproduction("t", "t", cells, {}, 1)]) == {}
 
 
+@pytest.mark.slow
 def test_a_ranking_is_drawn_with_the_best_on_top():
     pytest.importorskip("matplotlib")
     axes = plot_ranking(make_ranking(), "y", {"x": "linear", "y": "aligned"})
@@ -493,6 +495,7 @@ def test_a_settled_metric_chooses_nothing_anew():
     assert settled(LMNN(2)).get_params() == LMNN(2).get_params()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kernelmetric.inputs.FarCellWarning")
 def test_votes_are_chosen_also_where_a_cell_is_read_as_missing():
     X, y = load_iris(return_X_y=True)
@@ -502,6 +505,7 @@ def test_votes_are_chosen_also_where_a_cell_is_read_as_missing():
     assert model.score(X[1::2], y[1::2]) > 0.8
 
 
+@pytest.mark.slow
 def test_where_labels_are_noisy_more_than_one_neighbour_votes():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 2))
@@ -513,6 +517,7 @@ def test_where_labels_are_noisy_more_than_one_neighbour_votes():
     assert TunedNeighbors(lambda d: LDA(1), n_pca=1).fit(X, y).pca_.n_components_ == 1
 
 
+@pytest.mark.slow
 def test_all_tables_tune_the_svm_on_one_grid():
     X, y = load_iris(return_X_y=True)
     model = TunedSVM().fit(X[::5], y[::5])

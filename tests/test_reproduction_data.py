@@ -398,6 +398,7 @@ def test_every_file_is_what_the_table_says(name):
             assert stream.readline().strip().split(",")[:-1] == bunch.feature_names
 
 
+@pytest.mark.every(5)
 @needs_files
 @pytest.mark.parametrize("name", WITH_OPENML)
 def test_every_content_checksum_is_that_of_the_file(name):

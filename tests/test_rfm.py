@@ -68,6 +68,7 @@ def test_directions_are_found_that_are_no_features(xor):
     assert learned.score(rfm.transform(X_test), y_test) > plain + 0.2
 
 
+@pytest.mark.slow
 def test_a_diagonal_one_gives_every_feature_a_scale():
     rng = np.random.RandomState(0)
     X = rng.standard_normal((200, 6))
@@ -85,6 +86,7 @@ def test_where_no_round_helps_the_map_is_a_multiple_of_the_identity():
     np.testing.assert_allclose(rfm.components_, rfm.components_[0, 0] * np.eye(5), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_number_of_rounds_is_the_one_with_the_least_error(xor):
     rfm = RFM(max_iter=3).fit(*xor[:2])
     assert len(rfm.loss_curve_) == 4
@@ -106,6 +108,7 @@ def test_numbers_are_predicted_better():
     assert model.score(rfm.transform(X[200:]), y[200:]) > plain + 0.1
 
 
+@pytest.mark.slow
 def test_several_targets_share_a_metric():
     X = np.random.RandomState(0).standard_normal((200, 8))
     Y = np.column_stack([np.sin(2 * X[:, 0]), X[:, 1]])
@@ -113,6 +116,7 @@ def test_several_targets_share_a_metric():
     assert np.diag(L)[:2].min() > 2 * np.diag(L)[2:].max()
 
 
+@pytest.mark.slow
 def test_the_map_is_scaled_to_the_kernel_of_the_regression(xor):
     X, y, _ = xor
     for name, power in (("laplace", 1), ("rbf", 2)):
@@ -123,6 +127,7 @@ def test_the_map_is_scaled_to_the_kernel_of_the_regression(xor):
         assert 0.9 * widths.min() < typical < 1.1 * widths.max()
 
 
+@pytest.mark.slow
 def test_neither_moving_nor_scaling_the_points_changes_a_neighbour(xor):
     X, y, _ = xor
     some = slice(0, 150)
@@ -208,6 +213,7 @@ def test_the_distance_of_mapped_points_is_split_over_the_features(mapped):
         assert abs(why.shares.sum() - why.squared_distance) < 1e-8 * why.squared_distance
 
 
+@pytest.mark.slow
 def test_weights_take_part_in_the_search_for_a_map():
     X, y, _ = directions(300, d=6)
     w = np.random.RandomState(0).uniform(0.5, 2.0, len(X))

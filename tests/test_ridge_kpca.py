@@ -134,6 +134,7 @@ def test_coordinates_are_principal_axes_and_the_components_the_smaller_part(prob
     assert space.explained_variance_ratio_ == pytest.approx(kept, rel=1e-6)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize(
     ("kernel", "width"),
     [(KERNEL, 1.0), (RBF(gamma=8.0), 0.25), (Laplacian(gamma=0.3), 2.0), ("auto", None)],
@@ -184,7 +185,7 @@ def targets_of(problem, kind):
 @pytest.mark.parametrize(
     "ridge", [1e-6, *(pytest.param(ridge, marks=pytest.mark.slow) for ridge in (1e-3, 1.0)), 0.1]
 )
-@pytest.mark.every(2)
+@pytest.mark.every(3)
 def test_a_training_row_is_where_a_fit_without_it_places_it(problem, kind, weighted, ridge):
     X, _, X_new, _ = problem
     y = targets_of(problem, kind)
@@ -198,6 +199,7 @@ def test_a_training_row_is_where_a_fit_without_it_places_it(problem, kind, weigh
     np.testing.assert_allclose(found, expected, atol=1e-7 * np.abs(expected).max())
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
@@ -218,6 +220,7 @@ def test_so_it_is_in_one_array_of_single_precision(problem, kind, weighted, ridg
     np.testing.assert_allclose(found, expected, atol=2e-3 * np.abs(expected).max())
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_landmarks_know_how_far_a_row_moves_its_prediction_to_about_an_eighth(
     problem, weighted, by_landmarks
@@ -271,6 +274,7 @@ def distances_within_classes(E, y, E_other, y_other):
     return np.concatenate([np.linalg.norm(a[: len(b)] - b[: len(a)], axis=1) for a, b in parts])
 
 
+@pytest.mark.slow
 @pytest.mark.every(2)
 @pytest.mark.parametrize("learner", [None, NCA()], ids=["the space", "NCA"])
 def test_distances_to_kept_rows_are_as_those_among_new_ones(learner):
@@ -349,6 +353,7 @@ def test_what_the_kernel_does_not_see_makes_no_other_point(problem):
     np.testing.assert_allclose(Z[::2], Z[1::2], atol=1e-12 * np.abs(Z).max())
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("way", ["double", "single", "landmarks"])
 def test_whole_weights_give_the_map_of_repeated_rows(problem, way, monkeypatch):
     """Up to a linear one: a row is left out with all its weight, a copy without the others."""
@@ -383,6 +388,7 @@ WAYS = {
 }
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("learner", [LDA(), NCA()], ids=["LDA", "NCA"])
 def test_weights_of_nearly_one_are_nearly_no_weights_of_any_number_of_rows(
@@ -403,6 +409,7 @@ def test_weights_of_nearly_one_are_nearly_no_weights_of_any_number_of_rows(
     assert np.abs(heavy - D).max() > 5e-2 * D.max()
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("way", WAYS)
 def test_of_weights_only_ratios_matter_where_the_ridge_is_chosen(problem, way, monkeypatch):
     thresholds(monkeypatch, **WAYS[way])
@@ -438,6 +445,7 @@ def test_the_ridge_of_the_automatic_kernel_is_chosen_with_it(problem):
     assert without_ridge(space.kernel_)[1] == 0.0
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_ridge_of_a_given_kernel_predicts_left_out_rows_best(problem, weighted):
     X, y, _, _ = problem
@@ -454,6 +462,7 @@ def test_the_ridge_of_a_given_kernel_predicts_left_out_rows_best(problem, weight
     assert error(chosen) < min(error(chosen * 10**0.5), error(chosen / 10**0.5))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_narrow_kernel_has_the_best_ridge_of_all_as_well(seed):
     """Next to no ridge leaves next to nothing of a residual, of which no digit may be lost."""
@@ -675,6 +684,7 @@ def test_the_directions_of_all_classes_count_in_the_estimate_of_a_learner(proble
     assert few.estimate_memory(3000, 5) >= LMNN().estimate_memory(3000, 130)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("n_landmarks", [None, 60])
 def test_what_is_kept_survives_a_copy(problem, n_landmarks, monkeypatch, tmp_path):
     if n_landmarks:
@@ -755,6 +765,7 @@ def test_points_held_out_are_no_judges_where_coordinates_know_the_labels(problem
         assert metric.learner.early_stopping == "auto"
 
 
+@pytest.mark.slow
 def test_where_coordinates_know_the_labels_nca_shrinks(problem):
     X, y, _, _ = problem
     for learner, reg in (
@@ -769,6 +780,7 @@ def test_where_coordinates_know_the_labels_nca_shrinks(problem):
     assert Kernelized(NCA(), KERNEL, KPCA()).fit(X, y).learner_.reg == "auto"  # which is 0 there
 
 
+@pytest.mark.slow
 def test_nca_keeps_what_ridge_regression_makes_of_noisy_labels():
     rng = np.random.RandomState(0)
     X = rng.standard_normal((1000, 6))
@@ -782,6 +794,7 @@ def test_nca_keeps_what_ridge_regression_makes_of_noisy_labels():
     assert score > np.mean(rule == right[400:]) - 0.03
 
 
+@pytest.mark.slow
 def test_few_different_points_among_many_have_their_eigenvalues():
     """A random start of which all but a few columns depend on the others once led astray."""
     rng = np.random.RandomState(0)
@@ -859,6 +872,7 @@ def easily_told(learner, **parameters):
     return Kernelized(learner, kernel, RidgeKPCA(8), **parameters)
 
 
+@pytest.mark.slow
 def test_margins_of_easy_classes_are_learned_from_the_boundary(many_easy_points):
     X, y = many_easy_points
     metric = easily_told(LMNN())
@@ -877,6 +891,8 @@ def test_margins_of_easy_classes_are_learned_from_the_boundary(many_easy_points)
     assert KNeighborsClassifier(1).fit(E[:200], y[:200]).score(E[200:], y[200:]) == 1.0
 
 
+@pytest.mark.slow
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("learner", "parameters"),
     [
@@ -935,6 +951,7 @@ def test_copies_of_a_point_share_their_weighted_mean():
 # --- many rows ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_of_very_many_rows_a_sample_is_learned_from(problem, monkeypatch):
     X, y, _, _ = problem
     thresholds(monkeypatch, ALL_ROWS=50, HELD_ROWS=50, ENOUGH_ROWS=100)

@@ -37,6 +37,7 @@ WEAK = [ITML(), MMC(), SDML(), LSML(), SCML(), RCA(), IdealizedKernel(C=10.0)]
 # --- priors and starts --------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("learner", [SDML, ITML, LSML])
 def test_a_prior_of_lower_rank_is_refused_whatever_its_rounding(learner):
     for first in np.linspace(-3, 3, 9):
@@ -90,6 +91,7 @@ def test_a_function_of_two_points_takes_rows_and_gives_squares():
 # --- labels -------------------------------------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("learner", [*WEAK, Kernelized(ITML(), "rbf")], ids=repr)
 def test_labels_of_minus_one_beside_others_are_a_class_with_a_word(learner):
     y = np.arange(24) % 4 - 1
@@ -115,6 +117,7 @@ def test_chunks_of_minus_one_are_none():
         assert (RCA().fit(X, chunks=np.arange(24) % 4 - 1).chunks_ == -1).sum() == 6
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("tuples", [PAIRS, TRIPLETS, QUADRUPLETS], ids=repr)
 @pytest.mark.parametrize("kernelized", [False, True])
 @pytest.mark.parametrize("learner", [*WEAK, LDA(), MLKR()], ids=repr)
@@ -149,6 +152,8 @@ def test_a_note_has_no_traceback():
 # --- optima -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("seed", "optimum"),  # certified by projected gradients, and by ever smaller tolerances
     [(0, 258.64535), pytest.param(6, 169.76980, marks=pytest.mark.slow), (9, 82.36684)],

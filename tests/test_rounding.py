@@ -35,6 +35,7 @@ def noisy(K, n_eps=4.0, seed=0):
     return (K + n_eps / 2 * eps * np.abs(K).max() * noise).astype(K.dtype)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("space", SPACES, ids=repr)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n", [2, 60])
@@ -63,6 +64,7 @@ def test_a_function_whose_values_are_rounded_blames_no_kernel(space):
         clone(space).set_params(kernel=FunctionKernel(product)).fit(X)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("n_features", [4, 2000])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("space", SPACES, ids=repr)

@@ -122,6 +122,7 @@ def test_every_kernelized_learner_is_the_same(learner, labelled, fresh, tmp_path
     assert_same_output(metric, tmp_path, labelled[0], fresh)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_every_space_is_the_same(space, dtype, labelled, fresh, tmp_path):
     X, y = labelled[0].astype(dtype), labelled[1]
@@ -130,10 +131,12 @@ def test_every_space_is_the_same(space, dtype, labelled, fresh, tmp_path):
     np.testing.assert_array_equal(again.space_.eigenvalues_, metric.space_.eigenvalues_)
 
 
+@pytest.mark.every(2)
 def test_every_kernel_is_the_same(kernel, labelled, fresh, tmp_path):
     assert_same_output(Kernelized(DNE(2), kernel).fit(*labelled), tmp_path, labelled[0], fresh)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "metric",
     [
@@ -341,7 +344,7 @@ def test_what_would_need_code_is_refused_when_saving(metric, message, labelled, 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(3, 2)
 @pytest.mark.parametrize(
     ("search", "target"),
     [
@@ -375,6 +378,7 @@ def test_a_search_comes_back_whole(search, target, labelled, fresh, tmp_path):
     assert save(again, tmp_path / "b.metric").read_bytes() == first
 
 
+@pytest.mark.slow
 def test_a_search_inside_of_others_comes_back(labelled, fresh, tmp_path):
     X, y = labelled
     search = KernelizedCV(DNE(2), [RBF()], cv=2)

@@ -180,6 +180,7 @@ def test_the_chosen_kernel_has_the_smallest_error_of_the_grid(wine, chosen):
     assert isinstance(kernel, Rescaled) == (better < 0.9 * common)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("family", FAMILIES, ids=["RBF", "Laplacian"])
 def test_the_search_finds_what_the_whole_grid_has(wine, board, family):
     for X, y in (wine, board):
@@ -263,6 +264,7 @@ def test_names_of_classes_do_not_matter(wine, chosen):
     )
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("max_samples", [500, 60])
 def test_the_order_of_the_names_of_odd_classes_does_not_matter(max_samples):
     sizes = [11, 17, 9, 23, 15]
@@ -280,6 +282,7 @@ def test_the_order_of_the_names_of_odd_classes_does_not_matter(max_samples):
         np.testing.assert_allclose(other.loo_errors_, chosen.loo_errors_, rtol=1e-6)
 
 
+@pytest.mark.every(6)
 @pytest.mark.parametrize(("scale", "shift"), [(1000.0, 0.0), (1e-3, 0.0), (1.0, 50.0)])
 def test_scale_and_position_of_the_data_do_not_matter(wine, board, chosen, scale, shift):
     for name, (X, y) in (("wine", wine), ("board", board)):
@@ -318,6 +321,7 @@ def test_features_without_meaning_keep_a_common_scale():
     assert isinstance(LeaveOneOutRidge().bind(X, y), RBF | Laplacian)
 
 
+@pytest.mark.slow
 def test_a_target_with_jumps_gets_the_laplacian_and_a_smooth_one_the_rbf():
     rng = np.random.RandomState(0)
     X = rng.uniform(-1, 1, size=(150, 2))
@@ -527,6 +531,7 @@ def test_a_grid_that_judges_some_points_ends_with_the_error_of_all(wine):
     np.testing.assert_allclose(ratios, ratios[0])
 
 
+@pytest.mark.slow
 def test_directions_that_are_no_features_are_mapped():
     rng = np.random.RandomState(0)
     Q = np.linalg.qr(rng.standard_normal((6, 2)))[0]
@@ -540,6 +545,7 @@ def test_directions_that_are_no_features_are_mapped():
     assert linalg.svdvals(along)[-1] > 2 * linalg.svdvals(across)[0]
 
 
+@pytest.mark.slow
 def test_a_direction_of_a_number_is_mapped_too():
     rng = np.random.RandomState(0)
     X = rng.standard_normal((300, 8))
@@ -549,6 +555,7 @@ def test_a_direction_of_a_number_is_mapped_too():
     assert np.linalg.norm(kernel.scales @ u) > 0.9 * linalg.norm(kernel.scales)
 
 
+@pytest.mark.slow
 def test_scales_that_serve_are_not_given_up_for_a_map():
     X, y = make_checkerboard(300, n_noise=4, random_state=1)
     kernel = LeaveOneOutRidge().bind(X, y)
@@ -584,6 +591,7 @@ def test_a_map_begins_where_scales_end():
     np.testing.assert_allclose(found.L[:, 2:], 0.0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_classes_that_differ_little_along_many_directions_are_mapped():
     rng = np.random.RandomState(0)
     Q = np.linalg.qr(rng.standard_normal((12, 4)))[0]
@@ -593,6 +601,7 @@ def test_classes_that_differ_little_along_many_directions_are_mapped():
     assert LeaveOneOutRidge().bind(X, y).scales.shape == (12, 12)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("n", "d"), [(90, 10), (150, 130), (150, 60)])
 def test_few_points_or_many_features_are_not_mapped(n, d):
     X = np.random.RandomState(0).standard_normal((n, d))
@@ -671,12 +680,14 @@ def test_many_rows_get_a_narrower_kernel_where_it_predicts_better(fine_board, mo
     assert (chosen.gamma, chosen.ridge_) == (7.0, 0.5)
 
 
+@pytest.mark.slow
 def test_many_rows_leave_a_kernel_as_wide_as_it_is_good(fine_board):
     X, smooth = fine_board[0], RBF(gamma=1.0)
     noise = 0.1 * np.random.default_rng(0).normal(size=(len(X), 1))
     assert for_many_rows(smooth, 0.1, Sample(X, X[:, :1] + noise)) == (smooth, 0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.every(2)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_columns_in_other_units_do_not_hide_those_that_tell(dtype):
@@ -693,6 +704,7 @@ def test_columns_in_other_units_do_not_hide_those_that_tell(dtype):
     assert accuracy(scaled, X * units) > accuracy(plain, X) - 0.03 > 0.7
 
 
+@pytest.mark.slow
 def test_columns_keep_their_widths_where_left_out_points_prefer_them():
     rng = np.random.RandomState(0)
     X = np.hstack([rng.standard_normal((300, 2)), 0.02 * rng.standard_normal((300, 8))])

@@ -116,6 +116,7 @@ def test_one_bad_request_spoils_no_other_of_its_batch(model, tmp_path, frame):
     assert [p["class"] for p in batch[0][1].result() + batch[2][1].result()] == alone
 
 
+@pytest.mark.slow
 def test_many_clients_are_answered(server, frame):
     took, _ = script("clients").run_clients(
         "127.0.0.1", server.server_port, records(frame), n_clients=20, n_requests=3

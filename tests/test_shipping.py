@@ -78,12 +78,14 @@ def test_every_learner_is_the_same_in_onnx(learner, labelled, fresh):
     assert difference(learner.fit(*labelled), fresh) < 1e-6
 
 
+@pytest.mark.every(2)
 def test_every_space_is_the_same_in_onnx(space, labelled, fresh):
     metric = Kernelized(DNE(2), RBF(gamma=0.3), space).fit(*labelled)
     assert difference(metric, fresh) < 1e-6
     assert difference(metric, labelled[0], dtype="float64") < 1e-9
 
 
+@pytest.mark.every(2)
 def test_every_kernel_is_the_same_in_onnx(kernel, labelled, fresh):
     if isinstance(kernel, Tanimoto):
         pytest.skip("refused: its formula is not written for ONNX")
@@ -93,7 +95,8 @@ def test_every_kernel_is_the_same_in_onnx(kernel, labelled, fresh):
     assert difference(metric, labelled[0], dtype="float64") < 1e-9
 
 
-@pytest.mark.every(2)
+@pytest.mark.slow
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -122,6 +125,7 @@ def test_an_offset_of_the_features_costs_no_digits(digits):
     assert difference(metric, new + 1000.0, precision="float32") < 1e-5
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "metric",
     [
@@ -283,6 +287,7 @@ def distance_error(metric, small, X):
     return np.sqrt(np.mean((d - e) ** 2) / np.mean(d**2))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("kernel", ["rbf", "auto", "aligned"])
 def test_the_stated_loss_bounds_that_on_new_points(kernel, digits):
     X, y, new = digits
@@ -297,6 +302,8 @@ def test_the_stated_loss_bounds_that_on_new_points(kernel, digits):
     np.testing.assert_allclose(metric.transform(new), before, atol=1e-9 * scale)
 
 
+@pytest.mark.slow
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("space", "most"), [(KPCA(), 0.02), ("auto", 0.1)], ids=repr)
 def test_more_landmarks_lose_less(space, most, digits):
     X, y, new = digits
@@ -324,6 +331,7 @@ def test_the_ridge_is_left_out_since_new_points_do_not_see_it(digits):
     assert distance_error(metric, small, new) < 0.2
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "space",
     [KPCA(40), KernelTrick(), Nystroem(150, random_state=0), RandomFeatures(500, random_state=0)],
@@ -336,6 +344,7 @@ def test_every_space_can_be_compressed(space, digits):
     assert distance_error(metric, small, new) < 0.1
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("psd", ["clip", "solve"])
 def test_idealized_kernels_can_be_compressed(psd, digits):
     X, y, new = digits

@@ -140,6 +140,7 @@ def test_batches_that_go_too_far_end_with_the_pass_before(labelled, monkeypatch)
     assert learner.loss_ == learner.loss_curve_[-1]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("data", ["two points", "classes of one"])
 def test_batches_without_anything_to_gain_end_soon(data, labelled):
     X, _ = labelled
@@ -353,6 +354,7 @@ def test_single_precision_is_near():
     np.testing.assert_allclose(single.matrix(alpha), problem.matrix(alpha), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("unequal", [False, True])
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.5, 0.99, 1.0])
 def test_the_margin_is_the_best_there_is(unequal, share):
@@ -548,6 +550,7 @@ def test_pairs_that_are_pulled_from_zero_take_part_in_the_next_steps(monkeypatch
     assert sum(pulled) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.every(2)
 @pytest.mark.parametrize("share", [0.0, 2.0])
 def test_pairs_that_are_left_out_of_steps_change_no_answer(monkeypatch, share):
@@ -577,6 +580,7 @@ def test_an_interior_point_is_for_problems_that_it_can_afford():
     assert interior_flops(problem_of_pairs(12, 10, 20, psd=False)) == 20 * 20 * 10 + 20**3
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("psd", [True, False])
 @pytest.mark.parametrize("n_pairs", [120, 1400])  # the Hessian formed, and by its low rank
 def test_the_interior_point_meets_the_conditions_of_optimality(psd, n_pairs):

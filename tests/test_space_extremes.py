@@ -72,6 +72,7 @@ def fits_or_says_why(space, X, new=None):
             assert np.isfinite(Z).all()
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("space", SPACES, ids=repr)
 @pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_absurd_parameters_of_a_space_end_in_a_sentence(space, half, X):
@@ -80,6 +81,7 @@ def test_absurd_parameters_of_a_space_end_in_a_sentence(space, half, X):
             fits_or_says_why(clone(space).set_params(**{name: value}), X)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_absurd_parameters_of_a_kernel_end_in_a_sentence(kernel, half, X):
@@ -88,6 +90,7 @@ def test_absurd_parameters_of_a_kernel_end_in_a_sentence(kernel, half, X):
             fits_or_says_why(KPCA(kernel=clone(kernel).set_params(**{name: value})), X)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize(
     ("space", "made", "dtype"),
     half_of(SPACES, [np.asarray, sparse.csr_array], [np.float64, np.float32]),
@@ -105,6 +108,7 @@ def test_extreme_points_are_embedded_or_refused(space, dtype, made, half, X):
         fits_or_says_why(clone(space).set_params(kernel=clone(kernel)), made(points))
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("space", SPACES, ids=repr)
 def test_extreme_queries_are_embedded_or_refused(space, dtype, X):

@@ -67,6 +67,7 @@ def X_new():
     return np.random.RandomState(1).uniform(0.1, 2.0, size=(11, 4))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("space", [KPCA(), Nystroem(1000)])
 def test_full_rank_coordinates_reproduce_the_centred_gram_matrix(space, kernel, X):
@@ -154,6 +155,7 @@ def test_the_gram_matrix_is_recomputed_in_blocks_where_it_does_not_fit():
     assert space.explained_variance_ratio_ == pytest.approx(expected.explained_variance_ratio_)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("n_components", [12, 0.9, 0.999])
 def test_the_solvers_agree(n_components):
     X = np.random.RandomState(0).randn(600, 4)
@@ -249,6 +251,8 @@ def test_torch_tensors_agree_with_numpy(space, X, X_new):
     np.testing.assert_allclose(euclidean_distances(fitted.transform(X_new)), expected, atol=1e-6)
 
 
+@pytest.mark.slow
+@pytest.mark.every(3)
 @pytest.mark.parametrize("landmarks", ["kmeans", "uniform", "rpcholesky"])
 def test_landmarks_keep_most_of_the_leading_variance(landmarks):
     X = np.random.RandomState(0).randn(1500, 5)
@@ -281,6 +285,7 @@ def test_duplicate_points_are_no_obstacle_for_landmarks():
             np.testing.assert_allclose(Z @ Z.T, centred(space.kernel_(X)), atol=1e-6)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "kernel",
     [RBF(gamma=0.3), Laplacian(gamma=0.3), 0.7 * RBF(gamma=0.3) + 0.3 * Laplacian(gamma=0.5)],

@@ -59,12 +59,14 @@ def test_eigenvectors_are_orthonormal_and_orthogonal_to_what_is_projected_out(in
     np.testing.assert_allclose(null.T @ found.vectors, 0, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_vectors_projected_out_may_depend_on_each_other(indefinite, truth):
     null = np.ones((N, 3)) * [1.0, -2.0, 0.0]
     found = smallest_eigenvectors(indefinite, K, null=null, random_state=0)
     np.testing.assert_allclose(found.values, truth[0][:K], atol=1e-7)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("tol", [1e-4, 1e-6, 1e-9])
 def test_the_residuals_are_what_they_say(indefinite, tol):
     found = smallest_eigenvectors(indefinite, K, tol=tol, random_state=0)
@@ -74,6 +76,7 @@ def test_the_residuals_are_what_they_say(indefinite, tol):
     assert found.residuals.max() < 1.2 * tol * largest
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize(
     "form", [sparse.csr_matrix, sparse.coo_array, aslinearoperator, lambda A: A.toarray()]
 )
@@ -133,6 +136,7 @@ def test_an_eigenvalue_far_below_all_others_disturbs_nobody(graph):
     )
 
 
+@pytest.mark.slow
 def test_a_warm_start_takes_fewer_products(indefinite, graph):
     before = smallest_eigenvectors(laplacian(graph), K, null=np.ones(N), random_state=0)
     nearby = laplacian(graph) + 0.01 * indefinite

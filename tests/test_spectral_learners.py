@@ -230,6 +230,7 @@ def in_other_units(seed=0, n=240):
     return X, y
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("learner", RATIOS, ids=repr)
 def test_features_of_other_units_do_not_ruin_a_default(learner, seed):

@@ -65,7 +65,7 @@ def what_is_told(case, codes, rows):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.parametrize("case", dimensions.cases(dimensions.SPREAD), ids=str)
 def test_all_options_of_few_labels_meet(case, tmp_path):
     X, X_new, codes = points(case)
@@ -125,7 +125,7 @@ def test_all_options_of_few_labels_meet(case, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.every(3)
+@pytest.mark.every(4, 1)
 @pytest.mark.parametrize("case", dimensions.cases(dimensions.SPREAD_NUMBERS), ids=str)
 def test_all_options_of_few_numbers_meet(case, tmp_path):
     X, X_new, codes = points(case)

@@ -33,6 +33,7 @@ def learned():
     return fits, queries, documents
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("side", ["symmetric", "query"])
 @pytest.mark.parametrize("store", ["faiss", "usearch", "duckdb", "lancedb"])
 def test_a_store_finds_what_the_adapter_finds(store, side, learned, tmp_path):
@@ -47,6 +48,7 @@ def test_a_store_finds_what_the_adapter_finds(store, side, learned, tmp_path):
     assert share > (0.9 if store == "usearch" else 0.99)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("geometry", ["cosine", "euclidean"])
 def test_the_onnx_model_maps_queries(geometry, learned):
     onnxruntime = pytest.importorskip("onnxruntime", reason="it comes with the extra `onnx`")

@@ -43,6 +43,7 @@ def check(space, kernel, X, new):
     assert isinstance(fitted.transform(new), np.ndarray)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_every_space_takes_strict_arrays(space, dtype, labelled, fresh):
     check(space, RBF(gamma=0.3), labelled[0].astype(dtype), fresh.astype(dtype))
@@ -53,6 +54,7 @@ def test_every_solver_takes_strict_arrays(other, labelled, fresh):
     check(other, RBF(gamma=0.3), labelled[0], fresh)
 
 
+@pytest.mark.every(3)
 def test_every_kernel_takes_strict_arrays(kernel, labelled, fresh):
     check(KPCA(), kernel, labelled[0], fresh)
 
@@ -108,7 +110,7 @@ WEIGHED = [
 ]
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(6)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:Got .* class.es. with at most")
 @pytest.mark.filterwarnings("ignore:.* eigenvectors live on the")

@@ -75,6 +75,7 @@ def test_the_automatic_kernel_is_compared_with_what_selected_it(tmp_path):
     assert min(cell.accuracy for cell in run_table(table, tmp_path)) > 0.8
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("number", [2, pytest.param(3, marks=pytest.mark.slow), 4])
 def test_every_form_of_the_learned_metric_finds_the_feature_of_the_toy_data(number, tmp_path):
     forms = [form for form in FORMS if "auto" not in form]
@@ -129,6 +130,7 @@ def test_few_labels_are_a_share_of_every_class(tmp_path):
     assert min(cell.accuracy for cell in cells) > 0.8
 
 
+@pytest.mark.slow
 def test_kernels_for_classes_of_several_clusters_learn_xor(tmp_path):
     xor = next(p for p in PROBLEMS["clean"] if p.name == "XOR")._replace(n_train=60)
     cells = list(run_table(part("multimodal-clean", ["median", "clusters"], xor), tmp_path))

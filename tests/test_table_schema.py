@@ -121,6 +121,7 @@ def test_whole_numbers_beside_gaps_are_the_same_codes():
     ]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("delimiter", [";", "\t", "|"])
 def test_another_delimiter_changes_nothing(run, model, table, tmp_path, delimiter):
     same = write(tmp_path / "other.csv", rows_of(), delimiter)
@@ -129,6 +130,7 @@ def test_another_delimiter_changes_nothing(run, model, table, tmp_path, delimite
     assert "The cells are parted by" in said
 
 
+@pytest.mark.slow
 def test_another_order_of_columns_changes_nothing(run, model, table, tmp_path):
     turned = [dict(reversed(row.items())) for row in rows_of()]
     Z, _ = transformed(run, model, write(tmp_path / "turned.csv", turned))
@@ -177,7 +179,7 @@ def test_quoted_tables_of_r_are_read(run, table, tmp_path):
 # --- what does not fit --------------------------------------------------------------------------
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(6)
 @pytest.mark.parametrize(
     ("command", "cell"),
     half_of(["transform", "neighbors", "query", "evaluate"], ["1,5", "n/k", "1.5 m", "inf", "1_0"]),
@@ -257,6 +259,7 @@ def test_what_is_told_goes_into_the_json(run, model, table, tmp_path):
     assert any(note.startswith("test.csv: Column 'code' has 'B1' in 1 of 42") for note in notes)
 
 
+@pytest.mark.slow
 def test_quiet_is_quiet(run, model, table):
     result = run("transform", model, table, "--quiet")
     assert result.stderr == ""

@@ -129,6 +129,7 @@ def test_neighbours_by_tangents_are_transformed_copies(images):
     assert errors[0] < 0.5 * errors[1]
 
 
+@pytest.mark.slow
 def test_a_small_budget_changes_nothing(digits):
     X, _ = digits
     free = tangent_neighbors(X, 3, shape=(8, 8), n_candidates=10)

@@ -55,6 +55,7 @@ def pulse():
         process.kill()
 
 
+@pytest.mark.slow
 def test_words_are_shown_at_once_and_again_while_the_command_is_silent(pulse):
     pulse.stdin.write(b"Reading\n")
     pulse.stdin.flush()

@@ -38,6 +38,7 @@ def test_it_is_positive_semi_definite_also_on_numbers_of_either_sign():
         assert np.linalg.eigvalsh(Tanimoto()(X))[0] > -1e-12
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("pieces", "kernel"),
     [

@@ -89,6 +89,7 @@ def fail_at(which, error):
 # --- several at once --------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("n_threads", [2, 8, 32])
 def test_fits_in_many_threads_leave_blas_as_it_was(n_threads):
     start = threading.Barrier(n_threads)
@@ -209,6 +210,7 @@ def test_small_work_runs_on_the_thread_that_asks():
     assert set(share(lambda item: threading.get_ident(), range(6), flops=10.0)) == {here}
 
 
+@pytest.mark.slow
 def test_work_shared_once_is_not_shared_again():
     def inner(item):
         return threads_used(), set(blas_threads())
@@ -419,6 +421,7 @@ def test_a_forked_process_starts_with_all_threads():
     assert set(blas_threads()) == {2}
 
 
+@pytest.mark.slow
 @needs_fork
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_process_forked_inside_a_block_does_not_wait_for_threads_it_does_not_have():
@@ -433,6 +436,7 @@ def test_a_process_forked_by_a_tile_works_alone():
     assert share(lambda item: in_a_child(threads_used), range(2)) == [1, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
 def test_joblib_gives_what_a_loop_gives(backend):
     expected = [small_fit(number) for number in range(3)]

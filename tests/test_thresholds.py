@@ -41,6 +41,7 @@ def true_threshold(wanted):
     return grid[np.argmax(true_precision(grid) >= wanted)]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* too few for it")  # one draw of them
 def test_intervals_cover_the_truth_although_pairs_share_records():
     wanted, hits = 0.9, []
@@ -134,6 +135,7 @@ def balanced(rng, n, apart=2.4):
 DRAWS = [40, pytest.param(500, marks=pytest.mark.slow)]
 
 
+@pytest.mark.slow
 @pytest.mark.every(2)
 @pytest.mark.parametrize("draws", DRAWS)
 @pytest.mark.parametrize(("n", "share"), [(30, None), (100, None), (300, None), (300, 0.2)])
@@ -148,6 +150,7 @@ def test_new_pairs_have_the_precision_that_was_asked_for(n, share, draws):
     assert np.mean(found) > 0.89
 
 
+@pytest.mark.slow
 @pytest.mark.every(2)
 @pytest.mark.parametrize("draws", DRAWS)
 @pytest.mark.parametrize("n_records", [40, 60])
@@ -161,6 +164,7 @@ def test_pairs_that_share_records_have_that_precision_too(n_records, draws):
     assert true_precision(np.array(found)).mean() > 0.89
 
 
+@pytest.mark.every(6)
 @pytest.mark.parametrize("draws", DRAWS)
 @pytest.mark.parametrize("n", [30, 100, 300])
 def test_new_matches_have_the_recall_that_was_asked_for(n, draws):

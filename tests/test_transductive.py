@@ -201,6 +201,7 @@ def test_theorem_4_holds_in_the_range_of_k_with_duplicates(cloud):
     assert up_to_sign(V[:, :4], model.embedding_) < 1e-8
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("penalty", ["laplacian", "normalized", "kernel", "warped"])
 def test_training_points_keep_their_embedding(cloud, penalty):
     X, y, _ = cloud
@@ -218,6 +219,7 @@ def test_landmarks_embed_training_points_as_the_fit_did(cloud):
     assert model.components_.shape == (3, model.space_.rank_)
 
 
+@pytest.mark.slow
 def test_with_all_points_as_landmarks_nystroem_is_exact(cloud):
     X, y, _ = cloud
 
@@ -317,6 +319,7 @@ def test_other_labels_start_from_the_last_embedding():
     assert fewer.set_params(n_components=12).fit(X[:1500], second[:1500]).embedding_.shape[1] == 12
 
 
+@pytest.mark.slow
 def test_labelled_hubs_capture_the_papers_cost_and_not_the_robust_one():
     X, truth = load_digits(return_X_y=True)
     X, truth = X[:600] / 16.0, truth[:600]

@@ -63,6 +63,7 @@ def test_a_tight_class_in_a_wide_one_takes_a_full_graph():
     assert right(eigenvectors(10, n_neighbors=20).fit(X, y), y, truth) < 0.8
 
 
+@pytest.mark.slow
 def test_what_was_chosen_scored_best_but_for_chance():
     X, y, _ = tight_in_wide()
     model = eigenvectors(random_state=0).fit(X, y)
@@ -74,6 +75,7 @@ def test_what_was_chosen_scored_best_but_for_chance():
     assert all(0 <= score <= 1 for score in model.graph_scores_.values())
 
 
+@pytest.mark.slow
 def test_the_unit_of_the_features_does_not_matter():
     X, y, _ = tight_in_wide()
     model, other = (eigenvectors(random_state=0).fit(k * X, y) for k in (1.0, 1024.0))
@@ -82,6 +84,7 @@ def test_the_unit_of_the_features_does_not_matter():
     assert_array_equal(other.transduction_, model.transduction_)
 
 
+@pytest.mark.slow
 def test_labels_drawn_by_lot_are_found_by_chance():
     rng = np.random.RandomState(0)
     X, y = rng.standard_normal((150, 4)), rng.permutation(150) % 2
@@ -212,6 +215,7 @@ def test_what_is_given_by_hand_is_used():
     assert list(near.dimension_scores_) == [3]
 
 
+@pytest.mark.slow
 def test_a_penalty_without_a_graph_leaves_the_dimension_to_choose():
     X, y, _ = tight_in_wide(60)
     model = eigenvectors(penalty="kernel", random_state=0).fit(X, y)
@@ -262,6 +266,7 @@ def test_few_labels_take_the_fewest_neighbours_that_leave_no_part_without_a_labe
     assert model.embedding_.shape[1] == 5  # as many as labels
 
 
+@pytest.mark.slow
 def test_a_part_that_no_number_of_neighbours_joins_to_a_label_is_warned_of():
     X, truth = groups()
     y = np.where((np.arange(90) < 30) & (truth < 2), truth, -1)

@@ -54,6 +54,7 @@ def test_a_graph_function_may_change_what_it_is_given(cloud):
 # --- what is unknown ------------------------------------------------------------------------
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("unknown", [None, np.nan, -1, np.int64(-1), -1.0])
 def test_labels_of_text_may_be_unknown(cloud, unknown):
     X, y, _ = cloud
@@ -65,6 +66,7 @@ def test_labels_of_text_may_be_unknown(cloud, unknown):
     assert_array_equal(model.embedding_, expected.embedding_)
 
 
+@pytest.mark.slow
 def test_unknown_labels_of_pandas_are_unknown(cloud):
     pd = pytest.importorskip("pandas")
     X, y, _ = cloud
@@ -136,6 +138,7 @@ def chosen(missed):
     return candidates.index(lam)
 
 
+@pytest.mark.slow
 def test_the_default_lambda_gives_way_to_a_clear_gain_only():
     all_wrong = [list(range(40))] * 3
     # 3 of 40 found more and 2 found less: 1/40, and its standard error is 2.2/40
@@ -284,6 +287,7 @@ def test_a_refused_fit_leaves_the_last_one_as_it_was(cloud, reason):
     assert_array_equal(model.transform(X + 0.1), expected)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("room", "where"), [(_learn, "solve"), (_classifying, "vote")])
 def test_an_interrupt_leaves_the_last_fit_or_none(cloud, monkeypatch, room, where):
     X, y, truth = cloud
@@ -342,6 +346,7 @@ def fits_or_says_why(X, y, **parameters):
             assert np.all(np.isfinite(model.embedding_))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", list(TransductiveDistance().get_params()))
 @pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_any_parameter_fits_or_is_refused_in_a_sentence(cloud, name, half):
@@ -380,6 +385,7 @@ def test_priors_that_return_no_points_are_refused(cloud):
 # --- memory -----------------------------------------------------------------------------------
 
 
+@pytest.mark.every(8)
 @pytest.mark.parametrize(
     ("n", "options"),
     [

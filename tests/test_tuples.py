@@ -152,6 +152,7 @@ def test_triplets_are_read_from_a_file(tmp_path):
 # --- arrays of points, as metric-learn takes them -----------------------------------------------
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize(
     "learner", [ITML(), MMC(), SDML(), IdealizedKernel(C=3.0, nu=0.8)], ids=repr
 )
@@ -168,6 +169,7 @@ def test_pairs_of_points_teach_what_their_row_numbers_teach(learner, points):
         np.testing.assert_allclose(found, M, atol=1e-8 * np.abs(M).max())
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("learner", [LSML(tol=1e-9), SCML()], ids=repr)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_tuples_of_points_teach_what_their_row_numbers_teach(learner, kind, points):
@@ -180,6 +182,7 @@ def test_tuples_of_points_teach_what_their_row_numbers_teach(learner, kind, poin
     np.testing.assert_allclose(found, M, rtol=1e-6, atol=1e-6 * np.abs(M).max())
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("learner", [ITML(tol=1e-10), LSML(tol=1e-10)], ids=repr)
 def test_tuples_of_points_are_kernelized(learner, points):
     X, y = points

@@ -132,6 +132,7 @@ def test_in_a_terminal_the_line_is_rewritten(monkeypatch, capsys, problem):
     assert said.count("\n") == 1 and said.startswith("\rNCA [") and said.endswith("s left\n")
 
 
+@pytest.mark.slow
 def test_progress_changes_no_result(problem, shown):
     watched = Kernelized(NCA(max_iter=5, tol=0.5)).fit(*problem)
     with progress(False):
@@ -170,6 +171,7 @@ def iterative():
     return [kind for kind in LEARNERS if "max_iter" in kind().get_params()]
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("kind", iterative(), ids=lambda kind: kind.__name__)
 def test_a_limit_ends_every_iterative_learner_with_a_word(kind, problem):
     X, y = problem
@@ -194,6 +196,7 @@ def test_a_limit_reaches_through_kernelized(problem):
     assert np.all(np.isfinite(metric.transform(problem[0])))
 
 
+@pytest.mark.slow
 def test_an_ample_limit_changes_nothing(problem):
     plain = Kernelized(NCA()).fit(*problem)
     with warnings.catch_warnings():
@@ -271,7 +274,7 @@ def limit_after(monkeypatch):
     return over_at
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(6)
 @pytest.mark.parametrize("kind", LEARNERS, ids=lambda kind: kind.__name__)
 def test_no_iteration_begins_after_the_limit(kind, problem, limit_after, tmp_path):
     X, y = problem
@@ -289,7 +292,7 @@ def test_no_iteration_begins_after_the_limit(kind, problem, limit_after, tmp_pat
     check_is_usable(learner, X, tmp_path)
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(6)
 @pytest.mark.parametrize("kind", LEARNERS, ids=lambda kind: kind.__name__)
 def test_what_a_limit_leaves_of_a_kernelized_learner_is_usable(kind, problem, tmp_path):
     X, y = problem
@@ -435,7 +438,7 @@ def test_a_limit_ends_the_fits_of_a_search_in_other_processes(problem):
 # --- Ctrl-C -------------------------------------------------------------------------------------
 
 
-@pytest.mark.every(4)
+@pytest.mark.every(8, 2)
 @pytest.mark.parametrize("inside", [False, True], ids=["alone", "inside Kernelized"])
 @pytest.mark.parametrize(
     "kind", [kind for kind in iterative() if kind is not kernelmetric.RFM], ids=lambda k: k.__name__

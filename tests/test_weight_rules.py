@@ -176,13 +176,13 @@ def unweighted(case):
     return case.fit(data_of(slice(None)))
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(12)
 def test_ones_are_no_weights_to_the_bit(case, data):
     a, b = case.fit(data, np.ones(60)), unweighted(case)
     np.testing.assert_array_equal(case.answers(a, data), case.answers(b, data))
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(8)
 def test_zero_is_an_absent_row(case, data):
     w = np.random.RandomState(1).randint(0, 4, size=60)
     a, b = case.fit(data, w), case.fit(data_of(w > 0), w[w > 0])
@@ -190,7 +190,7 @@ def test_zero_is_an_absent_row(case, data):
 
 
 @pytest.mark.parametrize("turn", [0, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.every(3)
+@pytest.mark.every(8)
 def test_a_little_more_weight_changes_little(case, data, turn):
     whole = (CASES.index(case) + turn) % 2 == 0  # whole numbers and fractions take turns
     rng = np.random.RandomState(1)
@@ -202,7 +202,7 @@ def test_a_little_more_weight_changes_little(case, data, turn):
     np.testing.assert_allclose(found, expected, atol=case.close * size)
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(12)
 def test_nearly_ones_are_nearly_no_weights(case, data):
     expected = case.compared(unweighted(case), data)
     w = 1.0 + 1e-6 * np.random.RandomState(1).uniform(size=60)
@@ -210,7 +210,7 @@ def test_nearly_ones_are_nearly_no_weights(case, data):
     np.testing.assert_allclose(found, expected, atol=case.close * np.max(np.abs(expected)))
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(6)
 def test_weights_count(case, data):
     w = np.where(np.random.RandomState(1).uniform(size=60) < 0.5, 1.0, 5.0)
     a, b = case.fit(data, w), unweighted(case)
@@ -220,7 +220,7 @@ def test_weights_count(case, data):
     assert by_loss or np.max(np.abs(A - B)) > 1e-3 * np.max(np.abs(B))
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(6)
 @pytest.mark.parametrize(
     "case",
     [

@@ -148,6 +148,8 @@ def test_a_kernelized_learner_takes_weights_all_the_way(points):
     assert Kernelized(LDA()).fit_transform(X, y, sample_weight=w).shape[0] == len(X)
 
 
+@pytest.mark.slow
+@pytest.mark.every(2)
 @pytest.mark.parametrize("weights", [None, np.ones(400)], ids=["none", "ones"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_ones_leave_the_margins_of_easy_classes_to_the_points_between(monkeypatch, weights):

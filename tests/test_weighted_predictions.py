@@ -41,6 +41,7 @@ def test_ones_and_equal_weights_of_classes_change_no_probability(points):
     np.testing.assert_array_equal(even.predict_proba(X), plain)
 
 
+@pytest.mark.slow
 def test_rows_without_weight_are_absent_but_keep_their_numbers(points):
     X, y, w = points
     a = classifier().fit(X, y, sample_weight=w > 0)

@@ -188,6 +188,7 @@ def test_scores_by_weights_are_those_of_repeated_rows(iris):
     assert a.largest == b.largest
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("score", [recall_at_k, map_at_r])
 def test_queries_count_by_weights(score, iris):
     X, y, w = iris
@@ -212,6 +213,7 @@ def known_pairs():
     return metric, pairs, same, rng.randint(0, 4, 60)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("calibration", ["logistic", "isotonic"])
 @pytest.mark.parametrize("criterion", ["accuracy", "f_beta", "max_tpr", "max_tnr"])
 def test_counted_pairs_are_repeated_pairs(known_pairs, criterion, calibration):

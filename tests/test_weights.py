@@ -108,6 +108,7 @@ def test_whole_numbers_are_repeated_rows_in_sums_over_rows(learner, points):
     same_metric(weighed, clone(precise).fit(*repeated(w, X, y)), new)
 
 
+@pytest.mark.every(6)
 @pytest.mark.parametrize(
     ("weights", "said"),
     [
@@ -152,7 +153,7 @@ def test_equal_weights_of_classes_change_nothing(labelled, points):
 
 
 @pytest.mark.parametrize("labelled", weighable("labels"), ids=repr)
-@pytest.mark.every(2)
+@pytest.mark.every(8)
 def test_balanced_is_the_dict_that_lets_all_classes_count_alike(labelled, points):
     X, y, w, new = points
     sizes = np.bincount(y, weights=w)
@@ -188,6 +189,7 @@ def test_bad_weights_of_classes_are_refused_in_a_sentence(labelled, points, clas
 # --- what only some learners have ---------------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("kind", [LSML, SCML])
 @pytest.mark.parametrize("width", [3, 4])
 def test_comparisons_count_the_product_of_their_points(kind, width, points):

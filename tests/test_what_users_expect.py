@@ -86,6 +86,7 @@ def test_the_way_back_ends_where_it_began():
         metric.inverse_transform(X)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("metric", [Kernelized(LMNN(), "rbf"), Kernelized(NCA(3)), KPCA(8)])
 def test_the_way_back_from_a_kernel_ends_near_where_it_began(metric):
     metric = clone(metric).fit(X, y)

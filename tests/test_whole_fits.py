@@ -159,6 +159,7 @@ def test_changing_an_array_among_the_parameters_after_a_fit_changes_nothing(name
 # --- Ctrl-C ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.every(4)
 @each_iterating
 def test_an_interrupted_fit_is_a_metric_of_its_last_iteration(learner, labelled, monkeypatch):
     X, y = labelled
@@ -175,6 +176,7 @@ def test_an_interrupted_fit_is_a_metric_of_its_last_iteration(learner, labelled,
     assert learner.get_mahalanobis_matrix().shape[0] == learner.components_.shape[1]
 
 
+@pytest.mark.every(3)
 @each_iterating
 def test_a_refit_that_is_interrupted_before_its_first_iteration_leaves_the_old_fit(
     learner, labelled, monkeypatch
@@ -250,6 +252,7 @@ def stopped_after(n, monkeypatch):
     return watching
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "learner",
     [
@@ -295,6 +298,7 @@ def test_a_stop_of_an_idealized_kernel_is_final(labelled, monkeypatch):
 warm = pytest.mark.parametrize("learner", [NCA(2), LMCA(2), MLKR(2)], ids=repr)
 
 
+@pytest.mark.every(3)
 @warm
 @pytest.mark.parametrize("n_components", [1, 3, None])
 def test_a_warm_start_refuses_another_n_components(learner, n_components, labelled):
@@ -311,6 +315,7 @@ def test_a_warm_start_refuses_another_n_components(learner, n_components, labell
     assert learner.components_.shape == (rows, 4)
 
 
+@pytest.mark.every(3, 1)
 @pytest.mark.parametrize("learner", [NCA(2), LMNN(2), LMCA(2), MLKR(2)], ids=repr)
 @pytest.mark.parametrize("n_features", [3, 5])
 def test_a_warm_start_refuses_other_features(learner, n_features, labelled):
@@ -329,6 +334,7 @@ def test_a_warm_start_refuses_an_init_of_another_shape(learner, labelled):
         learner.set_params(init=np.eye(3, 4)).fit(*labelled)
 
 
+@pytest.mark.slow
 def test_lmnn_goes_on_from_its_metric_whatever_the_rank_it_is_truncated_to(labelled):
     X, y = labelled
     learner = LMNN(2, warm_start=True).fit(X, y)
