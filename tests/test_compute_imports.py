@@ -28,6 +28,7 @@ EXCEPTIONS = {
     "learners/_base.py": TAG,
     "spaces/_base.py": TAG,
     "retrieval/_adapter.py": TAG,
+    "solvers/_pair_newton.py": "a curvature need not be as sharp as the certificate that judges it",
     "transductive/_classifying.py": TAG,
     "prediction/_features.py": "scikit-learn's trees take nothing else",
     "shipping/_faiss.py": "faiss takes nothing else, and its rounding is looked at",

@@ -606,7 +606,9 @@ def test_a_solver_of_pairs_counts_what_it_holds(N, r, monkeypatch):
     products = r * (r + 1) / 2
     held = 8 * N * (r + 30) + 48 * r * r
     if N == 10**6 or r == 90:  # a Newton step takes too long: blocks of differences
-        expected = held + 8 * N * 180 + 8 * min(N, 8192) * 2 * r + 8 * 4 * 1000**2
+        # Products of 500 pairs, or twice the curvature of a quarter of them, at most of 2,000.
+        products = max(4 * 500**2, 2 * min(N / 4, 2000) ** 2)
+        expected = held + 8 * N * 90 + 8 * min(N, 8192) * 2 * r + 8 * products
     elif products < N:  # features of a tile of pairs, four matrices
         expected = held + 8 * min(N, 768) * products + 32 * products**2
     else:

@@ -965,7 +965,7 @@ def test_features_of_what_is_no_table_are_refused(model):
         ValueError, match="use_features=True with sparse points, objects or kernel values"
     ):
         model(use_features=True).fit(sparse.csr_matrix(X), y)
-    with pytest.raises(ValueError, match=r"use_features=1\.5, but expected 'auto'"):
+    with pytest.raises(ValueError, match=r"use_features=1\.5, but expected True, False or 'auto'"):
         model(use_features=1.5).fit(X, y)
     assert (
         len(model(Kernelized(LMNN() if model is MetricClassifier else MLKR())).fit(X, y).weights_)

@@ -18,7 +18,11 @@ from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
 MOST_FLOPS = 3e10  # of one Newton step: about a second
 _MOST_FORMED = 2e9  # bytes of the matrices of a Newton step; the same on every machine
 _OF_STEPS = 3 * 30  # numbers of a pair: the steepest directions of first-order steps
-_OF_CURVATURE = 2 * 2000.0**2  # numbers: the curvature of the pairs that no bound holds
+_OF_SAMPLE = 4 * 500.0**2  # numbers: products of the pairs that tell these directions
+_FREE, _OF_CURVATURE = (
+    0.25,
+    2 * 2000.0**2,
+)  # of pairs, that no bound holds; numbers: their curvature
 _SHARP = 1e-9
 _FIRST_BARRIER = 0.03  # slopes of a first point, in mean squared distances times bounds
 _SOLVED = 1e-2  # of μ: slopes need be no better in the next point
@@ -45,9 +49,9 @@ def pair_bytes(n_pairs: int, r: int) -> int:
     N, products = float(n_pairs), r * (r + 1) / 2
     taken = 8 * N * (r + 30) + 8 * 6 * r * r  # differences, multipliers, matrices
     if _flops(n_pairs, r, psd=True) > MOST_FLOPS:
-        return int(
-            taken + 8 * (_OF_STEPS * N + min(2 * N * N, _OF_CURVATURE) + 2 * r * min(N, 8192))
-        )
+        newton = min(2 * (_FREE * N) ** 2, _OF_CURVATURE)
+        steps = _OF_STEPS * N + 2 * r * min(N, 8192)
+        return int(taken + 8 * (steps + max(min(4 * N * N, _OF_SAMPLE), newton)))
     if products < N:  # features of blocks of pairs, and the small matrix
         blocks = bytes_at_once(8 * TILE_ROWS * products, N * products**2 / 3)
         return int(taken + min(8 * N * products, blocks) + 8 * 4 * products**2)
