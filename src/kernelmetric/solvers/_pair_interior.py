@@ -22,7 +22,7 @@ _OF_SAMPLE = 4 * 500.0**2  # numbers: products of the pairs that tell these dire
 _FREE, _OF_CURVATURE = (
     0.25,
     2 * 2000.0**2,
-)  # of pairs, that no bound holds; numbers: their curvature
+)  # of pairs no bound holds; numbers of their curvature
 _SHARP = 1e-9
 _FIRST_BARRIER = 0.03  # slopes of a first point, in mean squared distances times bounds
 _SOLVED = 1e-2  # of μ: slopes need be no better in the next point
